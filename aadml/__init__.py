@@ -1,0 +1,1 @@
+"""Audio-visual and audio-text cross-modal metric learning with Anchor-Aware proxies."""

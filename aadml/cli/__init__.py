@@ -1,0 +1,83 @@
+"""The command line: parse, call, print. Each command is a file of this folder, imported only when it is called."""
+
+import importlib
+import sys
+
+import click
+
+from feature_extraction.errors import InputError
+
+COMMANDS = {
+    "sample-data": "Render the sample clips (real MP4 files with sound) and their manifest.",
+    "extract": "Turn a manifest of media into a feature file.",
+    "merge": "Join the shards of one extraction job, completeness verified.",
+    "inspect": "Say what is in a feature file of any layout.",
+    "convert": "Turn any supported layout into a feature file.",
+    "train": "Train a method on a feature file; the last line printed is the run folder.",
+    "evaluate": "Score a run, or embeddings made elsewhere, under a named protocol.",
+    "embed": "Write the embeddings of a feature file.",
+    "report": "Write one self-contained HTML page about a run.",
+    "list": "List losses, proxies, selections, methods, extractors, datasets, protocols.",
+    "doctor": "Say what is installed, which weights are there, and whether their self-tests pass.",
+}
+
+
+class LazyGroup(click.Group):
+    """A click group that imports a command's file only when that command runs, so that `--help` answers at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands in the order of a session."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command, or None where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"aadml.cli.{cmd_name.replace('-', '_')}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; an unknown one is answered with the nearest name."""
+        from aadml.options import nearest
+
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise click.UsageError(f"no command '{args[0]}'; did you mean '{nearest(args[0], COMMANDS)}'?", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="aadml", prog_name="aadml")
+def cli() -> None:
+    """Audio-visual and audio-text retrieval with Anchor-Aware proxies, under honest protocols.
+
+    A first session: aadml sample-data clips, aadml extract clips/manifest.csv -o clips.h5, aadml train --data clips.h5.
+    """
+
+
+def main() -> None:
+    """Run the command line; a wrong input is one line and exit code 2, an interruption exit code 130."""
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except InputError as error:
+        click.echo(f"aadml: {' '.join(str(error).split())}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        click.echo("aadml: interrupted; nothing half-written was left behind", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)

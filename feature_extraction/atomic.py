@@ -29,7 +29,9 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     temporary: Path | None = None
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.stem[:80]}.", suffix=f".partial{final.suffix}")
+        handle, name = tempfile.mkstemp(
+            dir=final.parent, prefix=f".{final.stem[:80]}.", suffix=f".partial{final.suffix}"
+        )
         os.close(handle)
         temporary = Path(name)
         yield temporary
@@ -38,7 +40,9 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
             _flush_to_disk(temporary)
         temporary.replace(final)
     except OSError as error:
-        raise InputError(f"{final}: cannot be written ({error.strerror or error}); choose another place or free some space") from error
+        raise InputError(
+            f"{final}: cannot be written ({error.strerror or error}); choose another place or free some space"
+        ) from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)

@@ -1,0 +1,139 @@
+"""The one thing a loss sees: anchors against candidates, who is a positive, who is a negative."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from aadml import pairwise
+from feature_extraction.errors import InputError
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a loss says of each anchor; `Objective` alone decides how anchors are reduced to one number.
+
+    Attributes:
+        total: (a,) the sum of the anchor's terms, differentiable.
+        active: (a,) how many of its terms are not zero.
+        possible: (a,) how many terms it has.
+        penalty: an optional scalar that belongs to no anchor (N-pair's L2).
+    """
+
+    total: Tensor
+    active: Tensor
+    possible: Tensor
+    penalty: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """a anchors against c candidates; a loss never sees labels, modalities, models or config.
+
+    An entry in neither mask is ignored. `negatives` is what a selection leaves, not the complement of `positives`.
+    Scores are computed once, in float32 or better (also under autocast), when first asked for.
+
+    Attributes:
+        anchors: (a, d) vectors.
+        candidates: (c, d) vectors.
+        positives: (a, c) bool.
+        negatives: (a, c) bool, disjoint from `positives`.
+        own: (a,) int64, the candidate that is the anchor's partner (same clip), or -1.
+        relevance: (a, c) a score that is not of two vectors (frame/word relevance); it then *is* `cosine` and `dot`.
+        guides: name -> (a, c) detached scores that a selection may follow (within-modality similarity).
+        within: (c,) or (a, c) bool, candidates of the anchor's own modality (CrossCLR).
+        anchor_features: (a, f) the encoder's penultimate features (DAML, HDML).
+        candidate_features: (c, f) likewise.
+        anchor_class: (a,) int64 classes, only for losses that own parameters per class.
+        candidate_class: (c,) likewise.
+    """
+
+    anchors: Tensor
+    candidates: Tensor
+    positives: Tensor
+    negatives: Tensor
+    own: Tensor
+    relevance: Tensor | None = None
+    guides: Mapping[str, Tensor] = field(default_factory=dict)
+    within: Tensor | None = None
+    anchor_features: Tensor | None = None
+    candidate_features: Tensor | None = None
+    anchor_class: Tensor | None = None
+    candidate_class: Tensor | None = None
+
+    @classmethod
+    def of_labels(cls, anchors: Tensor, candidates: Tensor, labels: Tensor, candidate_labels: Tensor) -> "Comparison":
+        """Compare across modalities by class: row i of both sides is the same clip where the counts agree.
+
+        Args:
+            anchors: (a, d).
+            candidates: (c, d).
+            labels: (a,) classes of the anchors.
+            candidate_labels: (c,) classes of the candidates.
+        """
+        positives = labels[:, None] == candidate_labels[None, :]
+        own = torch.arange(len(labels), device=labels.device)
+        own = own if len(labels) == len(candidate_labels) else torch.full_like(own, -1)
+        return cls(anchors, candidates, positives, ~positives, own)
+
+    @classmethod
+    def of_ids(cls, anchors: Tensor, candidates: Tensor, groups: Tensor, candidate_groups: Tensor) -> "Comparison":
+        """Compare pairs: row i's positive is candidate i alone; others of the same clip are neither.
+
+        Args:
+            anchors: (a, d).
+            candidates: (a, d), row i belongs to anchor i.
+            groups: (a,) codes of the clips the anchors come from.
+            candidate_groups: (a,) likewise for the candidates.
+        """
+        own = torch.arange(len(groups), device=groups.device)
+        positives = torch.zeros(len(groups), len(candidate_groups), dtype=torch.bool, device=groups.device)
+        positives[own, own] = True
+        return cls(anchors, candidates, positives, groups[:, None] != candidate_groups[None, :], own)
+
+    @cached_property
+    def squared_distance(self) -> Tensor:
+        """Squared Euclidean distance (a, c)."""
+        return pairwise.squared_distance(*self._vectors("squared_distance"))
+
+    @cached_property
+    def distance(self) -> Tensor:
+        """Euclidean distance (a, c)."""
+        return (self.squared_distance + pairwise.TINY).sqrt()
+
+    @cached_property
+    def dot(self) -> Tensor:
+        """Inner product (a, c), or the relevance that stands in its place."""
+        return self.relevance.float() if self.relevance is not None else pairwise.dot(*self._vectors("dot"))
+
+    @cached_property
+    def cosine(self) -> Tensor:
+        """Cosine similarity (a, c), or the relevance that stands in its place."""
+        return self.relevance.float() if self.relevance is not None else pairwise.cosine(*self._vectors("cosine"))
+
+    def need(self, name: str, loss: str) -> Tensor:
+        """Return an optional field.
+
+        Args:
+            name: "within", "anchor_features", ...
+            loss: who asks, for the message.
+
+        Raises:
+            InputError: the field is absent.
+        """
+        value = getattr(self, name)
+        if value is None:
+            raise InputError(f"{loss} needs '{name}', which this comparison does not carry")
+        assert isinstance(value, Tensor)
+        return value
+
+    def _vectors(self, score: str) -> tuple[Tensor, Tensor]:
+        if self.relevance is not None:
+            raise InputError(f"{score} needs vectors; this comparison carries a relevance score instead")
+        return _at_least_float32(self.anchors), _at_least_float32(self.candidates)
+
+
+def _at_least_float32(values: Tensor) -> Tensor:
+    return values if values.dtype in (torch.float32, torch.float64) else values.float()

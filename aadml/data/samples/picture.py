@@ -1,0 +1,107 @@
+"""Drawing in an event's own coordinates: (0, 0) is its middle, 1 half its width, x to the right and y down."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Image = NDArray[np.uint8]
+Color = tuple[float, float, float]
+"""Blue, green, red, each 0..255."""
+
+_SHIFT = 4  # OpenCV takes coordinates in sixteenths of a pixel
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A frame to draw on, seen from one event's place.
+
+    Args:
+        image: what is drawn on, in place (height, width, 3), blue-green-red.
+        middle: where the event stands, in pixels.
+        unit: half the event's width, in pixels.
+        tilt: by how many radians the event leans.
+    """
+
+    image: Image
+    middle: tuple[float, float]
+    unit: float
+    tilt: float = 0.0
+
+    def leaning(self, radians: float, x: float = 0.0, y: float = 0.0) -> "Picture":
+        """Return the same picture seen from (x, y), leaning by `radians` more."""
+        px, py = self._place(x, y)
+        return replace(self, middle=(px, py), tilt=self.tilt + radians)
+
+    def disc(self, x: float, y: float, radius: float, color: Color) -> None:
+        """Fill a circle."""
+        self.oval(x, y, radius, radius, color)
+
+    def oval(self, x: float, y: float, width: float, height: float, color: Color) -> None:
+        """Fill an ellipse of half axes `width` and `height`."""
+        angle = np.linspace(0, 2 * np.pi, 28, endpoint=False)
+        self.shape([(x + width * float(np.cos(a)), y + height * float(np.sin(a))) for a in angle], color)
+
+    def ring(self, x: float, y: float, radius: float, color: Color, thickness: float = 0.05) -> None:
+        """Draw a circle's line."""
+        import cv2
+
+        px, py = self._fixed(x, y)
+        size = max(round(radius * self.unit * 2**_SHIFT), 1)
+        cv2.circle(self.image, (px, py), size, color, self._thickness(thickness), cv2.LINE_AA, _SHIFT)
+
+    def box(self, left: float, top: float, right: float, bottom: float, color: Color) -> None:
+        """Fill a rectangle."""
+        self.shape([(left, top), (right, top), (right, bottom), (left, bottom)], color)
+
+    def line(self, x0: float, y0: float, x1: float, y1: float, color: Color, thickness: float = 0.05) -> None:
+        """Draw a straight line."""
+        import cv2
+
+        begin, end = self._fixed(x0, y0), self._fixed(x1, y1)
+        cv2.line(self.image, begin, end, color, self._thickness(thickness), cv2.LINE_AA, _SHIFT)
+
+    def shape(self, points: Sequence[tuple[float, float]], color: Color) -> None:
+        """Fill a polygon."""
+        import cv2
+
+        corners = np.asarray([self._fixed(x, y) for x, y in points], dtype=np.int32)
+        cv2.fillPoly(self.image, [corners], color, cv2.LINE_AA, _SHIFT)
+
+    def glow(self, x: float, y: float, radius: float, color: Color, strength: float) -> None:
+        """Add light that fades to nothing at `radius`; `strength` is its share in the middle, 0..1."""
+        px, py = self._place(x, y)
+        rows = (np.arange(self.image.shape[0], dtype=np.float32) - np.float32(py)) / np.float32(radius * self.unit)
+        columns = (np.arange(self.image.shape[1], dtype=np.float32) - np.float32(px)) / np.float32(radius * self.unit)
+        share = np.clip(1 - np.sqrt(rows[:, None] ** 2 + columns[None, :] ** 2), 0, 1) ** 2 * np.float32(strength)
+        light = np.asarray(color, dtype=np.float32)
+        self.image[:] = (self.image + share[..., None] * (light - self.image)).astype(np.uint8)
+
+    def _place(self, x: float, y: float) -> tuple[float, float]:
+        cosine, sine = float(np.cos(self.tilt)), float(np.sin(self.tilt))
+        right, down = x * cosine - y * sine, x * sine + y * cosine
+        return self.middle[0] + right * self.unit, self.middle[1] + down * self.unit
+
+    def _fixed(self, x: float, y: float) -> tuple[int, int]:
+        px, py = self._place(x, y)
+        return round(px * 2**_SHIFT), round(py * 2**_SHIFT)
+
+    def _thickness(self, thickness: float) -> int:
+        return max(round(thickness * self.unit), 1)
+
+
+def mixed(color: Color, other: Color, share: float) -> Color:
+    """Return `color` moved by `share` (0..1) towards `other`."""
+    blue, green, red = ((1 - share) * one + share * two for one, two in zip(color, other, strict=True))
+    return blue, green, red
+
+
+def darker(color: Color, share: float = 0.4) -> Color:
+    """Return `color` moved towards black."""
+    return mixed(color, (0, 0, 0), share)
+
+
+def lighter(color: Color, share: float = 0.4) -> Color:
+    """Return `color` moved towards white."""
+    return mixed(color, (255, 255, 255), share)

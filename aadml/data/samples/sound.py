@@ -1,0 +1,81 @@
+"""Sound synthesis: the few shapes of which all events are made. Signals are float64 in about -1..1."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Signal = NDArray[np.float64]
+
+RATE = 16_000
+"""Samples per second of every sample clip."""
+
+
+def time_axis(seconds: float) -> Signal:
+    """Return the time of each sample, in seconds (samples,)."""
+    return np.arange(round(seconds * RATE)) / RATE
+
+
+def oscillate(frequency: Signal | float, seconds: float) -> Signal:
+    """Return a sine whose frequency in Hz may change from sample to sample (samples,)."""
+    steps = np.broadcast_to(np.asarray(frequency, dtype=np.float64), time_axis(seconds).shape)
+    return np.sin(2 * np.pi * np.cumsum(steps) / RATE)
+
+
+def strike(frequency: float, seconds: float, *, drop: float = 0.0, decay: float = 6.0) -> Signal:
+    """Return a struck tone: a sine that falls by the share `drop` and dies away `decay` times over `seconds`."""
+    share = time_axis(seconds) / seconds
+    return oscillate(frequency * (1 - drop * share), seconds) * np.exp(-decay * share) * _soft_start(share.size)
+
+
+def hiss(generator: np.random.Generator, seconds: float, low: float, high: float, *, tilt: float = 0.0) -> Signal:
+    """Return noise between `low` and `high` Hz with root mean square 1.
+
+    Args:
+        generator: where the randomness comes from.
+        seconds: length.
+        low: lower edge in Hz.
+        high: upper edge in Hz.
+        tilt: power of frequency by which the amplitude falls: 0 white, 0.5 pink, 1 brown.
+    """
+    count = round(seconds * RATE)
+    spectrum = np.fft.rfft(generator.standard_normal(count))
+    frequency = np.fft.rfftfreq(count, 1 / RATE)
+    spectrum *= (frequency >= low) & (frequency <= high)
+    spectrum *= np.maximum(frequency, 20.0) ** -tilt
+    signal = np.fft.irfft(spectrum, count)
+    return np.asarray(signal / max(float(np.sqrt(np.mean(signal**2))), 1e-12))
+
+
+def click(generator: np.random.Generator, seconds: float, low: float, high: float) -> Signal:
+    """Return a short burst of noise between `low` and `high` Hz that dies away within `seconds`."""
+    share = time_axis(seconds) / seconds
+    burst: Signal = hiss(generator, seconds, low, high) * np.exp(-7 * share) * _soft_start(share.size)
+    return burst / max(float(np.abs(burst).max()), 1e-12)
+
+
+def lay(track: Signal, pieces: Iterable[tuple[float, Signal]]) -> Signal:
+    """Return `track` with each (start in seconds, piece) added; what lies outside the track is cut off."""
+    laid = track.copy()
+    for start, piece in pieces:
+        first = round(start * RATE)
+        begin, end = max(first, 0), min(first + piece.size, laid.size)
+        if end > begin:
+            laid[begin:end] += piece[begin - first : end - first]
+    return laid
+
+
+def loudness(signal: Signal) -> float:
+    """Return the root mean square of the loudest quarter of a second, so that rare hits count as loud as a drone."""
+    window = min(RATE // 4, signal.size)
+    power = np.convolve(signal**2, np.ones(window) / window, mode="valid")
+    return float(np.sqrt(max(power.max(), 0.0)))
+
+
+def at_level(signal: Signal, decibel: float) -> Signal:
+    """Return `signal` scaled to a loudness of `decibel` relative to 1; silence stays silence."""
+    return signal * (10 ** (decibel / 20) / max(loudness(signal), 1e-9))
+
+
+def _soft_start(count: int) -> Signal:
+    return np.minimum(np.arange(count) / 16.0, 1.0)

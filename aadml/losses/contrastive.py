@@ -1,0 +1,29 @@
+"""Contrastive loss (Hadsell, Chopra and LeCun, CVPR 2006)."""
+
+from aadml.comparison import Comparison, Terms
+from aadml.pairwise import masked_sum
+
+
+def contrastive(comparison: Comparison, *, margin: float = 1.0, legacy_eq9_distance: bool = False) -> Terms:
+    """Pull every positive onto its anchor, push every negative out of a ball of radius `margin`.
+
+        total_i = sum over p in P_i of  1/2 D_ip^2  +  sum over n in N_i of  1/2 max(0, margin - D_in)^2
+
+    D is the Euclidean distance. Equation 9 of the AADML paper (Zeng et al., ICMR 2024) swaps the two cases and takes
+    the squared distance for D; the swap is a slip, the distance is an option here.
+
+    Args:
+        comparison: a anchors against c candidates.
+        margin: how far negatives are pushed, in distance (1.0: AADML, section 5.2).
+        legacy_eq9_distance: take the squared distance for D, as Equation 9 prints it.
+
+    Returns:
+        Per anchor the sum and the number of pairs that cost something; zero where there are no pairs.
+    """
+    distance = comparison.squared_distance if legacy_eq9_distance else comparison.distance
+    pull = 0.5 * distance.square()
+    push = 0.5 * (margin - distance).clamp_min(0).square()
+    total = masked_sum(pull, comparison.positives) + masked_sum(push, comparison.negatives)
+    active = ((pull > 0) & comparison.positives).sum(1) + ((push > 0) & comparison.negatives).sum(1)
+    possible = comparison.positives.sum(1) + comparison.negatives.sum(1)
+    return Terms(total, active, possible)

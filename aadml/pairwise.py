@@ -1,0 +1,49 @@
+"""Distances and similarities of all pairs of two sets, and reductions under masks."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+TINY = 1e-12
+
+
+def squared_distance(anchors: Tensor, candidates: Tensor) -> Tensor:
+    """Squared Euclidean distance of all pairs: anchors (a, d), candidates (c, d) -> (a, c), never negative."""
+    norms = anchors.square().sum(1)[:, None] + candidates.square().sum(1)[None, :]
+    return torch.addmm(norms, anchors, candidates.T, alpha=-2).clamp_min(0)
+
+
+def distance(anchors: Tensor, candidates: Tensor) -> Tensor:
+    """Euclidean distance of all pairs (a, c); its gradient is finite where two vectors coincide."""
+    return (squared_distance(anchors, candidates) + TINY).sqrt()
+
+
+def dot(anchors: Tensor, candidates: Tensor) -> Tensor:
+    """Inner product of all pairs (a, c)."""
+    return anchors @ candidates.T
+
+
+def cosine(anchors: Tensor, candidates: Tensor) -> Tensor:
+    """Cosine similarity of all pairs (a, c), in [-1, 1]; a zero vector has similarity 0 with everything."""
+    return dot(F.normalize(anchors, dim=1, eps=TINY), F.normalize(candidates, dim=1, eps=TINY)).clamp(-1, 1)
+
+
+def masked_logsumexp(values: Tensor, mask: Tensor) -> Tensor:
+    """Log of the sum of exponentials over the entries of `mask`, by row: (a, c) -> (a,).
+
+    A row without entries gives minus infinity, with zero gradient.
+    """
+    kept = values.masked_fill(~mask, -torch.inf)
+    some = mask.any(1)
+    safe = torch.where(some[:, None], kept, torch.zeros_like(kept))
+    return torch.logsumexp(safe, 1).masked_fill(~some, -torch.inf)
+
+
+def masked_sum(values: Tensor, mask: Tensor) -> Tensor:
+    """Sum over the entries of `mask`, by row: (a, c) -> (a,); entries outside may hold anything."""
+    return values.masked_fill(~mask, 0).sum(1)
+
+
+def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    """Mean over the entries of `mask`, by row: (a, c) -> (a,); 0 for a row without entries."""
+    return masked_sum(values, mask) / mask.sum(1).clamp_min(1)

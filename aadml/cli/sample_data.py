@@ -1,0 +1,33 @@
+"""`aadml sample-data`: render the sample clips."""
+
+import click
+
+
+@click.command(name="sample-data")
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False))
+@click.option("--clips", default=200, show_default=True, help="How many clips; a tenth of them shows each event.")
+@click.option("--seconds", default=2.0, show_default=True, help="Length of a clip.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same clips.")
+@click.option("--difficulty", default="normal", show_default=True, help="easy, normal, hard, or a number from 0 to 1.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: one a core]")
+def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str, workers: int | None) -> None:
+    """Render sample clips of ten everyday events (real MP4 files with sound) and their manifest into DIR.
+
+    The last line printed is the path of the manifest, ready for `aadml extract`.
+    """
+    from tqdm import tqdm
+
+    from aadml.data.sample_clips import DIFFICULTIES, SampleClips, write_sample_clips
+    from feature_extraction.errors import InputError
+
+    try:
+        amount = DIFFICULTIES[difficulty] if difficulty in DIFFICULTIES else float(difficulty)
+    except ValueError as error:
+        raise InputError(f"--difficulty: '{difficulty}' given; {', '.join(DIFFICULTIES)} or a number 0..1") from error
+    wanted = SampleClips(clips=clips, seconds=seconds, seed=seed, difficulty=amount)
+    with tqdm(total=clips, desc="rendering", unit="clip", disable=None) as bar:
+        manifest = write_sample_clips(folder, wanted, workers=workers, progress=bar.update)
+    splits = [wanted.split(index) for index in range(clips)]
+    parts = ", ".join(f"{splits.count(split)} {split}" for split in ("train", "valid", "test"))
+    click.echo(f"{clips} clips of {seconds:g} s, 10 events, {parts}", err=True)
+    click.echo(manifest)

@@ -1,0 +1,188 @@
+"""The sample clips: rendered, seeded MP4 files of ten everyday events with their manifest; no download."""
+
+import csv
+import io
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+from aadml.data.samples.captions import CAPTIONS, write_captions
+from aadml.data.samples.clip import FRAME_RATE, RenderedClip, render_clip
+from aadml.data.samples.events import EVENTS
+from aadml.data.samples.mp4 import write_mp4
+from aadml.data.samples.sound import RATE
+from feature_extraction.atomic import atomic_path, write_text
+from feature_extraction.errors import InputError
+
+DIFFICULTIES = {"easy": 0.2, "normal": 0.5, "hard": 0.8}
+"""Names for how much a clip is disturbed, 0 to 1."""
+
+COLUMNS = ("id", "media", "label", "split", *(f"caption_{number + 1}" for number in range(CAPTIONS)))
+"""The columns of the manifest."""
+
+_SPLIT_OF_TURN = tuple({"T": "train", "V": "valid", "E": "test"}[turn] for turn in "TETVTETTTVTETTETVTET")
+
+
+@dataclass(frozen=True)
+class SampleClips:
+    """What is rendered.
+
+    Args:
+        clips: how many; clip i shows event i modulo 10, and is the same whatever this number is.
+        seconds: length of each.
+        seed: seed of everything that is drawn by lot.
+        difficulty: 0 (clear and alone) to 1 (small, in noise, with other events heard and seen).
+    """
+
+    clips: int = 200
+    seconds: float = 2.0
+    seed: int = 0
+    difficulty: float = DIFFICULTIES["normal"]
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be rendered."""
+        if self.clips < 1:
+            raise InputError(f"clips: {self.clips} given; at least 1 is possible (20 give every event a test clip)")
+        if not 0.5 <= self.seconds <= 60:
+            raise InputError(f"seconds: {self.seconds:g} given; 0.5 to 60 are possible")
+        if self.seed < 0:
+            raise InputError(f"seed: {self.seed} given; it must not be negative")
+        if not 0 <= self.difficulty <= 1:
+            raise InputError(
+                f"difficulty: {self.difficulty:g} given; 0 to 1, or {', '.join(DIFFICULTIES)}, are possible"
+            )
+
+    def label(self, index: int) -> str:
+        """Return the event of clip `index`."""
+        return list(EVENTS)[index % len(EVENTS)]
+
+    def split(self, index: int) -> str:
+        """Return the split of clip `index`: of 20 clips of an event 12 are for train, 3 for valid, 5 for test."""
+        return _SPLIT_OF_TURN[index // len(EVENTS) % len(_SPLIT_OF_TURN)]
+
+    def name(self, index: int) -> str:
+        """Return the id of clip `index`."""
+        return f"{self.label(index).replace(' ', '-')}-{index:04d}"
+
+    def render(self, index: int) -> RenderedClip:
+        """Return the arrays of clip `index`."""
+        return render_clip(self.label(index), index, seconds=self.seconds, seed=self.seed, difficulty=self.difficulty)
+
+
+def write_sample_clips(
+    folder: str | os.PathLike[str],
+    wanted: SampleClips | None = None,
+    *,
+    workers: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Path:
+    """Render the sample clips into `folder`/clips, and then `folder`/manifest.csv.
+
+    Every clip is rendered anew and takes its name whole; the manifest goes first and comes last, so that a folder with
+    a manifest is a complete set, whenever the program was stopped.
+
+    Args:
+        folder: where to; made if needed.
+        wanted: what to render; by default 200 clips of 2 s.
+        workers: processes; by default one a core. 1 renders in this process.
+        progress: called with the number of clips done since the last call.
+
+    Returns:
+        The path of the manifest: `id,media,label,split,caption_1..caption_5`, media relative to it.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    wanted = wanted or SampleClips()
+    target = Path(folder)
+    manifest = target / "manifest.csv"
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target}: is a file; give a folder for the sample clips")
+    try:
+        (target / "clips").mkdir(parents=True, exist_ok=True)
+        manifest.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written ({error.strerror}); choose another folder") from error
+    count = min(workers or len(os.sched_getaffinity(0)), -(-wanted.clips // len(EVENTS)))
+    rows: dict[int, tuple[str, ...]] = {}
+    with _rendered(wanted, target, count) as finished:
+        for index, captions in finished:
+            rows[index] = captions
+            if progress is not None:
+                progress(1)
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for index in range(wanted.clips):
+        name = wanted.name(index)
+        writer.writerow((name, f"clips/{name}.mp4", wanted.label(index), wanted.split(index), *rows[index]))
+    write_text(manifest, table.getvalue())
+    return manifest
+
+
+@contextmanager
+def _rendered(wanted: SampleClips, folder: Path, workers: int) -> Iterator[Iterator[tuple[int, tuple[str, ...]]]]:
+    """Give the finished clips as they come; the processes are gone afterwards, whatever happened."""
+    if workers <= 1:
+        yield (_write_clip(wanted, folder, index) for index in range(wanted.clips))
+        return
+    context = multiprocessing.get_context("spawn")
+    processes, readers = [], []
+    try:
+        for worker in range(workers):
+            reader, writer = context.Pipe(duplex=False)
+            process = context.Process(target=_share, args=(wanted, folder, worker, workers, writer), daemon=True)
+            process.start()
+            writer.close()
+            processes.append(process)
+            readers.append(reader)
+        yield _collected(readers)
+    finally:
+        for process in processes:
+            process.terminate()
+            process.join()
+
+
+def _collected(readers: list[Connection]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    while readers:
+        for ready in wait(readers):
+            assert isinstance(ready, Connection)
+            try:
+                message = ready.recv()
+            except EOFError as error:
+                raise RuntimeError("a process that rendered sample clips ended early") from error
+            if message is None:
+                readers.remove(ready)
+            elif isinstance(message, Exception):
+                raise message
+            else:
+                yield message
+
+
+def _share(wanted: SampleClips, folder: Path, worker: int, workers: int, writer: Connection) -> None:
+    """Render every `workers`-th round of the ten events and report each clip; one that nobody awaits any more stops."""
+    import cv2
+
+    cv2.setNumThreads(1)
+    try:
+        for index in range(wanted.clips):
+            if index // len(EVENTS) % workers == worker:
+                writer.send(_write_clip(wanted, folder, index))
+        writer.send(None)
+    except BrokenPipeError:
+        return
+    except Exception as error:
+        writer.send(error)
+
+
+def _write_clip(wanted: SampleClips, folder: Path, index: int) -> tuple[int, tuple[str, ...]]:
+    import numpy as np
+
+    clip = wanted.render(index)
+    with atomic_path(folder / "clips" / f"{wanted.name(index)}.mp4", durable=False) as temporary:
+        write_mp4(temporary, clip.pictures, clip.sound, frame_rate=FRAME_RATE, rate=RATE)
+    return index, write_captions(clip.setting, np.random.default_rng([wanted.seed, index, CAPTIONS]))

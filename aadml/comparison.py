@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from aadml import pairwise
 from feature_extraction.errors import InputError
@@ -46,6 +46,7 @@ class Comparison:
         within: (c,) or (a, c) bool, candidates of the anchor's own modality (CrossCLR).
         anchor_features: (a, f) the encoder's penultimate features (DAML, HDML).
         candidate_features: (c, f) likewise.
+        candidate_head: the candidates' last layer, features (m, f) -> vectors (m, d): for what DAML and HDML make up.
         anchor_class: (a,) int64 classes, only for losses that own parameters per class.
         candidate_class: (c,) likewise.
     """
@@ -60,6 +61,7 @@ class Comparison:
     within: Tensor | None = None
     anchor_features: Tensor | None = None
     candidate_features: Tensor | None = None
+    candidate_head: nn.Module | None = None
     anchor_class: Tensor | None = None
     candidate_class: Tensor | None = None
 
@@ -96,7 +98,7 @@ class Comparison:
     @cached_property
     def squared_distance(self) -> Tensor:
         """Squared Euclidean distance (a, c)."""
-        return pairwise.squared_distance(*self._vectors("squared_distance"))
+        return pairwise.squared_distance(*self.vectors("squared distance"))
 
     @cached_property
     def distance(self) -> Tensor:
@@ -106,12 +108,16 @@ class Comparison:
     @cached_property
     def dot(self) -> Tensor:
         """Inner product (a, c), or the relevance that stands in its place."""
-        return self.relevance.float() if self.relevance is not None else pairwise.dot(*self._vectors("dot"))
+        return _at_least_float32(self.relevance) if self.relevance is not None else pairwise.dot(*self.vectors("dot"))
 
     @cached_property
     def cosine(self) -> Tensor:
         """Cosine similarity (a, c), or the relevance that stands in its place."""
-        return self.relevance.float() if self.relevance is not None else pairwise.cosine(*self._vectors("cosine"))
+        return (
+            _at_least_float32(self.relevance)
+            if self.relevance is not None
+            else pairwise.cosine(*self.vectors("cosine"))
+        )
 
     def need(self, name: str, loss: str) -> Tensor:
         """Return an optional field.
@@ -129,9 +135,17 @@ class Comparison:
         assert isinstance(value, Tensor)
         return value
 
-    def _vectors(self, score: str) -> tuple[Tensor, Tensor]:
+    def vectors(self, who: str) -> tuple[Tensor, Tensor]:
+        """Return anchors (a, d) and candidates (c, d), in float32 or better.
+
+        Args:
+            who: what needs them, for the message.
+
+        Raises:
+            InputError: a relevance score stands in their place.
+        """
         if self.relevance is not None:
-            raise InputError(f"{score} needs vectors; this comparison carries a relevance score instead")
+            raise InputError(f"{who} needs vectors; this comparison carries a relevance score instead")
         return _at_least_float32(self.anchors), _at_least_float32(self.candidates)
 
 

@@ -1,0 +1,117 @@
+"""Synthetic audio-visual features: class-conditional, the two modalities independent given the class, seeded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.errors import InputError
+from feature_extraction.feature_file import SPLITS, FeatureFile
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "vegas": {"classes": 10, "train": 20_234, "valid": 2_248, "test": 5_621},
+    "ave": {
+        "classes": 15,
+        "train": (80, 81, 142, 137, 48, 57, 89, 144, 150, 146, 128, 52, 144, 67, 112),
+        "valid": (10, 9, 17, 17, 6, 6, 10, 18, 18, 18, 16, 6, 17, 8, 13),
+        "test": (10, 9, 17, 17, 6, 6, 10, 18, 18, 18, 16, 6, 17, 8, 13),
+    },
+}
+"""Arguments of `synthetic` that give the sizes of the published data sets."""
+
+_LATENT = 24  # directions in which clips of one modality differ
+
+
+@dataclass(frozen=True)
+class _Plan:
+    labels: NDArray[np.int64]
+    splits: tuple[str, ...]
+
+
+def synthetic(
+    *,
+    classes: int = 10,
+    train: int | Sequence[int] = 1000,
+    valid: int | Sequence[int] = 100,
+    test: int | Sequence[int] = 200,
+    dimensions: tuple[int, int] = (128, 1024),
+    difficulty: float = 0.5,
+    seed: int = 0,
+) -> FeatureFile:
+    """Draw a data set: a class sets a mean in each modality, and each modality adds its own spread to it.
+
+    A clip of class y is, in modality m, `mixing_m (mean_m[y] + difficulty-scaled spread) + noise`; the spread is drawn
+    for each modality alone, so audio and visual features of one clip share nothing but the class. Two of three classes
+    have two means, so that no single straight line parts them.
+
+    Args:
+        classes: how many, C.
+        train: how many clips to fit on, spread evenly over the classes, or C counts.
+        valid: the same for validation.
+        test: the same for test.
+        dimensions: of the audio and the visual features.
+        difficulty: 0 (classes far apart) to 1 (hardly apart).
+        seed: same seed, same values.
+
+    Returns:
+        Features of "audio" (n, d_audio) and "visual" (n, d_visual), rows in shuffled order.
+
+    Raises:
+        InputError: fewer than one class, a dimension below one, counts that do not fit the classes.
+    """
+    if classes < 1 or min(dimensions) < 1:
+        raise InputError(f"synthetic: classes {classes} and dimensions {dimensions} given; all must be positive")
+    if not 0 <= difficulty <= 1:
+        raise InputError(f"synthetic: difficulty {difficulty:g} given; 0 to 1 is possible")
+    children = np.random.SeedSequence(seed).spawn(3)
+    counts = {"train": train, "valid": valid, "test": test}
+    plan = _plan(
+        {split: _counts(counts[split], classes, split) for split in SPLITS}, np.random.default_rng(children[0])
+    )
+    if not len(plan.labels):
+        raise InputError("synthetic: no clips asked for")
+    return FeatureFile(
+        features={
+            modality: _draw(plan.labels, classes, dimension, difficulty, np.random.default_rng(child))
+            for modality, dimension, child in zip(("audio", "visual"), dimensions, children[1:], strict=True)
+        },
+        labels=plan.labels,
+        ids=tuple(f"synthetic-{number:06d}" for number in range(len(plan.labels))),
+        splits=plan.splits,
+        class_names=tuple(f"class {number}" for number in range(classes)),
+        provenance={
+            modality: {"extractor": "synthetic", "parameters": {"difficulty": difficulty, "seed": seed}}
+            for modality in ("audio", "visual")
+        },
+    )
+
+
+def _counts(wanted: int | Sequence[int], classes: int, split: str) -> tuple[int, ...]:
+    if isinstance(wanted, int):
+        return tuple(wanted // classes + (number < wanted % classes) for number in range(classes))
+    if len(wanted) != classes or min(wanted) < 0:
+        raise InputError(f"synthetic: {split} holds {len(wanted)} counts for {classes} classes; none may be negative")
+    return tuple(wanted)
+
+
+def _plan(counts: Mapping[str, tuple[int, ...]], generator: np.random.Generator) -> _Plan:
+    labels = np.concatenate([np.repeat(np.arange(len(row)), row) for row in counts.values()]).astype(np.int64)
+    splits = np.repeat(list(counts), [sum(row) for row in counts.values()])
+    order = generator.permutation(len(labels))
+    return _Plan(labels[order], tuple(splits[order].tolist()))
+
+
+def _draw(
+    labels: NDArray[np.int64], classes: int, dimension: int, difficulty: float, generator: np.random.Generator
+) -> NDArray[np.float32]:
+    latent = min(_LATENT, dimension)
+    means = generator.standard_normal((classes, 2, latent), dtype=np.float32)
+    means[::3, 1] = means[::3, 0]
+    mixing = generator.standard_normal((latent, dimension), dtype=np.float32) / np.float32(np.sqrt(latent))
+    spread = np.float32(0.35 + 1.9 * difficulty)
+    sides = generator.integers(2, size=len(labels))
+    points = means[labels, sides] + spread * generator.standard_normal((len(labels), latent), dtype=np.float32)
+    noise = generator.standard_normal((len(labels), dimension), dtype=np.float32)
+    return np.asarray(np.tanh(points / 2) @ mixing + np.float32(0.2) * noise, dtype=np.float32)

@@ -17,36 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.errors import InputError
+from feature_extraction.media import Frames, Sound
 
 Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame
-
-
-@dataclass(frozen=True)
-class Sound:
-    """What an audio extractor wants decoded: mono float32 samples (s,) in [-1, 1].
-
-    Attributes:
-        sample_rate: in Hz; the sound is resampled once, straight to it.
-    """
-
-    sample_rate: int
-
-
-@dataclass(frozen=True)
-class Frames:
-    """What a visual extractor wants decoded: RGB uint8 frames (t, height, width, 3), upright.
-
-    Attributes:
-        frames_per_second: how many are kept of each second; at least one a clip.
-        height: frames are resized to it in the decoding process (None: as they are).
-        width: as `height`; the aspect ratio is not kept.
-        limit: at most so many frames a clip, the first ones.
-    """
-
-    frames_per_second: float = 1.0
-    height: int | None = None
-    width: int | None = None
-    limit: int = 300
 
 
 def mean_over_time(description: Description) -> NDArray[np.float32]:

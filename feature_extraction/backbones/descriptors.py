@@ -1,0 +1,176 @@
+"""Descriptors without weights: statistics of a log-mel spectrogram, and gradients and colors of frames.
+
+They run in decoding processes. Those do not import torch (it would cost each of them seconds and 200 MB), so the
+spectrogram is computed with NumPy here; its numbers are those of `feature_extraction.log_mel` with the settings below,
+and a test holds the two together.
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.backbones import Description, Extractor
+from feature_extraction.media import Frames, Sound
+
+SAMPLE_RATE = 16_000  # Hz
+WINDOW, HOP, FFT = 400, 160, 512  # samples: 25 ms, 10 ms, the next power of two
+BANDS, LOW, HIGH = 64, 50.0, 8000.0  # mel bands and their outer edges in Hz
+OFFSET = 1e-6  # added to the band energies before the logarithm
+PATCH = 96  # spectrogram frames described together: 0.96 s, as in VGGish
+SIDE = 64  # frames are resized to SIDE x SIDE pixels
+CELL, ANGLES = 8, 9  # pixels a side of a cell, unsigned directions a cell: 8 x 8 x 9 = 576 numbers
+TILE, HUES, LEVELS = (
+    16,
+    12,
+    8,
+)  # pixels a side of a tile, bins: 4 x 4 x (12 hues + 8 saturations + 8 values) = 448 numbers
+
+
+def log_mel() -> Extractor:
+    """Describe sound by mean and standard deviation of 64 log-mel bands (128-d).
+
+    A description row covers about 0.96 s; pooling gives mean and standard deviation over the whole clip.
+
+    Returns:
+        The extractor; it takes any sound, shorter than one window too (filled with zeros).
+    """
+    parameters: dict[str, Any] = {
+        "statistics": "mean and standard deviation of log-mel bands",
+        "sample_rate": SAMPLE_RATE,
+        "window": WINDOW,
+        "hop": HOP,
+        "fft": FFT,
+        "bands": BANDS,
+        "low": LOW,
+        "high": HIGH,
+        "scale": "htk",
+        "power": 2,
+        "offset": OFFSET,
+        "patch": PATCH,
+        "weights": None,
+    }
+    return Extractor(
+        name="log-mel",
+        modality="audio",
+        dimension=2 * BANDS,
+        inputs=Sound(SAMPLE_RATE),
+        parameters=parameters,
+        prepare=describe_sound,
+        pool=pool_statistics,
+    )
+
+
+def hog_color(*, frames_per_second: float = 1.0) -> Extractor:
+    """Describe frames by histograms of gradients (576) and of colors (448): 1024-d.
+
+    Args:
+        frames_per_second: how many frames of each second are described.
+
+    Returns:
+        The extractor; its features are means over the frames.
+    """
+    parameters: dict[str, Any] = {
+        "frames_per_second": frames_per_second,
+        "side": SIDE,
+        "gradients": {"cell": CELL, "angles": ANGLES, "normalization": "3 x 3 cells"},
+        "colors": {"tile": TILE, "hues": HUES, "saturations": LEVELS, "values": LEVELS, "root": True},
+        "weights": None,
+    }
+    return Extractor(
+        name="hog-color",
+        modality="visual",
+        dimension=(SIDE // CELL) ** 2 * ANGLES + (SIDE // TILE) ** 2 * (HUES + 2 * LEVELS),
+        inputs=Frames(frames_per_second=frames_per_second, height=SIDE, width=SIDE),
+        parameters=parameters,
+        prepare=describe_frames,
+    )
+
+
+def describe_sound(samples: NDArray[np.float32]) -> Description:
+    """Describe samples (s,) at `SAMPLE_RATE` by patches of near-equal length: (t, 128), means then deviations."""
+    bands = log_mel_bands(samples)
+    patches = np.array_split(bands, max(1, round(len(bands) / PATCH)))
+    rows = [np.concatenate([patch.mean(axis=0), patch.std(axis=0)]) for patch in patches]
+    return np.asarray(rows, dtype=np.float32)
+
+
+def pool_statistics(description: Description) -> NDArray[np.float32]:
+    """Join means and deviations of patches (t, 128) into those of the whole (128,), by the law of total variance."""
+    means, deviations = np.split(description.astype(np.float64), 2, axis=1)
+    variance = (deviations**2).mean(axis=0) + means.var(axis=0)
+    return np.concatenate([means.mean(axis=0), np.sqrt(variance)]).astype(np.float32)
+
+
+def log_mel_bands(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Compute log(mel energies + offset) of samples (s,): (1 + (s - window) // hop, bands), at least one row."""
+    window, filters = _spectral_constants()
+    if len(samples) < WINDOW:
+        samples = np.pad(samples, (0, WINDOW - len(samples)))
+    frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::HOP]
+    spectrum = np.fft.rfft(frames * window, FFT)
+    energies = (spectrum.real**2 + spectrum.imag**2) @ filters
+    return np.log(energies + np.float32(OFFSET))
+
+
+@functools.cache
+def _spectral_constants() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the periodic Hann window (window,) and triangles linear in HTK mel (fft // 2 + 1, bands)."""
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(WINDOW) / WINDOW)
+    mel = 1127.0 * np.log1p(np.fft.rfftfreq(FFT, 1 / SAMPLE_RATE) / 700.0)[:, None]
+    edges = np.linspace(*(1127.0 * np.log1p(np.array([LOW, HIGH]) / 700.0)), BANDS + 2)
+    lower, center, upper = edges[:-2], edges[1:-1], edges[2:]
+    filters = np.maximum(0.0, np.minimum((mel - lower) / (center - lower), (upper - mel) / (upper - center)))
+    return window.astype(np.float32), filters.astype(np.float32)
+
+
+def describe_frames(frames: NDArray[np.uint8]) -> Description:
+    """Describe RGB frames (t, 64, 64, 3): (t, 1024), 576 numbers of gradients, then 448 of colors."""
+    colors = frames.astype(np.float32) / np.float32(255)
+    return np.concatenate([_gradients(colors), _colors(colors)], axis=1).astype(np.float32)
+
+
+def _gradients(colors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Sum gradient magnitudes by cell and unsigned direction, shared between the two nearest directions: (t, 576)."""
+    gray = colors @ np.array([0.299, 0.587, 0.114], dtype=np.float32)  # (t, side, side)
+    padded = np.pad(gray, ((0, 0), (1, 1), (1, 1)), mode="edge")
+    across, down = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2], padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
+    magnitude = np.hypot(across, down)
+    position = (np.arctan2(down, across) % np.pi) * np.float32(ANGLES / np.pi) - 0.5
+    lower = np.floor(position)
+    share = position - lower
+    first = lower.astype(np.int64) % ANGLES
+    low = _histograms(first, magnitude * (1 - share), CELL, ANGLES)
+    cells = low + _histograms((first + 1) % ANGLES, magnitude * share, CELL, ANGLES)  # (t, 8, 8, 9)
+    energy = np.pad((cells**2).sum(axis=-1), ((0, 0), (1, 1), (1, 1)), mode="edge")
+    around = np.lib.stride_tricks.sliding_window_view(energy, (3, 3), axis=(1, 2)).mean(axis=(-2, -1))
+    return (cells / np.sqrt(around + 0.01)[..., None]).reshape(len(colors), -1)
+
+
+def _colors(colors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Take square roots of hue, saturation and value histograms by tile, hues weighted by chroma: (t, 448)."""
+    value, low = colors.max(axis=-1), colors.min(axis=-1)
+    chroma = value - low
+    red, green, blue = np.moveaxis(colors, -1, 0)
+    scale = np.maximum(chroma, 1e-6)
+    warm, cold = (green - blue) / scale, np.where(value == green, 2 + (blue - red) / scale, 4 + (red - green) / scale)
+    hue = np.where(value == red, warm, cold)  # in sixths of the circle
+    saturation = chroma / np.maximum(value, 1e-6)
+    even = np.ones_like(value)
+    parts = [
+        _histograms((hue * (HUES / 6)).astype(np.int64) % HUES, chroma, TILE, HUES),
+        _histograms(np.minimum(saturation * LEVELS, LEVELS - 1).astype(np.int64), even, TILE, LEVELS),
+        _histograms(np.minimum(value * LEVELS, LEVELS - 1).astype(np.int64), even, TILE, LEVELS),
+    ]
+    histograms = np.concatenate(parts, axis=-1) / (TILE * TILE)
+    return np.sqrt(histograms).reshape(len(colors), -1)
+
+
+def _histograms(bins: NDArray[np.int64], weights: NDArray[np.float32], size: int, count: int) -> NDArray[np.float32]:
+    """Sum weights (t, side, side) by square of `size` pixels and by bin: (t, side / size, side / size, count)."""
+    t, side = bins.shape[0], bins.shape[1] // size
+    rows = np.arange(bins.shape[1]) // size
+    square = (np.arange(t)[:, None, None] * side + rows[:, None]) * side + rows
+    sums = np.bincount((square * count + bins).ravel(), weights.ravel(), t * side * side * count)
+    return sums.reshape(t, side, side, count).astype(np.float32)

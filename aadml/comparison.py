@@ -1,7 +1,7 @@
 """The one thing a loss sees: anchors against candidates, who is a positive, who is a negative."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 from aadml import pairwise
 from feature_extraction.errors import InputError
+
+SCORES_KEPT = ("squared_distance", "distance", "dot", "cosine")
+"""The scores of a comparison that are computed when first asked for."""
 
 
 @dataclass(frozen=True)
@@ -66,34 +69,96 @@ class Comparison:
     candidate_class: Tensor | None = None
 
     @classmethod
-    def of_labels(cls, anchors: Tensor, candidates: Tensor, labels: Tensor, candidate_labels: Tensor) -> "Comparison":
-        """Compare across modalities by class: row i of both sides is the same clip where the counts agree.
+    def of_labels(
+        cls,
+        anchors: Tensor,
+        candidates: Tensor,
+        labels: Tensor,
+        candidate_labels: Tensor,
+        *,
+        own: Tensor | None = None,
+        itself: Tensor | None = None,
+    ) -> "Comparison":
+        """Compare by class: everything of the anchor's class is a positive, everything else a negative.
 
         Args:
             anchors: (a, d).
             candidates: (c, d).
             labels: (a,) classes of the anchors.
             candidate_labels: (c,) classes of the candidates.
+            own: (a,) each anchor's partner or -1; by default row i of both sides where the counts agree, else none.
+            itself: (a,) the column that holds the anchor itself or -1; it is neither a positive nor a negative.
         """
         positives = labels[:, None] == candidate_labels[None, :]
-        own = torch.arange(len(labels), device=labels.device)
-        own = own if len(labels) == len(candidate_labels) else torch.full_like(own, -1)
-        return cls(anchors, candidates, positives, ~positives, own)
+        negatives = ~positives
+        if own is None:
+            row = torch.arange(len(labels), device=labels.device)
+            own = row if len(labels) == len(candidate_labels) and itself is None else torch.full_like(row, -1)
+        if itself is not None:
+            positives = positives & ~_marked(itself, len(candidate_labels))
+        return cls(
+            anchors, candidates, positives, negatives, own, anchor_class=labels, candidate_class=candidate_labels
+        )
 
     @classmethod
-    def of_ids(cls, anchors: Tensor, candidates: Tensor, groups: Tensor, candidate_groups: Tensor) -> "Comparison":
-        """Compare pairs: row i's positive is candidate i alone; others of the same clip are neither.
+    def of_ids(
+        cls,
+        anchors: Tensor,
+        candidates: Tensor,
+        groups: Tensor,
+        candidate_groups: Tensor,
+        *,
+        own: Tensor | None = None,
+    ) -> "Comparison":
+        """Compare pairs: an anchor's partner alone is its positive; others of the same clip are neither.
 
         Args:
             anchors: (a, d).
-            candidates: (a, d), row i belongs to anchor i.
+            candidates: (c, d).
             groups: (a,) codes of the clips the anchors come from.
-            candidate_groups: (a,) likewise for the candidates.
+            candidate_groups: (c,) likewise for the candidates.
+            own: (a,) each anchor's partner or -1; by default candidate i of anchor i.
         """
-        own = torch.arange(len(groups), device=groups.device)
-        positives = torch.zeros(len(groups), len(candidate_groups), dtype=torch.bool, device=groups.device)
-        positives[own, own] = True
+        own = torch.arange(len(groups), device=groups.device) if own is None else own
+        positives = _marked(own, len(candidate_groups))
         return cls(anchors, candidates, positives, groups[:, None] != candidate_groups[None, :], own)
+
+    def narrow(
+        self, positives: Tensor | None = None, negatives: Tensor | None = None, rows: Tensor | None = None
+    ) -> "Comparison":
+        """Keep fewer anchors, positives or negatives; scores that were computed are kept, not computed again.
+
+        Args:
+            positives: (a, c) bool in place of the present ones.
+            negatives: (a, c) bool likewise.
+            rows: int64 indices of the anchors that stay (taken from the given masks too); all by default.
+        """
+        positives = self.positives if positives is None else positives
+        negatives = self.negatives if negatives is None else negatives
+        narrowed = replace(self, positives=positives, negatives=negatives)
+        scores = {name: self.__dict__[name] for name in SCORES_KEPT if name in self.__dict__}
+        if rows is not None:
+            narrowed = narrowed._at_rows(rows)
+            scores = {name: score[rows] for name, score in scores.items()}
+        narrowed.__dict__.update(scores)
+        return narrowed
+
+    def _at_rows(self, rows: Tensor) -> "Comparison":
+        def taken(value: Tensor | None) -> Tensor | None:
+            return None if value is None else value[rows]
+
+        return replace(
+            self,
+            anchors=self.anchors[rows],
+            positives=self.positives[rows],
+            negatives=self.negatives[rows],
+            own=self.own[rows],
+            relevance=taken(self.relevance),
+            guides={name: guide[rows] for name, guide in self.guides.items()},
+            within=taken(self.within) if self.within is not None and self.within.ndim == 2 else self.within,
+            anchor_features=taken(self.anchor_features),
+            anchor_class=taken(self.anchor_class),
+        )
 
     @cached_property
     def squared_distance(self) -> Tensor:
@@ -151,3 +216,8 @@ class Comparison:
 
 def _at_least_float32(values: Tensor) -> Tensor:
     return values if values.dtype in (torch.float32, torch.float64) else values.float()
+
+
+def _marked(column: Tensor, count: int) -> Tensor:
+    """Mark one column a row: (a,) -> (a, count) bool; no column where it is -1."""
+    return column[:, None] == torch.arange(count, device=column.device)[None, :]

@@ -1,4 +1,8 @@
-"""Distances and similarities of all pairs of two sets, and reductions under masks."""
+"""Distances and similarities of all pairs of two sets, and reductions under masks.
+
+All of it is computed in the precision of the arguments, also inside `torch.autocast`: a score rounded to 8 bits of
+mantissa decides wrongly who is nearer.
+"""
 
 import torch
 from torch import Tensor
@@ -8,9 +12,19 @@ TINY = 1e-12
 
 
 def squared_distance(anchors: Tensor, candidates: Tensor) -> Tensor:
-    """Squared Euclidean distance of all pairs: anchors (a, d), candidates (c, d) -> (a, c), never negative."""
-    norms = anchors.square().sum(1)[:, None] + candidates.square().sum(1)[None, :]
-    return torch.addmm(norms, anchors, candidates.T, alpha=-2).clamp_min(0)
+    """Squared Euclidean distance of all pairs: anchors (a, d), candidates (c, d) -> (a, c), never negative.
+
+    One matrix product of the vectors, each with its squared norm and a one appended, so that the backward pass is
+    two products and nothing else. Both sets are seen from the candidates' mean, which changes no distance and saves
+    the digits that large norms would cancel.
+    """
+    center = candidates.detach().mean(0) if len(candidates) else torch.zeros_like(candidates.sum(0))
+    anchors, candidates = anchors - center, candidates - center
+    anchor_norms = anchors.square().sum(1, keepdim=True)
+    candidate_norms = candidates.square().sum(1, keepdim=True)
+    left = torch.cat([-2 * anchors, anchor_norms, torch.ones_like(anchor_norms)], 1)
+    right = torch.cat([candidates, torch.ones_like(candidate_norms), candidate_norms], 1)
+    return dot(left, right).relu_()
 
 
 def distance(anchors: Tensor, candidates: Tensor) -> Tensor:
@@ -20,7 +34,8 @@ def distance(anchors: Tensor, candidates: Tensor) -> Tensor:
 
 def dot(anchors: Tensor, candidates: Tensor) -> Tensor:
     """Inner product of all pairs (a, c)."""
-    return anchors @ candidates.T
+    with torch.autocast(anchors.device.type, enabled=False):
+        return anchors @ candidates.T
 
 
 def cosine(anchors: Tensor, candidates: Tensor) -> Tensor:
@@ -39,6 +54,11 @@ def masked_logsumexp(values: Tensor, mask: Tensor) -> Tensor:
     return torch.logsumexp(safe, 1).masked_fill(~some, -torch.inf)
 
 
+def counted(mask: Tensor) -> Tensor:
+    """Count the entries of a mask by row: (a, c) -> (a,) int64."""
+    return mask.sum(1, dtype=torch.int32).long()
+
+
 def masked_sum(values: Tensor, mask: Tensor) -> Tensor:
     """Sum over the entries of `mask`, by row: (a, c) -> (a,); entries outside may hold anything."""
     return values.masked_fill(~mask, 0).sum(1)
@@ -46,4 +66,4 @@ def masked_sum(values: Tensor, mask: Tensor) -> Tensor:
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """Mean over the entries of `mask`, by row: (a, c) -> (a,); 0 for a row without entries."""
-    return masked_sum(values, mask) / mask.sum(1).clamp_min(1)
+    return masked_sum(values, mask) / counted(mask).clamp_min(1)

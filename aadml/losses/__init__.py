@@ -3,11 +3,29 @@
 from collections.abc import Callable
 
 from aadml.comparison import Terms
+from aadml.losses.angular import angular
 from aadml.losses.contrastive import contrastive
+from aadml.losses.cross_clr import cross_clr
+from aadml.losses.dsl import dsl
+from aadml.losses.hinge import hinge
+from aadml.losses.n_pair import n_pair
+from aadml.losses.nt_xent import nt_xent
+from aadml.losses.posterior_nca import posterior_nca
+from aadml.losses.supcon import supcon
+from aadml.losses.triplet import triplet
 
 Loss = Callable[..., Terms]
 """A pure function `(comparison, *, options) -> Terms`, or an `nn.Module` class whose instances are one (see DAML)."""
 
 LOSSES: dict[str, Loss] = {
+    "triplet": triplet,
     "contrastive": contrastive,
+    "hinge": hinge,
+    "n-pair": n_pair,
+    "angular": angular,
+    "supcon": supcon,
+    "nt-xent": nt_xent,
+    "cross-clr": cross_clr,
+    "dsl": dsl,
+    "posterior-nca": posterior_nca,
 }

@@ -1,0 +1,132 @@
+"""How many triplets each pair violates: the counts that make the sum over all triplets a sum over pairs."""
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+BLOCK = 1 << 16
+"""Entries sorted at once: half a mebibyte of keys, so that every pass over them stays in a core's cache."""
+
+FLAG = np.uint32(1 << 31)
+INDEX = np.uint32((1 << 31) - 1)
+
+
+def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
+    """Count, for every pair, the triplets of its anchor that violate the margin, with the sign the pair has in them.
+
+    A triplet (i, p, n) is violated where far_ip + margin > far_in, strictly. The sum of all hinges of anchor i is then
+
+        sum over p, n of max(0, far_ip - far_in + margin)  =  sum_j count_ij far_ij  +  margin sum_p count_ip
+
+    and, the counts being constant between kinks, its gradient with respect to `far` is the counts themselves.
+    O(a c log c) time; beyond the result, memory for one block of rows (on a GPU and in float64, O(a c)).
+
+    Args:
+        far: (a, c) a score in which smaller is nearer; its gradient is not followed.
+        positives: (a, c) bool.
+        negatives: (a, c) bool, disjoint from `positives`.
+        margin: how much nearer is near enough, in the units of `far`.
+
+    Returns:
+        (a, c) of the type of `far`: at a positive the number of negatives it violates against, at a negative minus
+        the number of positives, 0 at entries in neither mask.
+    """
+    far = far.detach()
+    if far.numel() == 0:
+        return torch.zeros_like(far)
+    if far.device.type == "cpu" and far.dtype == torch.float32 and sys.byteorder == "little":
+        return _by_packed_sort(far, positives, negatives, margin)
+    return _by_search(far, positives, negatives, margin)
+
+
+def _by_search(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
+    """Count on any device and in any precision: both sides sorted, each looked up in the other."""
+    shifted = far + margin
+    reach = shifted.masked_fill(~positives, torch.inf).sort(1).values
+    ahead = far.masked_fill(~negatives, torch.inf).sort(1).values
+    below = torch.searchsorted(ahead, shifted.contiguous())
+    above = positives.sum(1, keepdim=True) - torch.searchsorted(reach, far.contiguous(), right=True)
+    return below.masked_fill(~positives, 0).sub_(above.masked_fill_(~negatives, 0)).to(far.dtype)
+
+
+def _by_packed_sort(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
+    """Count in float32 on the CPU: NumPy's vectorised sort of 64-bit keys (value, side, column), a block at a time.
+
+    It is several times faster than an argsort and than a search, and it lets the interpreter go, so that threads help.
+    """
+    counts = torch.empty_like(far, memory_format=torch.contiguous_format)
+    values, chosen, others, filled = far.numpy(), positives.numpy(), negatives.numpy(), counts.numpy()
+
+    def count(rows: slice) -> None:
+        _count_block(values[rows], chosen[rows], others[rows], filled[rows], margin)
+
+    blocks = _blocks(*far.shape)
+    threads = min(torch.get_num_threads(), len(blocks))
+    for _ in map(count, blocks) if threads < 2 else _pool(os.getpid(), threads).map(count, blocks):
+        pass
+    return counts
+
+
+def _blocks(rows: int, columns: int) -> list[slice]:
+    """Cut the rows into blocks that a core's cache holds, and into enough of them for all threads."""
+    height = max(1, min(BLOCK // columns, -(-rows // torch.get_num_threads())))
+    return [slice(start, start + height) for start in range(0, rows, height)]
+
+
+@cache
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Keep one pool a process: a forked child must not wait for its parent's threads."""
+    return ThreadPoolExecutor(threads, thread_name_prefix=f"violations-{process}")
+
+
+def _count_block(
+    far: NDArray[np.float32],
+    positives: NDArray[np.bool_],
+    negatives: NDArray[np.bool_],
+    counts: NDArray[np.float32],
+    margin: float,
+) -> None:
+    """Fill `counts` for a block of rows; see `violations`."""
+    columns = far.shape[1]
+    keys = _packed_keys(far, positives, negatives, margin)
+    keys.sort(axis=1)
+    low = np.ascontiguousarray(keys.view(np.uint32)[:, ::2])
+    aside = low >> np.uint32(31)
+    negatives_before = np.cumsum(aside, axis=1, dtype=np.int32)
+    positives_after = positives.sum(1, dtype=np.int32)[:, None] - np.arange(1, columns + 1, dtype=np.int32)
+    positives_after += negatives_before
+    signed = np.where(aside.view(np.bool_)[:, ::4], -positives_after, negatives_before)
+    low &= INDEX
+    counts.reshape(-1)[low.reshape(-1).astype(np.intp)] = signed.reshape(-1)
+
+
+def _packed_keys(
+    far: NDArray[np.float32], positives: NDArray[np.bool_], negatives: NDArray[np.bool_], margin: float
+) -> NDArray[np.int64]:
+    """Build sortable keys: the value's bits above; below, whether it is no positive, and where in the block it is.
+
+    At equal values a positive comes first, so that a hinge of exactly zero is not counted as a violation. Entries in
+    neither mask go to the end, where they count for nobody.
+    """
+    rows, columns = far.shape
+    keys: NDArray[np.int64] = np.empty((rows, columns), np.int64)
+    halves = keys.view(np.uint32).reshape(rows, columns, 2)
+    low, high = halves[..., 0], halves[..., 1]
+    values = halves.view(np.float32)[..., 1]
+    np.add(far, np.float32(margin) * positives, out=values)
+    ignored = ~(positives | negatives)
+    if ignored.any():
+        values[ignored] = np.inf
+    if values.min() < 0:
+        bits = high.view(np.int32)
+        bits ^= (bits >> 31) & np.int32(INDEX)
+    side = (~positives).astype(np.uint32)
+    side <<= np.uint32(31)
+    np.add(side, np.arange(rows * columns, dtype=np.uint32).reshape(rows, columns), out=low)
+    return keys

@@ -1,7 +1,7 @@
 """Contrastive loss (Hadsell, Chopra and LeCun, CVPR 2006)."""
 
 from aadml.comparison import Comparison, Terms
-from aadml.pairwise import masked_sum
+from aadml.pairwise import counted, masked_sum
 
 
 def contrastive(comparison: Comparison, *, margin: float = 1.0, legacy_eq9_distance: bool = False) -> Terms:
@@ -18,12 +18,12 @@ def contrastive(comparison: Comparison, *, margin: float = 1.0, legacy_eq9_dista
         legacy_eq9_distance: take the squared distance for D, as Equation 9 prints it.
 
     Returns:
-        Per anchor the sum and the number of pairs that cost something; zero where there are no pairs.
+        Per anchor the sum and the number of pairs that cost something. Positives cost without negatives and the other
+        way round; an anchor with neither costs nothing.
     """
     distance = comparison.squared_distance if legacy_eq9_distance else comparison.distance
-    pull = 0.5 * distance.square()
+    pull = 0.5 * (distance.square() if legacy_eq9_distance else comparison.squared_distance)
     push = 0.5 * (margin - distance).clamp_min(0).square()
     total = masked_sum(pull, comparison.positives) + masked_sum(push, comparison.negatives)
-    active = ((pull > 0) & comparison.positives).sum(1) + ((push > 0) & comparison.negatives).sum(1)
-    possible = comparison.positives.sum(1) + comparison.negatives.sum(1)
-    return Terms(total, active, possible)
+    active = counted((pull > 0) & comparison.positives) + counted((push > 0) & comparison.negatives)
+    return Terms(total, active, counted(comparison.positives) + counted(comparison.negatives))

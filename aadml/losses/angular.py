@@ -1,0 +1,43 @@
+"""Angular loss (Wang et al., Deep metric learning with angular loss, ICCV 2017)."""
+
+import math
+
+from aadml import pairwise
+from aadml.comparison import Comparison, Terms
+from aadml.likelihood import softplus
+from aadml.pairwise import counted, masked_sum
+from feature_extraction.errors import InputError
+
+STEEPEST = 70.0
+"""Degrees up to which the exponentials of unit vectors, exp(8 tan^2(alpha)) at most, stay within float32."""
+
+
+def angular(comparison: Comparison, *, alpha: float = 45.0) -> Terms:
+    """Bound the angle under which a negative sees its anchor and positive, in the N-pair form of the paper.
+
+        total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(f_ipn))
+        f_ipn = 4 t^2 (x_i + r_p) . r_n - 2 (1 + t^2) x_i . r_p
+
+    with t = tan(alpha) and all vectors brought to length 1. The inner sum over n is one entry of a product of matrices,
+    exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so no triplet is ever laid out: memory is O(a c + c^2).
+
+    Args:
+        comparison: a anchors against c candidates.
+        alpha: the angle in degrees, above 0 and at most 70 (45: Wang et al.; pytorch-metric-learning takes 40).
+
+    Returns:
+        One term a positive pair; nothing for anchors without positives or without negatives.
+
+    Raises:
+        InputError: an angle out of range, or a comparison of relevance scores.
+    """
+    if not 0 < alpha <= STEEPEST:
+        raise InputError(f"loss.alpha: angular takes an angle above 0 and at most {STEEPEST:g} degrees, not {alpha:g}")
+    slope = math.tan(math.radians(alpha)) ** 2
+    _, candidates = comparison.vectors("angular")
+    pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
+    to_anchor = (4 * slope * comparison.cosine).exp().masked_fill(~comparison.negatives, 0)  # (a, c)
+    to_positive = (4 * slope * pairwise.cosine(candidates, candidates)).exp()  # (c, c)
+    crowd = pairwise.dot(to_anchor, to_positive).masked_fill(~pairs, 1)
+    cost = softplus(crowd.log() - 2 * (1 + slope) * comparison.cosine)
+    return Terms(masked_sum(cost, pairs), counted((cost > 0) & pairs), counted(pairs))

@@ -1,0 +1,28 @@
+"""Thresholded hinge embedding loss (Bailer, Varanasi and Stricker, CVPR 2017)."""
+
+from aadml.comparison import Comparison, Terms
+from aadml.pairwise import counted, masked_sum
+
+
+def hinge(comparison: Comparison, *, threshold: float = 0.3, margin: float = 1.0) -> Terms:
+    """Let positives be as far as `threshold` for free, and push negatives `margin` beyond it.
+
+        total_i = sum over p in P_i of  max(0, D_ip - t)  +  sum over n in N_i of  max(0, m - (D_in - t))
+
+    D is the Euclidean distance. With t = 0 this is `torch.nn.HingeEmbeddingLoss`.
+
+    Args:
+        comparison: a anchors against c candidates.
+        threshold: t, in distance (0.3: Bailer et al.).
+        margin: m, in distance (1.0: AADML, section 5.2).
+
+    Returns:
+        Per anchor the sum and the number of pairs that cost something. Positives cost without negatives and the other
+        way round; an anchor with neither costs nothing.
+    """
+    excess = comparison.distance - threshold
+    pull = excess.clamp_min(0)
+    push = (margin - excess).clamp_min(0)
+    total = masked_sum(pull, comparison.positives) + masked_sum(push, comparison.negatives)
+    active = counted((pull > 0) & comparison.positives) + counted((push > 0) & comparison.negatives)
+    return Terms(total, active, counted(comparison.positives) + counted(comparison.negatives))

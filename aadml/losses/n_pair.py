@@ -1,0 +1,46 @@
+"""Multi-class N-pair loss (Sohn, Improved deep metric learning with multi-class N-pair loss objective, NIPS 2016)."""
+
+from torch import Tensor
+
+from aadml.comparison import Comparison, Terms
+from aadml.likelihood import mean_over_positives, of_each_positive
+
+
+def n_pair(comparison: Comparison, *, l2: float = 3e-3, multi_positive: bool = False) -> Terms:
+    """Ask of every positive to win a softmax of inner products against all negatives of its anchor.
+
+        total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(x_i . r_n - x_i . r_p))
+        penalty = l2 / 4 (mean |x|^2 + mean |r|^2)
+
+    The inner products are of vectors as they are, not normalised; the penalty keeps them short, its means being over
+    the anchors that have positives and the candidates that are some anchor's positive. With the selection of one pair a
+    class it is Sohn's loss: cross-entropy of X R^T with the diagonal as target. The multi-positive form takes instead,
+    for each anchor, the cross-entropy with equal weight on all its positives,
+
+        total_i = -1/|P_i| sum over p in P_i of  log( exp(x_i . r_p) / sum over j in P_i and N_i of exp(x_i . r_j) ).
+
+    Args:
+        comparison: a anchors against c candidates.
+        l2: weight of the penalty (0.003: the HDML authors' code); a comparison of relevance scores must have it 0.
+        multi_positive: the second form, where positives share the softmax.
+
+    Returns:
+        Per anchor one term a positive (with `multi_positive` one an anchor), and the penalty. An anchor without
+        positives costs nothing; nor without negatives, but in the multi-positive form positives compete among
+        themselves.
+    """
+    positives, negatives = comparison.positives, comparison.negatives
+    if multi_positive:
+        terms = mean_over_positives(comparison.dot, positives, positives | negatives)
+    else:
+        terms = of_each_positive(comparison.dot, positives, negatives)
+    return Terms(terms.total, terms.active, terms.possible, _penalty(comparison, l2) if l2 else None)
+
+
+def _penalty(comparison: Comparison, l2: float) -> Tensor:
+    anchors, candidates = comparison.vectors("the l2 option of n-pair")
+    lengths = [
+        (vectors.square().sum(1) * used).sum() / used.sum().clamp_min(1)
+        for vectors, used in ((anchors, comparison.positives.any(1)), (candidates, comparison.positives.any(0)))
+    ]
+    return 0.25 * l2 * (lengths[0] + lengths[1])

@@ -1,0 +1,29 @@
+"""NT-Xent, the normalised temperature-scaled cross-entropy (Chen et al., SimCLR, ICML 2020)."""
+
+from aadml.comparison import Comparison, Terms
+from aadml.likelihood import of_each_positive
+
+
+def nt_xent(comparison: Comparison, *, temperature: float = 0.07, mask_same_id: bool = True) -> Terms:
+    """Ask of every positive to win a softmax of cosines against all negatives of its anchor.
+
+        total_i = sum over p in P_i of  -log( e_ip / (e_ip + sum over n in N_i of e_in) ),   e_ij = exp(s_ij / tau)
+
+    s is the cosine. For paired ids this is the audio-text loss of Mei et al. (On metric learning for audio-text
+    cross-modal retrieval, 2022), cross-entropy with the diagonal as target. Other captions of the same clip are in
+    neither mask and stay out of the sum; in the authors' code the mask has no effect, so that they act as negatives.
+
+    Args:
+        comparison: a anchors against c candidates.
+        temperature: tau (0.07: Mei et al.).
+        mask_same_id: leave what is in neither mask out of the sum. False: take it as negatives, as the code of
+            Mei et al. does, except within the anchor's own modality (where the anchor itself would be among it).
+
+    Returns:
+        One term a positive; nothing for anchors without positives or without anything to win against.
+    """
+    negatives = comparison.negatives
+    if not mask_same_id:
+        ignored = ~(comparison.positives | negatives)
+        negatives = negatives | (ignored if comparison.within is None else ignored & ~comparison.within)
+    return of_each_positive(comparison.cosine / temperature, comparison.positives, negatives)

@@ -1,0 +1,35 @@
+"""Posterior NCA: neighbourhood components analysis (Goldberger et al., NIPS 2004) on class posteriors."""
+
+import torch
+
+from aadml import pairwise
+from aadml.comparison import Comparison, Terms
+
+
+def posterior_nca(comparison: Comparison, *, temperature: float = 1.0) -> Terms:
+    """Raise the share of an anchor's posterior inner product that falls on its positives.
+
+        p = softmax(x / T),   total_i = -log( sum over j in P_i of p_i.p_j  /  sum over j in P_i and N_i of p_i.p_j )
+
+    p_i.p_j is the probability that two items, independent given their classes, share one: the score by which posterior
+    read-outs rank. The vectors are taken as logits, one a class. Add it to cross-entropy: alone it fails, for nothing
+    says which output is which class.
+
+    Args:
+        comparison: a anchors against c candidates, both in label space.
+        temperature: T (1.0: as the posterior is read out by default).
+
+    Returns:
+        One term an anchor; nothing for anchors without positives, nothing without negatives.
+
+    Raises:
+        InputError: a comparison of relevance scores.
+    """
+    anchors, candidates = comparison.vectors("posterior-nca")
+    likelihood = pairwise.dot(torch.softmax(anchors / temperature, 1), torch.softmax(candidates / temperature, 1))
+    possible = comparison.positives.any(1) & comparison.negatives.any(1)
+    tiny = torch.finfo(likelihood.dtype).tiny
+    alike = pairwise.masked_sum(likelihood, comparison.positives) + tiny
+    other = pairwise.masked_sum(likelihood, comparison.negatives)
+    total = ((alike + other).log() - alike.log()).masked_fill(~possible, 0)
+    return Terms(total, ((total > 0) & possible).long(), possible.long())

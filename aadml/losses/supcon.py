@@ -1,0 +1,25 @@
+"""Supervised contrastive loss (Khosla et al., NeurIPS 2020), the form with the sum outside the logarithm."""
+
+from aadml.comparison import Comparison, Terms
+from aadml.likelihood import mean_over_positives
+
+
+def supcon(comparison: Comparison, *, temperature: float = 0.07) -> Terms:
+    """Give all positives of an anchor a high mean log-probability among everyone it is compared with.
+
+        total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip / tau) / sum over j in P_i and N_i of exp(s_ij / tau) )
+
+    s is the cosine. The paper compares a set of two views with itself (direction both-both here, the anchor itself in
+    neither mask); across modalities (audio-visual) it is the same formula. With one positive an anchor it is NT-Xent.
+
+    Args:
+        comparison: a anchors against c candidates.
+        temperature: tau (0.07: the authors' code, whose factor tau / base temperature is then 1; the paper's ImageNet
+            runs and pytorch-metric-learning take 0.1).
+
+    Returns:
+        One term an anchor; nothing for anchors without positives. Without negatives several positives still compete
+        with each other: the least an anchor costs is log |P_i|.
+    """
+    positives, negatives = comparison.positives, comparison.negatives
+    return mean_over_positives(comparison.cosine / temperature, positives, positives | negatives)

@@ -1,0 +1,118 @@
+"""Metrics of rankings, each the exact expectation over all orders of tied items; one value a query, (b,)."""
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from aadml.options import nearest
+from aadml.retrieval import ties
+from aadml.retrieval.ranking import Ranking
+from aadml.retrieval.scores import Indices
+from aadml.retrieval.ties import Values
+from feature_extraction.errors import InputError
+
+Normalizer = Literal["all", "min(R,k)", "hits"]
+NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)
+
+
+def average_precision(ranking: Ranking) -> Values:
+    """AP: the mean precision at the ranks of all relevant items of the gallery."""
+    return ranking.per_query(precision_sums(ranking)) / ranking.relevant
+
+
+def precision_sums(ranking: Ranking, places: Indices | None = None) -> Values:
+    """Expected sum of the precisions at the relevant items of each group (t,), of its first `places` (t,) if given."""
+    sums = np.asarray((ranking.hits_above + 1) / (ranking.above + 1))
+    if places is not None:
+        sums[places == 0] = 0.0
+    tied = np.flatnonzero(ranking.size > 1)
+    counted = ranking.size if places is None else places
+    groups = (ranking.above, ranking.hits_above, ranking.size, ranking.hits, counted)
+    sums[tied] = ties.precision_sum(*(values[tied] for values in groups))
+    return sums
+
+
+def average_precision_bounds(ranking: Ranking) -> tuple[Values, Values]:
+    """AP with the relevant items last, and first, in every group of tied items: lower and upper bound, (b,) each."""
+    low = (ranking.hits_above + 1) / (ranking.above + 1)
+    high = low.copy()
+    tied = np.flatnonzero(ranking.size > 1)
+    best, r, m = ranking.above[tied], ranking.hits_above[tied], ranking.hits[tied]
+    high[tied] = ties.ordered_precision_sum(best, r, m)
+    low[tied] = ties.ordered_precision_sum(best + ranking.size[tied] - m, r, m)
+    return ranking.per_query(low) / ranking.relevant, ranking.per_query(high) / ranking.relevant
+
+
+def average_precision_at(ranking: Ranking, cutoff: int | Indices, normalizer: Normalizer = "all") -> Values:
+    """AP over the first K items alone.
+
+    Args:
+        ranking: b queries.
+        cutoff: K, one for all or one a query (b,). With K = R and "all" this is MAP@R (Musgrave et al., ECCV 2020).
+        normalizer: what the sum of precisions is divided by: "all" relevant items of the gallery, "min(R,k)" (the best
+            ranking then has 1), or the "hits" found (DSCMR's released code; one early hit then has 1).
+    """
+    if normalizer not in NORMALIZERS:
+        raise InputError(
+            f"no normalizer '{normalizer}'; did you mean '{nearest(str(normalizer), NORMALIZERS)}'? "
+            f"There are: {', '.join(NORMALIZERS)}"
+        )
+    limit = np.broadcast_to(np.asarray(cutoff, dtype=np.int64), (len(ranking),))
+    places = np.clip(limit[ranking.query] - ranking.above, 0, ranking.size)
+    sums = precision_sums(ranking, places)
+    if normalizer == "hits":
+        return _per_hit(ranking, places, sums)
+    best = ranking.relevant if normalizer == "all" else np.minimum(ranking.relevant, limit)
+    return ranking.per_query(sums) / best
+
+
+def _per_hit(ranking: Ranking, places: Indices, sums: Values) -> Values:
+    whole = places == ranking.size
+    total = ranking.per_query(np.where(whole, sums, 0.0))
+    found = ranking.per_query(np.where(whole, ranking.hits, 0).astype(np.float64))
+    result = total / np.maximum(found, 1)
+    split = np.flatnonzero((places > 0) & ~whole)  # at most one group a query
+    if len(split):
+        query = ranking.query[split]
+        groups = (values[split] for values in (ranking.above, ranking.hits_above, ranking.size, ranking.hits, places))
+        inside, before = ties.hits_normalized(*groups)
+        result[query] = inside + total[query] * before
+    return np.asarray(result)
+
+
+def hits_at(ranking: Ranking, cutoffs: Indices) -> Values:
+    """Relevant items among the first K, for increasing cutoffs (c,): (b, c). Over K precision@K, over R recall@K."""
+    slot = np.searchsorted(cutoffs, np.arange(ranking.items + 1))  # rank -> first cutoff that reaches it
+    shape = len(ranking), len(cutoffs) + 1
+    row = ranking.query * shape[1]
+    begun, full = row + slot[ranking.above + 1], row + slot[ranking.above + ranking.size]
+
+    def summed(where: Indices, values: Values) -> Values:
+        counts: Values = np.bincount(where, weights=values, minlength=shape[0] * shape[1]).astype(np.float64)
+        return np.asarray(np.cumsum(counts.reshape(shape), axis=1)[:, :-1])
+
+    hits = summed(full, ranking.hits.astype(np.float64))
+    split = np.flatnonzero(begun < full)  # groups that a cutoff splits: there the hits grow in a straight line with K
+    if len(split):
+        slope = ranking.hits[split] / ranking.size[split]
+        where, signs = np.concatenate([begun[split], full[split]]), np.repeat([1.0, -1.0], len(split))
+        hits += summed(where, signs * np.tile(slope, 2)) * cutoffs
+        hits -= summed(where, signs * np.tile(slope * ranking.above[split], 2))
+    return hits
+
+
+def hit_rate_at(ranking: Ranking, cutoffs: Indices) -> Values:
+    """Probability that at least one relevant item is among the first K, for cutoffs (c,): (b, c)."""
+    first = ranking.offsets[:-1]
+    size, hits = ranking.size[first][:, None], ranking.hits[first][:, None]
+    places = np.clip(cutoffs[None, :] - ranking.above[first][:, None], 0, size)
+    rate: Values = (places > size - hits).astype(np.float64)
+    row, column = np.nonzero((places > 0) & (rate == 0))
+    rate[row, column] = 1 - ties.no_hit(size[row, 0], hits[row, 0], places[row, column])
+    return rate
+
+
+def best_rank(ranking: Ranking) -> Values:
+    """Rank, from 1, of the best relevant item."""
+    first = ranking.offsets[:-1]
+    return np.asarray(ranking.above[first] + (ranking.size[first] + 1) / (ranking.hits[first] + 1))

@@ -1,0 +1,169 @@
+"""Rankings with their ties: what every metric needs to know, and nothing else.
+
+A ranking is kept as its groups of equally scored items, those alone that hold something relevant, best first. Score and
+relevance are packed into one integer a gallery item, so that sorting plain integers is all the work there is.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from aadml.retrieval.scores import Indices, Scores, ScoreSource, block_rows
+from feature_extraction.errors import InputError
+
+Keys = NDArray[np.signedinteger[Any]]
+CHUNK = 1 << 18  # keys sorted at a time by one thread: they stay in its cache
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The rankings of b queries over n gallery items, as groups of tied items that hold a relevant one.
+
+    Attributes:
+        items: n, the size of the gallery.
+        offsets: (b + 1,) the groups of query i are offsets[i] up to offsets[i + 1], best first; every query has one.
+        above: (t,) items scored better than the group.
+        size: (t,) items in the group; 1 where nothing is tied.
+        hits_above: (t,) relevant items scored better than the group.
+        hits: (t,) relevant items in the group, at least 1.
+        relevant: (b,) relevant items in the whole gallery.
+        tied: (b,) items that share their score with another item.
+    """
+
+    items: int
+    offsets: Indices
+    above: Indices
+    size: Indices
+    hits_above: Indices
+    hits: Indices
+    relevant: Indices
+    tied: Indices
+
+    def __len__(self) -> int:
+        return len(self.relevant)
+
+    @property
+    def query(self) -> Indices:
+        """The query (t,) that each group belongs to."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def per_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum values of groups (t,) over each query (b,)."""
+        return np.add.reduceat(values, self.offsets[:-1]) if len(self) else np.zeros(0)
+
+
+def rank(scores: Scores, relevant: NDArray[np.bool_]) -> Ranking:
+    """Rank the gallery for each query.
+
+    Args:
+        scores: (b, n) floats; higher is better; ties are equal values (minus zero equals zero).
+        relevant: (b, n) booleans, at least one true in each row.
+
+    Raises:
+        InputError: a score is NaN or infinite.
+    """
+    keys = _keys(scores)
+    keys |= relevant
+    keys.sort(axis=1)
+    count, items = keys.shape
+    totals = relevant.sum(axis=1, dtype=np.int64)
+    hits = np.flatnonzero((keys & 1).astype(bool))  # places of the relevant items, in the flattened block
+    row = np.repeat(np.arange(count), totals)
+    offsets = np.concatenate([[0], np.cumsum(totals)])
+    above = hits - row * items
+    order = np.arange(len(hits)) - offsets[row]
+    start, size = _tie_groups(keys)
+    tied = np.bincount(start // items, weights=size, minlength=count).astype(np.int64)
+    low, high = np.searchsorted(hits, start), np.searchsorted(hits, start + size)
+    some = high > low
+    start, size, low, high = start[some], size[some], low[some], high[some]
+    sizes, inside = np.ones_like(above), np.ones_like(above)
+    above[low], sizes[low], inside[low] = start % items, size, high - low
+    merged = np.zeros(len(hits) + 1, dtype=np.int64)  # a group of several relevant items is kept once, at its first
+    np.add.at(merged, low + 1, 1)
+    np.add.at(merged, high, -1)
+    kept = np.cumsum(merged[:-1]) == 0
+    if not kept.all():
+        groups = np.bincount(row[kept], minlength=count)
+        offsets = np.concatenate([[0], np.cumsum(groups)])
+        above, sizes, order, inside = above[kept], sizes[kept], order[kept], inside[kept]
+    return Ranking(items, offsets, above, sizes, order, inside, totals, tied)
+
+
+def _keys(scores: Scores) -> Keys:
+    """Turn scores into integers that sort best first and leave the lowest bit free.
+
+    Floats below 2 in magnitude use one bit less than they have, and the order of their bits is their own.
+    """
+    peak = max(float(scores.max()), -float(scores.min()))
+    if not np.isfinite(peak):
+        raise InputError("scores: there is a NaN or an infinity among them; such items cannot be ranked")
+    if scores.dtype != np.float32 or peak >= 2:
+        scores = scores.astype(np.float64)
+        if peak >= 2:
+            scores = np.ldexp(scores, -int(np.frexp(peak)[1]))  # exact, save for what is 2**1000 times smaller
+    values = np.subtract(0, scores, dtype=scores.dtype)  # best first, and no minus zero
+    keys: Keys = values.view(np.int32 if values.itemsize == 4 else np.int64)
+    sign = keys >> (8 * values.itemsize - 1)
+    sign &= np.iinfo(keys.dtype).max
+    keys ^= sign
+    keys <<= 1
+    return keys
+
+
+def _tie_groups(keys: Keys) -> tuple[Indices, Indices]:
+    """Find the groups of two or more equal scores in sorted keys: their starts in the flattened block, their sizes."""
+    items = keys.shape[1]
+    bits: NDArray[np.unsignedinteger[Any]] = keys.view(np.uint32 if keys.itemsize == 4 else np.uint64)
+    equal = np.flatnonzero((bits[:, 1:] ^ bits[:, :-1]) <= 1)  # the same score as the next item
+    if not len(equal):
+        return equal, equal
+    place = equal + equal // (items - 1)
+    first = np.concatenate([[True], np.diff(place) > 1])
+    bounds = np.append(np.flatnonzero(first), len(equal))
+    return place[first], np.diff(bounds) + 1
+
+
+def rankings(
+    source: ScoreSource, query_groups: NDArray[Any], gallery_groups: NDArray[Any], *, threads: int | None = None
+) -> Iterator[tuple[Indices, Ranking]]:
+    """Rank a gallery for many queries, in blocks of bounded memory.
+
+    Args:
+        source: scores of q queries against n items.
+        query_groups: (q,) what a query is about; a gallery item is relevant if it has the same. A query that has no
+            relevant item is left out.
+        gallery_groups: (n,).
+        threads: how many sort at a time; by default as many as torch uses.
+
+    Yields:
+        The numbers of b queries, in order, and their rankings.
+    """
+    queries, items = source.shape
+    if not queries or not items:
+        return
+    rows, step = block_rows(items), max(1, CHUNK // items)
+    values, codes = np.unique(gallery_groups, return_inverse=True)
+    codes = codes.astype(np.int32)
+    own = np.searchsorted(values, query_groups).astype(np.int32)
+    kept = values[np.minimum(own, len(values) - 1)] == query_groups
+
+    def ranked(task: tuple[int, Scores]) -> tuple[Indices, Ranking] | None:
+        start, scores = task
+        index = start + np.flatnonzero(kept[start : start + len(scores)])
+        if not len(index):
+            return None
+        if len(index) < len(scores):
+            scores = scores[index - start]
+        return index, rank(scores, own[index, None] == codes[None, :])
+
+    with ThreadPoolExecutor(threads or torch.get_num_threads()) as pool:
+        for start in range(0, queries, rows):
+            block = source.block(start, min(start + rows, queries))
+            tasks = [(start + i, block[i : i + step]) for i in range(0, len(block), step)]
+            yield from filter(None, pool.map(ranked, tasks))

@@ -1,0 +1,204 @@
+"""What an evaluation found, for people, for JSON and for tests of significance."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.retrieval.scores import Indices
+from aadml.retrieval.ties import Values
+from aadml.types import Direction
+
+SCOPE_STEP = 10  # the scope curve has K = 10, 20, ... 1000
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Means over the queries at increasing cutoffs K, each (c,).
+
+    Attributes:
+        cutoffs: K.
+        precision: relevant items among the first K, over K.
+        recall: relevant items among the first K, over all relevant ones.
+        hit_rate: share of queries with a relevant item among the first K.
+    """
+
+    cutoffs: Indices
+    precision: Values
+    recall: Values
+    hit_rate: Values
+
+    def at(self, cutoffs: tuple[int, ...]) -> "Curves":
+        """Keep some cutoffs."""
+        kept = np.searchsorted(self.cutoffs, cutoffs)
+        return Curves(self.cutoffs[kept], self.precision[kept], self.recall[kept], self.hit_rate[kept])
+
+    @property
+    def scope(self) -> "Curves":
+        """The scope curve: K = 10, 20, ... 1000, as far as the gallery goes."""
+        return self.at(tuple(int(k) for k in self.cutoffs if k % SCOPE_STEP == 0))
+
+
+@dataclass(frozen=True)
+class ClassRow:
+    """A class of queries: its name, how many queries, their MAP and chance level."""
+
+    name: str
+    queries: int
+    map: float
+    chance: float
+
+
+@dataclass(frozen=True)
+class DirectionResult:
+    """One direction. Ties count by expectation over all orders of tied items everywhere.
+
+    Attributes:
+        direction: (queries, gallery).
+        ids: names of the q queries scored.
+        groups: (q,) what each query is about.
+        names: group -> name.
+        gallery: n, the number of items ranked.
+        without_relevant: queries left out because the gallery holds nothing relevant to them.
+        average_precision: (q,).
+        bounds: (2, q) AP of the worst and the best order of tied items.
+        chance: (q,) expected AP of a random order.
+        rank: (q,) expected rank of the best relevant item, from 1.
+        tie_rate: share of ranked items that share their score with another item of the same ranking.
+        curves: precision@K, recall@K, hit rate@K.
+        cutoffs: those K that stand in tables.
+        figures: further means, by their place in the JSON.
+    """
+
+    direction: Direction
+    ids: tuple[str, ...]
+    groups: NDArray[Any]
+    names: Mapping[int, str]
+    gallery: int
+    without_relevant: int
+    average_precision: Values
+    bounds: Values
+    chance: Values
+    rank: Values
+    tie_rate: float
+    curves: Curves
+    cutoffs: tuple[int, ...]
+    figures: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The direction in one word, "audio-visual"."""
+        return "-".join(self.direction)
+
+    @property
+    def map(self) -> float:
+        """Mean average precision."""
+        return float(self.average_precision.mean())
+
+    @property
+    def map_bounds(self) -> tuple[float, float]:
+        """MAP of the worst and the best order of tied items."""
+        low, high = self.bounds.mean(axis=1)
+        return float(low), float(high)
+
+    @cached_property
+    def by_class(self) -> tuple[ClassRow, ...]:
+        """MAP by class of the query."""
+        rows = []
+        for group in np.unique(self.groups):
+            own = self.groups == group
+            name = self.names.get(int(group), str(group))
+            values = float(self.average_precision[own].mean()), float(self.chance[own].mean())
+            rows.append(ClassRow(name, int(own.sum()), *values))
+        return tuple(rows)
+
+    def to_json(self, *, queries: bool = False) -> dict[str, Any]:
+        """Give every figure under its name; with `queries` the AP of each query too."""
+        table, scope = self.curves.at(self.cutoffs), self.curves.scope
+        result: dict[str, Any] = {
+            "map": self.map,
+            "map_bounds": list(self.map_bounds),
+            "chance": float(self.chance.mean()),
+            "tie_rate": self.tie_rate,
+            "queries": len(self.ids),
+            "queries_without_relevant": self.without_relevant,
+            "gallery": self.gallery,
+            "precision_at": _by_cutoff(table.cutoffs, table.precision),
+            "recall_at": _by_cutoff(table.cutoffs, table.recall),
+            "hit_rate_at": _by_cutoff(table.cutoffs, table.hit_rate),
+            "median_rank": float(np.median(self.rank)),
+            "mean_rank": float(self.rank.mean()),
+        }
+        for path, value in self.figures.items():
+            place = result
+            for key in path[:-1]:
+                place = place.setdefault(key, {})
+            place[path[-1]] = value
+        curves = {name: getattr(scope, name).tolist() for name in ("precision", "recall", "hit_rate")}
+        result["scope"] = {"k": scope.cutoffs.tolist()} | curves
+        result["by_class"] = {
+            row.name: {"queries": row.queries, "map": row.map, "chance": row.chance} for row in self.by_class
+        }
+        if queries:
+            result["average_precision"] = dict(zip(self.ids, self.average_precision.tolist(), strict=True))
+        return result
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The evaluation of a set of embeddings.
+
+    Attributes:
+        protocol: how the embeddings were made.
+        split: which clips these are.
+        similarity: how vectors were compared.
+        directions: one result each.
+        label_space: modality -> (accuracy, log-loss) of vectors with one dimension a class.
+    """
+
+    protocol: str
+    split: str
+    similarity: str
+    directions: tuple[DirectionResult, ...]
+    label_space: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> DirectionResult:
+        return {result.name: result for result in self.directions}[name]
+
+    @property
+    def map_mean(self) -> float:
+        """Mean of the MAP of all directions."""
+        return float(np.mean([result.map for result in self.directions]))
+
+    @property
+    def chance(self) -> float:
+        """Mean chance level of MAP of all directions."""
+        return float(np.mean([result.chance.mean() for result in self.directions]))
+
+    @property
+    def tie_rate(self) -> float:
+        """Mean tie rate of all directions."""
+        return float(np.mean([result.tie_rate for result in self.directions]))
+
+    def to_json(self, *, queries: bool = False) -> dict[str, Any]:
+        """Give every figure under its name, ready for `json.dumps`; with `queries` the AP of each query too."""
+        label_space = {
+            modality: {"accuracy": accuracy, "log_loss": loss}
+            for modality, (accuracy, loss) in self.label_space.items()
+        }
+        return {
+            "protocol": self.protocol,
+            "split": self.split,
+            "similarity": self.similarity,
+            "chance": self.chance,
+            "tie_rate": self.tie_rate,
+            "map_mean": self.map_mean,
+            "directions": {result.name: result.to_json(queries=queries) for result in self.directions},
+        } | ({"label_space": label_space} if label_space else {})
+
+
+def _by_cutoff(cutoffs: Indices, values: Values) -> dict[str, float]:
+    return {str(k): float(value) for k, value in zip(cutoffs, values, strict=True)}

@@ -1,0 +1,106 @@
+"""BERT (Devlin et al., NAACL 2019) by `transformers`: a caption is the last hidden state of its [CLS] token."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from feature_extraction.errors import InputError
+
+LONGEST = 512  # tokens; what bert-base has positions for
+
+
+class Bert(nn.Module):
+    """Token ids to one vector a caption.
+
+    Attributes:
+        dimension: d of the vectors.
+        model: the network of `transformers`, without its pooler.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+        self.dimension = int(model.config.hidden_size)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Describe captions: ids (b, w) int64 and mask (b, w) bool -> (b, dimension)."""
+        hidden = self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        vector = hidden[:, 0]
+        assert isinstance(vector, Tensor)
+        return vector
+
+
+def load_bert(folder: str | Path, *, dropout: float = 0.2, download: bool = False) -> Bert:
+    """Load a published BERT.
+
+    Args:
+        folder: a local folder as `transformers` saves it (`config.json`, `model.safetensors`, tokenizer files), or
+            with `download` a name on the Hugging Face Hub ("google-bert/bert-base-uncased").
+        dropout: of hidden states and attention (Mei et al. 2022: 0.2).
+        download: whether the network may be asked.
+
+    Raises:
+        InputError: no such folder, or no BERT in it, or `transformers` is not installed.
+    """
+    transformers = _transformers()
+    _check_folder(folder, download=download)
+    chances = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    try:
+        model = transformers.BertModel.from_pretrained(
+            folder, local_files_only=not download, add_pooling_layer=False, **chances
+        )
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder}: no BERT could be loaded ({str(error).splitlines()[0]})") from error
+    return Bert(model)
+
+
+def small_bert(
+    words: int, *, layers: int = 2, dimension: int = 128, heads: int = 2, dropout: float = 0.1, longest: int = 128
+) -> Bert:
+    """Build a small BERT with random weights: untrained, for sample clips and tests.
+
+    Args:
+        words: size of the vocabulary.
+        layers: number of layers.
+        dimension: of hidden states; the feed-forward layers have four times as many.
+        heads: of attention.
+        dropout: of hidden states and attention.
+        longest: tokens a caption may have.
+    """
+    transformers = _transformers()
+    config = transformers.BertConfig(
+        vocab_size=words, num_hidden_layers=layers, hidden_size=dimension, num_attention_heads=heads,
+        intermediate_size=4 * dimension, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
+        max_position_embeddings=longest,
+    )  # fmt: skip
+    return Bert(transformers.BertModel(config, add_pooling_layer=False))
+
+
+def load_word_pieces(folder: str | Path, *, download: bool = False) -> Any:
+    """Load the tokenizer that lies beside a published BERT, as one of `tokenizers`.
+
+    Raises:
+        InputError: no tokenizer is there, or `transformers` is not installed.
+    """
+    _check_folder(folder, download=download)
+    try:
+        return _transformers().AutoTokenizer.from_pretrained(folder, local_files_only=not download).backend_tokenizer
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder}: no tokenizer could be loaded ({str(error).splitlines()[0]})") from error
+
+
+def _check_folder(folder: str | Path, *, download: bool) -> None:
+    if not download and not (Path(folder) / "config.json").is_file():
+        raise InputError(
+            f"{folder}: no folder with a BERT in it (config.json is missing); get one with "
+            "`hf download google-bert/bert-base-uncased --local-dir FOLDER`"
+        )
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise InputError("BERT needs `transformers`; install it with: pip install 'aadml[text]'") from error
+    return transformers

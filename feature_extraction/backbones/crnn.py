@@ -1,0 +1,105 @@
+"""CRNN of XIE (Xie et al., DCASE 2022; `contrastive-negative-sampling`): one vector a frame of sound."""
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from feature_extraction.masking import filled, masked, masked_batch_norm, time_mask
+
+BANDS = 64
+SILENCE = -36.04365338911715  # natural logarithm of 2^-52, what the front end makes of digital silence
+_TINY = 1e-24  # keeps the fourth root differentiable where a window is all zeros
+
+_BLOCKS = (  # of each convolution: its share of channels, and the pooling (time, bands) behind it
+    (0.25, (2, 4)),
+    (1.0, None),
+    (1.0, (2, 4)),
+    (1.0, None),
+    (1.0, (1, 4)),
+)
+
+
+class Crnn(nn.Module):
+    """Five convolutions with L4 pooling, a bidirectional GRU at a quarter of the frame rate, and interpolation back.
+
+    Every convolution is preceded by its batch norm. An item's frames do not depend on how far its batch is padded.
+    With the default sizes it has 732,354 parameters.
+
+    Attributes:
+        dimension: d of a frame's vector.
+    """
+
+    def __init__(self, *, channels: int = 128, dimension: int = 300, dropout: float = 0.3) -> None:
+        super().__init__()
+        if dimension % 2 or channels % 4:
+            raise ValueError(f"dimension {dimension} must be even and channels {channels} a multiple of 4")
+        sizes = [1, *(int(share * channels) for share, _ in _BLOCKS)]
+        self.norms = nn.ModuleList(nn.BatchNorm2d(size) for size in sizes[:-1])
+        self.convolutions = nn.ModuleList(nn.Conv2d(i, o, 3, padding=1, bias=False) for i, o in pairwise(sizes))
+        for convolution in self.convolutions:
+            assert isinstance(convolution, nn.Conv2d)
+            nn.init.kaiming_normal_(convolution.weight)
+        self.recurrent = nn.GRU(channels, dimension // 2, bidirectional=True, batch_first=True)
+        self.dropout = dropout
+        self.dimension = dimension
+
+    def forward(self, log_mel: Tensor, lengths: Tensor | None = None, *, pooled: bool = False) -> Tensor:
+        """Describe the frames of clips.
+
+        Args:
+            log_mel: (b, t, 64) natural logarithms (`log_mel.CRNN`).
+            lengths: (b,) frames of each clip; None: all t.
+            pooled: return the GRU's outputs at a quarter of the frame rate, before interpolation.
+
+        Returns:
+            (b, t, dimension), or (b, max(t, 4) // 4, dimension) if `pooled`; zero in the padding.
+        """
+        ends = lengths if lengths is not None else torch.full((len(log_mel),), log_mel.shape[1], device=log_mel.device)
+        values, lengths = filled(log_mel, lengths, 4, SILENCE)
+        values = values[:, None]  # (b, 1, t, bands)
+        for (_, pool), norm, convolution in zip(_BLOCKS, self.norms, self.convolutions, strict=True):
+            assert isinstance(norm, nn.BatchNorm2d)
+            mask = time_mask(lengths, values.shape[2])
+            values = F.leaky_relu(convolution(masked_batch_norm(values, norm, mask)), 0.1)
+            values = masked(values, mask)
+            if pool is not None:
+                values = _l4_pooled(values, pool)
+                lengths = None if lengths is None else lengths // pool[0]
+        values = F.dropout(masked(values, time_mask(lengths, values.shape[2])), self.dropout, self.training)
+        steps = torch.full_like(ends, values.shape[2]) if lengths is None else lengths
+        outputs = self._over_time(values.mean(3).transpose(1, 2), steps)
+        return outputs if pooled else _interpolated(outputs, steps, ends, log_mel.shape[1])
+
+    def _over_time(self, values: Tensor, steps: Tensor) -> Tensor:
+        """Run the GRU over (b, t, channels), both ways over each item's own steps (b,)."""
+        packed = pack_padded_sequence(values, steps.cpu(), batch_first=True, enforce_sorted=False)
+        outputs, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True, total_length=values.shape[1])
+        return outputs
+
+
+def pooled_lengths(lengths: Tensor) -> Tensor:
+    """Give the frames left at a quarter of the frame rate: (b,) -> (b,)."""
+    return lengths.clamp(min=4) // 2 // 2
+
+
+def _l4_pooled(values: Tensor, pool: tuple[int, int]) -> Tensor:
+    """Take the fourth root of the sum of fourth powers over windows of (time, bands)."""
+    mean = F.avg_pool2d(values.square().square(), pool)
+    return (mean * (pool[0] * pool[1]) + _TINY).sqrt().sqrt()
+
+
+def _interpolated(values: Tensor, steps: Tensor, frames: Tensor, size: int) -> Tensor:
+    """Stretch each item's own `steps` linearly to its own `frames`, corners not aligned: (b, s, d) -> (b, size, d)."""
+    places = torch.arange(size, device=values.device)[None, :]
+    source = ((places + 0.5) * (steps.double() / frames)[:, None] - 0.5).clamp_min(0)
+    last = (steps - 1)[:, None]
+    left = torch.minimum(source.long(), last)
+    right = torch.minimum(left + 1, last)
+    weight = (source - left).clamp(0, 1)[..., None].to(values.dtype)
+    wide = (-1, -1, values.shape[2])
+    low = values.gather(1, left[..., None].expand(wide))
+    high = values.gather(1, right[..., None].expand(wide))
+    return torch.lerp(low, high, weight) * (places < frames[:, None])[..., None]

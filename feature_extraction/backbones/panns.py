@@ -1,0 +1,229 @@
+"""PANNs (Kong et al., TASLP 2020): Cnn10, Cnn14 and ResNet38 from log-mel spectrograms to one vector a clip.
+
+Parameter names are those of the published checkpoints (Zenodo record 3987831), whose two last linear layers and
+front-end constants are left out; pooling and dropout as in Mei et al. 2022 (`audio-text_retrieval`).
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from feature_extraction.errors import InputError
+from feature_extraction.masking import filled, masked, masked_batch_norm, time_mask
+from feature_extraction.spec_augment import spec_augment
+
+BANDS = 64
+SILENCE = -100.0  # decibels of digital silence, 10 log10(1e-10)
+
+
+class Panns(nn.Module):
+    """A trunk of convolutions between the batch norm of the bands (`bn0`) and the pooling over bands and time.
+
+    An item's vector does not depend on how far its batch is padded. A clip shorter than the pooling needs is
+    lengthened with silence.
+
+    Attributes:
+        dimension: d of the vectors.
+        minimum_frames: shortest spectrogram that survives all pooling.
+        augment: whether SpecAugment acts while training.
+    """
+
+    def __init__(
+        self, trunk: Mapping[str, nn.Module], dimension: int, minimum_frames: int, dropout: float, augment: bool
+    ) -> None:
+        super().__init__()
+        self.bn0 = nn.BatchNorm2d(BANDS)
+        self._order = tuple(trunk)
+        for name, block in trunk.items():
+            self.add_module(name, block)
+        self.dimension = dimension
+        self.minimum_frames = minimum_frames
+        self.dropout = dropout
+        self.augment = augment
+
+    def forward(self, log_mel: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Describe clips.
+
+        Args:
+            log_mel: (b, t, 64) in decibels (`log_mel.PANNS`).
+            lengths: (b,) frames of each clip; None: all t.
+
+        Returns:
+            (b, dimension): the mean over bands, then maximum plus mean over time.
+        """
+        values, lengths = filled(log_mel, lengths, self.minimum_frames, SILENCE)
+        mask = time_mask(lengths, values.shape[1])
+        values = masked_batch_norm(values.transpose(1, 2)[..., None], self.bn0, mask)  # bands as channels
+        values = values[..., 0].transpose(1, 2)[:, None]  # (b, 1, t, bands)
+        if self.training and self.augment:
+            values = spec_augment(values, lengths)
+        for name in self._order:
+            values, lengths = self.get_submodule(name)(values, lengths)
+            values = F.dropout(values, self.dropout, self.training)
+        over_bands = values.mean(3)  # (b, dimension, t'), not negative: padding never wins the maximum
+        count = over_bands.shape[2] if lengths is None else lengths[:, None]
+        return over_bands.amax(2) + over_bands.sum(2) / count
+
+
+class ConvBlock(nn.Module):
+    """Two 3 x 3 convolutions with batch norm and ReLU, then average pooling by `pool` in both directions."""
+
+    def __init__(self, inputs: int, outputs: int, *, pool: int = 2) -> None:
+        super().__init__()
+        self.conv1 = _convolution(inputs, outputs)
+        self.conv2 = _convolution(outputs, outputs)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.pool = pool
+
+    def forward(self, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Map (b, inputs, t, f) and lengths (b,) to (b, outputs, t // pool, f // pool) and its lengths."""
+        mask = time_mask(lengths, values.shape[2])
+        values = F.relu(masked_batch_norm(self.conv1(values), self.bn1, mask))
+        values = F.relu(masked_batch_norm(self.conv2(values), self.bn2, mask))
+        return _pooled(values, lengths) if self.pool == 2 else (values, lengths)
+
+
+class ResidualBlock(nn.Module):
+    """Two 3 x 3 convolutions beside a shortcut; both halve their input by average pooling where `halve` says so."""
+
+    def __init__(self, inputs: int, outputs: int, *, halve: bool, dropout: float) -> None:
+        super().__init__()
+        self.conv1 = _convolution(inputs, outputs)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = _convolution(outputs, outputs)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        nn.init.zeros_(self.bn2.weight)
+        self.downsample = nn.Sequential(nn.AvgPool2d(2), _convolution(inputs, outputs, 1), nn.BatchNorm2d(outputs))
+        if not halve:
+            del self.downsample
+        self.halve = halve
+        self.dropout = dropout
+
+    def forward(self, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Map (b, inputs, t, f) and lengths (b,) to (b, outputs, t', f') and its lengths."""
+        if self.halve:
+            values, lengths = _pooled(values, lengths)
+        mask = time_mask(lengths, values.shape[2])
+        shortcut = values
+        if self.halve:
+            _, project, norm = self.downsample
+            assert isinstance(norm, nn.BatchNorm2d)
+            shortcut = masked_batch_norm(project(values), norm, mask)
+        values = F.relu(masked_batch_norm(self.conv1(values), self.bn1, mask))
+        values = F.dropout(values, self.dropout, self.training)
+        return F.relu(masked_batch_norm(self.conv2(values), self.bn2, mask) + shortcut), lengths
+
+
+class ResidualStages(nn.Module):
+    """Four stages of residual blocks (`layer1` to `layer4`), then average pooling by 2."""
+
+    def __init__(self, width: int, blocks: Sequence[int], dropout: float) -> None:
+        super().__init__()
+        inputs = width
+        for stage, count in enumerate(blocks):
+            outputs = width * 2**stage
+            layer = [
+                ResidualBlock(inputs if i == 0 else outputs, outputs, halve=stage > 0 and i == 0, dropout=dropout)
+                for i in range(count)
+            ]
+            self.add_module(f"layer{stage + 1}", nn.ModuleList(layer))
+            inputs = outputs
+
+    def forward(self, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Map (b, width, t, f) to (b, 8 width, t // 16, f // 16)."""
+        for layer in self.children():
+            assert isinstance(layer, nn.ModuleList)
+            for block in layer:
+                values, lengths = block(values, lengths)
+        return _pooled(values, lengths)
+
+
+def cnn10(*, width: int = 64, dropout: float = 0.2, augment: bool = True) -> Panns:
+    """Build Cnn10: four convolution blocks; `width` 64 is the published size (512-d)."""
+    return Panns(_conv_blocks(width, 4, pool_last=True), 8 * width, 16, dropout, augment)
+
+
+def cnn14(*, width: int = 64, dropout: float = 0.2, augment: bool = True, pool_last: bool = True) -> Panns:
+    """Build Cnn14: six convolution blocks; `width` 64 is the published size (2048-d).
+
+    Args:
+        width: channels of the first block.
+        dropout: after each block.
+        augment: whether SpecAugment acts while training.
+        pool_last: pool after the sixth block too, as Mei et al. do; PANNs' own network does not.
+    """
+    minimum = 64 if pool_last else 32
+    return Panns(_conv_blocks(width, 6, pool_last=pool_last), 32 * width, minimum, dropout, augment)
+
+
+def resnet38(*, width: int = 64, dropout: float = 0.2, augment: bool = True) -> Panns:
+    """Build ResNet38: stages of 3, 4, 6 and 3 residual blocks; `width` 64 is the published size (2048-d)."""
+    trunk = {
+        "conv_block1": ConvBlock(1, width),
+        "resnet": ResidualStages(width, (3, 4, 6, 3), dropout),
+        "conv_block_after1": ConvBlock(8 * width, 32 * width, pool=1),
+    }
+    return Panns(trunk, 32 * width, 32, dropout, augment)
+
+
+PANNS_NETWORKS = {"cnn10": cnn10, "cnn14": cnn14, "resnet38": resnet38}
+
+
+def read_checkpoint(path: str) -> dict[str, Tensor]:
+    """Read a published PANNs file (a dictionary whose entry `model` holds the weights), tensors only.
+
+    Raises:
+        InputError: the file is missing, or is not such a file.
+    """
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file; PANNs' weights are in Zenodo record 3987831") from error
+    except Exception as error:
+        raise InputError(f"{path}: cannot be read as a file of tensors ({type(error).__name__})") from error
+    weights = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
+        raise InputError(f"{path}: holds no weights under 'model', as the published PANNs files do")
+    return weights
+
+
+def load_published(network: Panns, weights: Mapping[str, Tensor]) -> None:
+    """Fill `network` with published weights: every key that holds no `fc` and begins with neither `spec` nor `logmel`.
+
+    Raises:
+        InputError: a weight is missing, superfluous or of another shape; the message names the first.
+    """
+    kept = {k: v for k, v in weights.items() if "fc" not in k and not k.startswith(("spec", "logmel"))}
+    own = network.state_dict()
+    for key in own:
+        if key not in kept and not key.endswith("num_batches_tracked"):
+            raise InputError(f"PANNs weights: no '{key}' among {len(kept)} weights; is it another network's file?")
+    for key, value in kept.items():
+        if key not in own:
+            raise InputError(f"PANNs weights: '{key}' is no weight of this network; is it another network's file?")
+        if own[key].shape != value.shape:
+            raise InputError(f"PANNs weights: '{key}' is {tuple(value.shape)}, wanted {tuple(own[key].shape)}")
+    network.load_state_dict(kept, strict=False)
+
+
+def _conv_blocks(width: int, count: int, *, pool_last: bool) -> dict[str, nn.Module]:
+    sizes = [1, *(width * 2**i for i in range(count))]
+    pools = [2] * (count - 1) + [2 if pool_last else 1]
+    return {f"conv_block{i + 1}": ConvBlock(sizes[i], sizes[i + 1], pool=pools[i]) for i in range(count)}
+
+
+def _convolution(inputs: int, outputs: int, size: int = 3) -> nn.Conv2d:
+    convolution = nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False)
+    nn.init.xavier_uniform_(convolution.weight)
+    return convolution
+
+
+def _pooled(values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    values = F.avg_pool2d(values, 2)
+    if lengths is None:
+        return values, None
+    lengths = lengths // 2
+    return masked(values, time_mask(lengths, values.shape[2])), lengths

@@ -1,0 +1,87 @@
+"""WordPiece vocabularies: trained on captions with all ties settled by the alphabet, and their tokenizers."""
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from feature_extraction.errors import InputError
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_MARK = "##"
+
+
+def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str, ...]:
+    """Train a vocabulary: letters first, then again and again the pair of neighbors that occurs most often, joined.
+
+    The trainer of `tokenizers` settles ties in the order of a hash table, which differs from run to run; this one
+    takes the alphabetically first, so equal captions give an equal vocabulary.
+
+    Args:
+        captions: cleaned captions of the training split alone; words are what spaces separate.
+        size: entries at most, the five special ones included; all letters are kept in any case.
+
+    Returns:
+        The entries in the order of their ids; those within a word begin with `##`.
+    """
+    counts = Counter(word for caption in captions for word in caption.lower().split())
+    words = [[letter if i == 0 else _MARK + letter for i, letter in enumerate(word)] for word in sorted(counts)]
+    weights = [counts[word] for word in sorted(counts)]
+    entries = [*SPECIAL, *sorted({piece for word in words for piece in word})]
+    pairs: Counter[tuple[str, str]] = Counter()
+    places: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for number in range(len(words)):
+        _count(words[number], weights[number], number, pairs, places)
+    while len(entries) < size and pairs:
+        pair, most = min(pairs.items(), key=lambda item: (-item[1], item[0]))
+        if most < 1:
+            break
+        entries.append(pair[0] + pair[1].removeprefix(_MARK))
+        for number in sorted(places.pop(pair)):
+            _count(words[number], -weights[number], number, pairs, places)
+            words[number] = _joined(words[number], pair, entries[-1])
+            _count(words[number], weights[number], number, pairs, places)
+        del pairs[pair]
+    return tuple(dict.fromkeys(entries))
+
+
+def word_piece_tokenizer(vocabulary: Sequence[str]) -> Any:
+    """Build the tokenizer of a vocabulary: lower-cases, splits at spaces and punctuation, adds [CLS] and [SEP].
+
+    Raises:
+        InputError: `tokenizers` is not installed.
+    """
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise InputError("word pieces need `tokenizers`; install it with: pip install 'aadml[text]'") from error
+    ids = {entry: number for number, entry in enumerate(vocabulary)}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = tokenizers.processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
+    return tokenizer
+
+
+def _count(
+    word: list[str],
+    weight: int,
+    number: int,
+    pairs: Counter[tuple[str, str]],
+    places: dict[tuple[str, str], set[int]],
+) -> None:
+    """Add `weight` for each pair of neighbors of a word, and remember where the pair occurs."""
+    for pair in itertools.pairwise(word):
+        pairs[pair] += weight
+        if weight > 0:
+            places[pair].add(number)
+
+
+def _joined(word: list[str], pair: tuple[str, str], piece: str) -> list[str]:
+    joined: list[str] = []
+    for part in word:
+        if joined and (joined[-1], part) == pair:
+            joined[-1] = piece
+        else:
+            joined.append(part)
+    return joined

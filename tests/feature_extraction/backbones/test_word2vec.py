@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from feature_extraction.backbones.word2vec import PAD, read_vectors, table, untrained_table, variants
+from feature_extraction.errors import InputError
+
+WORDS = {"dog": [1.0, 0.5, -2.0], "New_York": [0.0, 1e-8, 3.5], "größe": [9.0, -0.0, 1.0], "10": [1.0, 2.0, 3.0]}
+
+
+def binary(path, newline=b"\n", words=WORDS):
+    body = b"".join(w.encode() + b" " + np.array(v, "<f4").tobytes() + newline for w, v in words.items())
+    path.write_bytes(f"{len(words)} 3\n".encode() + body)
+    return path
+
+
+def text(path, header=True):
+    lines = [f"{w} {' '.join(map(repr, v))}" for w, v in WORDS.items()]
+    path.write_text("\n".join(([f"{len(WORDS)} 3"] if header else []) + lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "write",
+    [binary, lambda p: binary(p, b""), text, lambda p: text(p, False)],
+    ids=["binary", "binary without line ends", "text", "text without header"],
+)
+def test_every_layout_gives_the_same_vectors(tmp_path, write):
+    found = read_vectors(write(tmp_path / "vectors"))
+    assert set(found) == set(WORDS)
+    for word, values in WORDS.items():
+        np.testing.assert_array_equal(found[word], np.array(values, np.float32))
+
+
+def test_only_the_words_asked_for_are_kept(tmp_path):
+    assert set(read_vectors(binary(tmp_path / "v.bin"), {"dog", "cat"})) == {"dog"}
+
+
+def test_bytes_of_a_value_that_look_like_a_space_or_a_line_end_do_not_confuse_the_reader(tmp_path):
+    odd = np.frombuffer(b"\n  \n \n\n  \n  ", "<f4")
+    found = read_vectors(binary(tmp_path / "v.bin", b"", {"a": odd, "b": [1.0, 2.0, 3.0]}))
+    np.testing.assert_array_equal(found["a"], odd)
+    np.testing.assert_array_equal(found["b"], [1.0, 2.0, 3.0])
+
+
+def test_a_cut_off_or_malformed_file_is_refused_in_one_line(tmp_path):
+    whole = binary(tmp_path / "v.bin").read_bytes()
+    (tmp_path / "cut.bin").write_bytes(whole[:-5])
+    (tmp_path / "short.txt").write_text("3 2\na 1 2\nb 3 4\n")
+    (tmp_path / "uneven.txt").write_text("a 1 2\nb 3\n")
+    (tmp_path / "words.txt").write_text("a 1 2\nb 3 x\n")
+    for name in ("cut.bin", "short.txt", "uneven.txt", "words.txt", "absent.txt"):
+        with pytest.raises(InputError, match=name):
+            read_vectors(tmp_path / name)
+
+
+def vectors(words, dimension=300, seed=7):
+    draws = np.random.default_rng(seed).standard_normal((len(words), dimension)).astype(np.float32)
+    return dict(zip(words, draws, strict=True))
+
+
+def test_padding_is_zero_and_missing_words_share_one_unit_vector_nearly_orthogonal_to_all():
+    known = vectors([f"w{i}" for i in range(2000)])
+    made = table([*known, "zzz", "yyy"], known)
+    assert made.missing == ("yyy", "zzz")
+    assert not made.vectors[PAD].any()
+    assert made.ids(["w3", "zzz", "never seen"]) == [made.words.index("w3"), 2001, 2001]
+    shared = made.vectors[-1]
+    units = made.vectors[1:-1] / np.linalg.norm(made.vectors[1:-1], axis=1, keepdims=True)
+    assert np.linalg.norm(shared) == pytest.approx(1, abs=1e-5)
+    assert np.abs(units @ shared).max() <= 0.25
+    for word, values in known.items():
+        np.testing.assert_array_equal(made.vectors[made.index()[word]], values)
+
+
+def test_words_are_found_under_their_variants():
+    known = vectors(["And", "AM", "colored", "ding_dong", "ticktock", "gray"])
+    made = table(["and", "am", "coloured", "ding-dong", "tick-tock", "grey", "gone"], known)
+    assert made.missing == ("gone",)
+    np.testing.assert_array_equal(made.vectors[made.index()["ding-dong"]], known["ding_dong"])
+    assert variants("four")[0] == "four"
+    assert "for" not in variants("four")
+
+
+def test_no_room_for_an_orthogonal_vector_or_no_known_word_is_said():
+    with pytest.raises(InputError, match="nearly orthogonal"):
+        table([f"w{i}" for i in range(50)], vectors([f"w{i}" for i in range(50)], dimension=2))
+    with pytest.raises(InputError, match="none of the 1 words"):
+        table(["dog"], {})
+
+
+def test_untrained_vectors_say_so_and_do_not_depend_on_the_order_of_words():
+    one, other = untrained_table(["b", "a"], dimension=8), untrained_table(["a", "b", "a"], dimension=8)
+    assert not one.trained
+    assert one.words == other.words
+    np.testing.assert_array_equal(one.vectors, other.vectors)

@@ -1,0 +1,20 @@
+"""Negatives by lot."""
+
+import torch
+
+from aadml.choices import chosen_positives, drawn
+from aadml.comparison import Comparison
+
+
+def random_negative(comparison: Comparison, generator: torch.Generator, *, positive: str = "random") -> Comparison:
+    """Keep one negative an anchor, uniformly by lot, and independently in each direction.
+
+    XIE's random strategy (Xie et al., ICASSP 2023) where the anchor has one positive.
+
+    Args:
+        comparison: a anchors against c candidates.
+        generator: of the lots.
+        positive: "random" (one by lot), "own" or "all".
+    """
+    positives = chosen_positives(comparison, positive, generator)
+    return comparison.narrow(positives, drawn(comparison.negatives, generator))

@@ -1,0 +1,57 @@
+"""Negatives chosen within one modality: XIE's text-based and audio-based strategies (Xie et al., ICASSP 2023).
+
+Text j resembles text i, so its audio is taken for a hard negative of audio i as well: both directions choose alike.
+"""
+
+import torch
+
+from aadml.choices import lowest
+from aadml.comparison import Comparison
+from feature_extraction.errors import InputError
+
+
+def text_based_hard(comparison: Comparison, generator: torch.Generator) -> Comparison:
+    """Keep the negative whose text is most like the anchor's: argmax_j T_ij.
+
+    Args:
+        comparison: with `guides["text"]`, (a, c) similarities of the items' texts.
+        generator: not used.
+    """
+    return _guided(comparison, "text", sign=-1)
+
+
+def text_based_easy(comparison: Comparison, generator: torch.Generator) -> Comparison:
+    """Keep the negative whose text is least like the anchor's: argmin_j T_ij.
+
+    Args:
+        comparison: with `guides["text"]`, (a, c) similarities of the items' texts.
+        generator: not used.
+    """
+    return _guided(comparison, "text", sign=1)
+
+
+def audio_based_hard(comparison: Comparison, generator: torch.Generator) -> Comparison:
+    """Keep the negative whose audio is most like the anchor's: argmax_k A_ik.
+
+    Args:
+        comparison: with `guides["audio"]`, (a, c) similarities of the items' audio.
+        generator: not used.
+    """
+    return _guided(comparison, "audio", sign=-1)
+
+
+def audio_based_easy(comparison: Comparison, generator: torch.Generator) -> Comparison:
+    """Keep the negative whose audio is least like the anchor's: argmin_k A_ik.
+
+    Args:
+        comparison: with `guides["audio"]`, (a, c) similarities of the items' audio.
+        generator: not used.
+    """
+    return _guided(comparison, "audio", sign=1)
+
+
+def _guided(comparison: Comparison, guide: str, *, sign: int) -> Comparison:
+    if guide not in comparison.guides:
+        there = ", ".join(comparison.guides) or "none"
+        raise InputError(f"selection: needs similarities within {guide}; this comparison carries guides: {there}")
+    return comparison.narrow(negatives=lowest(sign * comparison.guides[guide], comparison.negatives))

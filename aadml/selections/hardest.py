@@ -1,0 +1,38 @@
+"""The hardest: each anchor's nearest negative (VSE++, Faghri et al., BMVC 2018), and batch-hard triplets."""
+
+import torch
+
+from aadml.choices import chosen_positives, lowest
+from aadml.comparison import Comparison
+from aadml.scores import far
+
+
+def hardest(
+    comparison: Comparison, generator: torch.Generator, *, score: str = "squared-euclidean", positive: str = "random"
+) -> Comparison:
+    """Keep each anchor's nearest negative, against one positive or all.
+
+    The "single triplet with the hardest negative" of the AADML paper, read per anchor; XIE's cross-modality hard
+    strategy (Xie et al., ICASSP 2023) under a similarity.
+
+    Args:
+        comparison: a anchors against c candidates.
+        generator: draws the positive.
+        score: what nearness is measured in; a key of SCORES.
+        positive: "random" (one by lot), "own", "hardest", "easiest" or "all".
+    """
+    distance = far(comparison, score)
+    return comparison.narrow(
+        chosen_positives(comparison, positive, generator, distance), lowest(distance, comparison.negatives)
+    )
+
+
+def batch_hard(comparison: Comparison, generator: torch.Generator, *, score: str = "squared-euclidean") -> Comparison:
+    """Keep each anchor's farthest positive and nearest negative (Hermans, Beyer and Leibe, 2017).
+
+    Args:
+        comparison: a anchors against c candidates.
+        generator: not used.
+        score: what nearness is measured in; a key of SCORES.
+    """
+    return hardest(comparison, generator, score=score, positive="hardest")

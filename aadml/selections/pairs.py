@@ -1,0 +1,32 @@
+"""One pair a class (Sohn, Improved deep metric learning with multi-class N-pair loss objective, NIPS 2016)."""
+
+import torch
+
+from aadml.choices import chosen_positives
+from aadml.comparison import Comparison
+from feature_extraction.errors import InputError
+
+
+def one_pair_a_class(comparison: Comparison, generator: torch.Generator, *, positive: str = "random") -> Comparison:
+    """Keep one anchor a class with one positive; its negatives are the positives of the other classes' anchors.
+
+    Classes are read off the masks: anchors i and j are of one class where the positive of j is no negative of i. So
+    pairs by id are clips: of several captions of a clip one stays.
+
+    Args:
+        comparison: a anchors against c candidates.
+        generator: draws the anchor of each class and its positive.
+        positive: "random" (one by lot) or "own".
+    """
+    if positive == "all":
+        raise InputError("selection.positive: one-pair-a-class keeps one positive an anchor, not all")
+    positives = chosen_positives(comparison, positive, generator)
+    rows = positives.any(1).nonzero()[:, 0]
+    columns = positives[rows].int().argmax(1)
+    lots = torch.randperm(len(rows), generator=generator, device=generator.device).to(rows.device)
+    same_class = ~comparison.negatives[rows][:, columns]
+    first = lots[None, :].expand_as(same_class).masked_fill(~same_class, len(rows)).amin(1) if len(rows) else lots
+    kept = first == lots
+    column_kept = torch.zeros(positives.shape[1], dtype=torch.bool, device=rows.device)
+    column_kept[columns[kept]] = True
+    return comparison.narrow(positives, comparison.negatives & column_kept, rows=rows[kept])

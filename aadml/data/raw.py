@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,9 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
             f"{place} have shape {labels.shape}; (clips,), (clips, 1) or one-hot (clips, classes) is needed"
         )
     if flat.dtype.kind in "OSU":
-        flat = np.asarray([text(value) for value in flat.tolist()], dtype=np.str_)
+        words = [text(value) for value in flat.tolist()]
+        numbers = all(re.fullmatch(r"-?[0-9]{1,18}", word) for word in words)
+        flat = np.asarray(words, dtype=np.int64 if numbers else np.str_)
     elif flat.dtype.kind == "f":
         if not np.isfinite(flat).all() or (flat != np.round(flat)).any():
             raise InputError(f"{place} hold fractions or NaN; whole numbers are needed")

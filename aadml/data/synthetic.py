@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.data.ave import AVE15
 from feature_extraction.errors import InputError
-from feature_extraction.feature_file import SPLITS, FeatureFile
+from feature_extraction.feature_file import FeatureFile
+from feature_extraction.manifest import SPLITS
 
 SHAPES: dict[str, dict[str, Any]] = {
     "vegas": {"classes": 10, "train": 20_234, "valid": 2_248, "test": 5_621},
     "ave": {
-        "classes": 15,
-        "train": (80, 81, 142, 137, 48, 57, 89, 144, 150, 146, 128, 52, 144, 67, 112),
-        "valid": (10, 9, 17, 17, 6, 6, 10, 18, 18, 18, 16, 6, 17, 8, 13),
-        "test": (10, 9, 17, 17, 6, 6, 10, 18, 18, 18, 16, 6, 17, 8, 13),
+        "classes": len(AVE15),
+        **{split: tuple(counts[part] for counts in AVE15.values()) for part, split in enumerate(SPLITS)},
     },
 }
 """Arguments of `synthetic` that give the sizes of the published data sets."""

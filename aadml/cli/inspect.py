@@ -1,0 +1,56 @@
+"""`aadml inspect`: say what is in a feature file of any layout."""
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from aadml.data.examination import Examination
+
+
+@click.command(name="inspect")
+@click.argument("path", metavar="FILE", type=click.Path())
+@click.option("--layout", help="Its layout; recognized by default.")
+@click.option("--audio", help="The view that counts as audio, where the layout does not say.")
+@click.option("--visual", help="The view that counts as visual, where the layout does not say.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(path: str, layout: str | None, audio: str | None, visual: str | None, as_json: bool) -> None:
+    """Say what is in FILE, a feature file or any layout: counts, ranges, duplicates, origin, warnings."""
+    from dataclasses import asdict
+
+    from aadml.data.examination import examine
+    from aadml.data.reading import open_data
+
+    found = examine(open_data(path, layout=layout, audio=audio, visual=visual))
+    if as_json:
+        click.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))
+        return
+    for line in _lines(path, found):
+        click.echo(line)
+    for warning in found.warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _lines(path: str, found: "Examination") -> list[str]:
+    splits = ", ".join(f"{count} {split}" for split, count in found.splits.items())
+    lines = [f"{path}: {found.clips} clips, {len(found.classes)} classes ({splits})"]
+    for name, figures in found.modalities.items():
+        lines.append(
+            f"{name}: {figures['dimensions']}-d, {figures['minimum']:.4g} to {figures['maximum']:.4g}, "
+            f"mean {figures['mean']:.4g}, standard deviation {figures['standard_deviation']:.4g}, "
+            f"{figures['zeros']:.1%} zeros"
+        )
+        origin = found.provenance.get(name, {})
+        lines.append(f"  from {json.dumps(origin, ensure_ascii=False, sort_keys=True)}")
+    for kind, duplicates in found.duplicates.items():
+        within = ", ".join(f"{count} in {split}" for split, count in duplicates.within.items())
+        across = ", ".join(f"{count} in {pair}" for pair, count in duplicates.across.items())
+        lines.append(f"duplicates of {kind}: {within}; shared: {across}")
+    if found.columns:
+        lines.append(f"columns: {', '.join(found.columns)}")
+    width = max(map(len, found.classes))
+    lines.append(f"{'class':<{width}}  " + "  ".join(f"{split:>6}" for split in found.splits))
+    for name, counts in found.classes.items():
+        lines.append(f"{name:<{width}}  " + "  ".join(f"{count:>6}" for count in counts.values()))
+    return lines

@@ -1,0 +1,128 @@
+"""AVE (Tian et al., Audio-Visual Event Localization in Unconstrained Videos, ECCV 2018): annotations and facts."""
+
+import os
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.errors import InputError
+from feature_extraction.feature_file import FeatureFile
+
+AVE15: dict[str, tuple[int, int, int]] = {
+    "Clock": (80, 10, 10),
+    "Motorcycle": (81, 9, 9),
+    "Train horn": (142, 17, 17),
+    "Bark": (137, 17, 17),
+    "Cat": (48, 6, 6),
+    "Bus": (57, 6, 6),
+    "Rodents, rats, mice": (89, 10, 10),
+    "Toilet flush": (144, 18, 18),
+    "Acoustic guitar": (150, 18, 18),
+    "Frying (food)": (146, 18, 18),
+    "Chainsaw": (128, 16, 16),
+    "Horse": (52, 6, 6),
+    "Helicopter": (144, 17, 17),
+    "Baby cry, infant cry": (67, 8, 8),
+    "Truck": (112, 13, 13),
+}
+"""The 15 classes of the audio-visual retrieval papers in their order, with their train, validation and test clips.
+
+These are the official splits with 100 of the 160 clips of Clock; which 100 is not known.
+"""
+
+CLASSES = 28
+"""How many classes AVE has; a further column of its labels is background."""
+
+ORDER_FILES = {"train": "train_order.h5", "valid": "val_order.h5", "test": "test_order.h5"}
+"""Split to the file that holds its rows of `Annotations.txt` (key `order`)."""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One line of `Annotations.txt`.
+
+    Args:
+        row: its number, from 0.
+        name: what makes it identical: the video, followed by `@row` where the video stands in several lines.
+        label: its class.
+        video: YouTube's name of the video.
+        quality: as annotated.
+        start: second in which the event starts.
+        end: second in which it ends.
+    """
+
+    row: int
+    name: str
+    label: str
+    video: str
+    quality: str
+    start: str
+    end: str
+
+
+def annotations_of(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
+    """Read `Annotations.txt`: class & video & quality & start & end, one clip a line.
+
+    Raises:
+        InputError: the file cannot be read, or a line has another form.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as AVE's annotations ({error})") from error
+    parts = [line.split("&") for line in lines if line and not line.startswith("Category&")]
+    for row, words in enumerate(parts):
+        if len(words) != 5:
+            raise InputError(f"{path}: line {row + 1} has {len(words)} fields; class&video&quality&start&end is needed")
+    if not parts:
+        raise InputError(f"{path}: holds no annotations")
+    often = Counter(words[1] for words in parts)
+    return tuple(
+        Annotation(row, f"{video}@{row}" if often[video] > 1 else video, label, video, quality, start, end)
+        for row, (label, video, quality, start, end) in enumerate(parts)
+    )
+
+
+def class_names_of_columns(
+    codes: NDArray[np.int64], annotations: tuple[Annotation, ...] | None, columns: int
+) -> tuple[str, ...]:
+    """Name the columns of AVE's labels by the annotations of their clips, or by number where that is not possible.
+
+    Args:
+        codes: (n,) column of each clip.
+        annotations: of the same n clips, or None.
+        columns: how many there are, the last one being background.
+    """
+    names = [f"column {column}" for column in range(columns - 1)] + ["background"]
+    if annotations is not None and len(annotations) == len(codes):
+        for column in range(columns - 1):
+            labels = Counter(annotations[row].label for row in np.flatnonzero(codes == column).tolist())
+            if labels:
+                names[column] = labels.most_common(1)[0][0]
+    return tuple(names) if len(set(names)) == len(names) else tuple(f"column {column}" for column in range(columns))
+
+
+def with_official_validation(content: FeatureFile) -> FeatureFile:
+    """Return `content` with AVE's official validation rows where it is the papers' AVE file without them.
+
+    That file has 1,766 train rows: the 1,577 official train rows, then the 189 validation rows. It is known by the
+    counts of its classes in the three parts, whatever numbers the classes bear. Any other content is returned as is.
+    """
+    train, test = content.rows("train"), content.rows("test")
+    fitted, official = (sum(counts[part] for counts in AVE15.values()) for part in (0, 1))
+    if len(content.rows("valid")) or len(train) != fitted + official or len(test) != official:
+        return content
+    parts = (train[:fitted], train[fitted:], test)
+    counts = [np.bincount(content.labels[rows], minlength=len(content.class_names)) for rows in parts]
+    if Counter(zip(*(part.tolist() for part in counts), strict=True)) != Counter(AVE15.values()):
+        return content
+    splits = np.asarray(content.splits, dtype=object)
+    splits[parts[1]] = "valid"
+    note = f"the last {official} train rows are AVE's official validation split (known by the counts of the classes)"
+    provenance = {
+        name: {**origin, "notes": [*origin.get("notes", []), note]} for name, origin in content.provenance.items()
+    }
+    return replace(content, splits=tuple(splits.tolist()), provenance=provenance)

@@ -1,0 +1,163 @@
+"""What is in a feature file: counts, ranges, duplicates, origin, and what is worth a warning."""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.feature_file import FeatureFile
+from feature_extraction.manifest import SPLITS
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Values that occur more than once.
+
+    Args:
+        within: for each split, how many clips repeat an earlier one of the same split.
+        across: for each pair of splits, how many distinct values stand in both.
+        examples: a few of the values that stand in two splits, as ids.
+    """
+
+    within: Mapping[str, int]
+    across: Mapping[str, int]
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Examination:
+    """The result of `examine`; every field can be written as JSON.
+
+    Args:
+        clips: how many.
+        splits: clips of each split.
+        classes: for each class the clips of each split.
+        modalities: for each modality its dimensions, range and other figures.
+        duplicates: of ids, of the feature rows of each modality, and of the rows of all modalities together.
+        columns: names of further columns.
+        provenance: where the features of each modality come from.
+        warnings: what a careful reader would want to know, one sentence each.
+    """
+
+    clips: int
+    splits: Mapping[str, int]
+    classes: Mapping[str, Mapping[str, int]]
+    modalities: Mapping[str, Mapping[str, Any]]
+    duplicates: Mapping[str, Duplicates]
+    columns: tuple[str, ...]
+    provenance: Mapping[str, Mapping[str, Any]]
+    warnings: tuple[str, ...]
+
+
+def examine(content: FeatureFile) -> Examination:
+    """Look at everything that can be told from the content of a feature file."""
+    names = np.asarray(content.class_names, dtype=object)
+    of_class = Counter(zip(names[content.labels].tolist(), content.splits, strict=True))
+    classes = {name: {split: of_class[name, split] for split in SPLITS} for name in content.class_names}
+    modalities = {name: _figures(values) for name, values in content.features.items()}
+    hashes = {name: _row_hashes(values) for name, values in content.features.items()}
+    duplicates = {"id": find_duplicates(content.ids, content.splits, content.ids)}
+    duplicates |= {name: find_duplicates(rows, content.splits, content.ids) for name, rows in hashes.items()}
+    if len(hashes) > 1:
+        together = list(zip(*hashes.values(), strict=True))
+        duplicates["all modalities"] = find_duplicates(together, content.splits, content.ids)
+    return Examination(
+        clips=len(content.ids),
+        splits={split: content.splits.count(split) for split in SPLITS},
+        classes=classes,
+        modalities=modalities,
+        duplicates=duplicates,
+        columns=tuple(content.columns),
+        provenance=content.provenance,
+        warnings=tuple(_warnings(content, classes, modalities, duplicates)),
+    )
+
+
+def find_duplicates(values: Sequence[Hashable], splits: Sequence[str], ids: Sequence[str]) -> Duplicates:
+    """Count values that repeat within a split and values that stand in two splits.
+
+    Args:
+        values: (n,) what is compared.
+        splits: (n,) the split of each.
+        ids: (n,) names for the examples.
+    """
+    seen: dict[Hashable, dict[str, int]] = defaultdict(dict)
+    first: dict[Hashable, str] = {}
+    for value, split, name in zip(values, splits, ids, strict=True):
+        seen[value][split] = seen[value].get(split, 0) + 1
+        first.setdefault(value, name)
+    within = {split: sum(counts.get(split, 1) - 1 for counts in seen.values()) for split in SPLITS}
+    pairs = [(one, two) for number, one in enumerate(SPLITS) for two in SPLITS[number + 1 :]]
+    across = {f"{one}-{two}": sum(one in counts and two in counts for counts in seen.values()) for one, two in pairs}
+    shared = [first[value] for value, counts in seen.items() if len(counts) > 1]
+    return Duplicates(within, across, tuple(shared[:_SHOWN]))
+
+
+def _figures(values: NDArray[np.float32]) -> dict[str, Any]:
+    return {
+        "dimensions": int(values.shape[1]),
+        "minimum": float(values.min()),
+        "maximum": float(values.max()),
+        "mean": float(values.mean(dtype=np.float64)),
+        "standard_deviation": float(values.std(dtype=np.float64)),
+        "zeros": float((values == 0).mean()),
+        "whole_numbers": bool((values == np.round(values)).all()),
+        "constant_dimensions": int((values.min(axis=0) == values.max(axis=0)).sum()),
+        "zero_rows": int((~values.any(axis=1)).sum()),
+    }
+
+
+def _row_hashes(values: NDArray[np.float32]) -> list[bytes]:
+    rows = np.ascontiguousarray(values + np.float32(0))  # a negative zero is a zero
+    return [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
+
+
+def _warnings(
+    content: FeatureFile,
+    classes: Mapping[str, Mapping[str, int]],
+    modalities: Mapping[str, Mapping[str, Any]],
+    duplicates: Mapping[str, Duplicates],
+) -> list[str]:
+    found = [str(note) for origin in content.provenance.values() for note in origin.get("notes", [])]
+    for split in SPLITS:
+        if split not in content.splits:
+            found.append(f"there are no {split} clips")
+        else:
+            absent = [name for name, counts in classes.items() if not counts[split]]
+            found += [f"classes without {split} clips: {_some(absent)}"] if absent else []
+    for kind, found_twice in duplicates.items():
+        what = "ids" if kind == "id" else f"identical feature rows ({kind})"
+        found += [f"{n} {what} repeat within {split}" for split, n in found_twice.within.items() if n]
+        some = _some(list(found_twice.examples))
+        found += [f"{n} {what} stand in both of {pair} ({some})" for pair, n in found_twice.across.items() if n]
+    for name, figures in modalities.items():
+        found += [f"{name}: {warning}" for warning in _range_warnings(figures)]
+        if content.provenance.get(name, {}).get("weights") == "untrained":
+            found.append(f"{name}: made by an untrained network")
+    return list(dict.fromkeys(found))
+
+
+def _range_warnings(figures: Mapping[str, Any]) -> list[str]:
+    found = []
+    low, high = figures["minimum"], figures["maximum"]
+    if figures["whole_numbers"] and low >= 0 and 31 < high <= 255:
+        found.append("whole numbers from 0 to 255, so probably 8-bit quantized; scale them before comparing kinds")
+    elif low >= 0 and figures["zeros"] > 0.2:
+        found.append(f"never negative and {figures['zeros']:.0%} zeros, so probably taken after a ReLU")
+    if figures["constant_dimensions"]:
+        found.append(f"{figures['constant_dimensions']} of {figures['dimensions']} dimensions never change")
+    if figures["zero_rows"]:
+        found.append(f"{figures['zero_rows']} clips have only zeros")
+    if max(abs(low), abs(high)) > 1e3:
+        found.append(f"values from {low:.3g} to {high:.3g}; standardize them before training")
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

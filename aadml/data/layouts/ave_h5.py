@@ -1,0 +1,100 @@
+"""The features that come with AVE: `audio_feature.h5`, `visual_feature.h5`, `labels.h5`, each with key `avadataset`.
+
+Shapes (clips, 10, 128), (clips, 10, 7, 7, 512) and (clips, 10, 29): one row a second, the last class is background.
+`train_order.h5`, `val_order.h5` and `test_order.h5` (key `order`) hold the row numbers of the splits, and
+`Annotations.txt` the names. Any one word may stand in the names before `.h5` (`audio_feature_noisy.h5`).
+"""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.data.ave import ORDER_FILES, annotations_of, class_names_of_columns
+from aadml.data.layouts.layout import ReadOptions, h5_arrays, same_rows
+from aadml.data.raw import assemble
+from feature_extraction.errors import InputError
+from feature_extraction.feature_file import FeatureFile
+
+KEYS = ("audio_feature*.h5", "labels*.h5", "visual_feature*.h5")
+_BLOCK = 64  # clips pooled at once: the pictures of all do not fit into memory
+
+
+def read_ave_h5(path: Path, options: ReadOptions) -> FeatureFile:
+    """Read AVE's features, averaged over seconds (and the 7 x 7 places of the pictures).
+
+    The class of a clip is the most frequent one of its seconds, background left aside unless there is nothing else.
+
+    Raises:
+        InputError: a missing or ambiguous file or key, or files that contradict each other.
+    """
+    files = {pattern: sorted(path.glob(pattern)) for pattern in KEYS}
+    for pattern, found in files.items():
+        if len(found) > 1 or (not found and pattern != KEYS[2]):
+            there = ", ".join(file.name for file in found) or "none"
+            raise InputError(f"{path}: one file '{pattern}' is needed; found: {there}")
+    names = ("audio", "label", "visual")
+    sources = {name: found[0] for name, found in zip(names, files.values(), strict=True) if found}
+    features = {name: _pooled(file) for name, file in sources.items()}
+    shares = features.pop("label")
+    same_rows(path, {sources[name].name: len(values) for name, values in (*features.items(), ("label", shares))})
+    codes = _classes(shares, sources["label"])
+    splits, notes = _splits(path, len(codes))
+    annotations = annotations_of(path / "Annotations.txt") if (path / "Annotations.txt").is_file() else None
+    columns = class_names_of_columns(codes, annotations, shares.shape[1])
+    return assemble(
+        path,
+        "ave-h5",
+        features=features,
+        labels=codes,
+        splits=splits,
+        ids=[f"{row:04d}" if annotations is None else annotations[row].name for row in range(len(codes))],
+        class_names=options.class_names or tuple(columns[code] for code in np.unique(codes).tolist()),
+        notes=[*notes, *([] if "visual" in features else ["there is no visual feature file beside the audio one"])],
+        sources=list(sources.values()),
+    )
+
+
+def _pooled(file: Path) -> NDArray[np.float32]:
+    """Average over every axis between the first and the last, a block of clips at a time (n, d)."""
+    try:
+        with h5py.File(file, "r") as store:
+            if "avadataset" not in store:
+                raise InputError(f"{file}: holds no 'avadataset'; keys found: {', '.join(store) or 'none'}")
+            data: Any = store["avadataset"]
+            if data.ndim < 2 or data.dtype.kind not in "fiub":
+                raise InputError(f"{file}: 'avadataset' is {data.dtype} {data.shape}; (clips, seconds, ...) is needed")
+            between = tuple(range(1, data.ndim - 1))
+            blocks = [
+                np.asarray(data[start : start + _BLOCK], dtype=np.float64).mean(axis=between)
+                for start in range(0, len(data), _BLOCK)
+            ]
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{file}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+    if not blocks:
+        raise InputError(f"{file}: holds no clips")
+    return np.concatenate(blocks).astype(np.float32)
+
+
+def _classes(shares: NDArray[np.float32], file: Path) -> NDArray[np.int64]:
+    if shares.shape[1] < 2 or not np.isfinite(shares).all() or (shares < 0).any():
+        raise InputError(f"{file}: labels of {shares.shape[1]} columns; zeros and ones for two or more are needed")
+    foreground = shares[:, :-1]
+    codes = np.where(foreground.max(axis=1) > 0, foreground.argmax(axis=1), shares.shape[1] - 1)
+    return np.asarray(codes, dtype=np.int64)
+
+
+def _splits(path: Path, count: int) -> tuple[list[str], list[str]]:
+    files = {split: path / name for split, name in ORDER_FILES.items()}
+    if not any(file.is_file() for file in files.values()):
+        return ["train"] * count, ["there are no order files, so every clip counts as train"]
+    orders = {split: h5_arrays(file, ("order",))["order"].astype(np.int64) for split, file in files.items()}
+    rows = np.concatenate(list(orders.values()))
+    if len(rows) != count or not np.array_equal(np.sort(rows), np.arange(count)):
+        raise InputError(f"{path}: the order files hold {len(rows)} rows, not each of the {count} clips once")
+    splits = np.empty(count, dtype=object)
+    for split, order in orders.items():
+        splits[order] = split
+    return [str(split) for split in splits], []

@@ -1,0 +1,29 @@
+"""HDF5 of embeddings of test clips: `featN1`, `featN2`, `testLs`; every row is a test clip."""
+
+from pathlib import Path
+
+from aadml.data.layouts.layout import ReadOptions, h5_arrays, same_rows
+from aadml.data.raw import assemble
+from feature_extraction.feature_file import FeatureFile
+
+KEYS = ("featN1", "featN2", "testLs")
+
+
+def read_embedding_dump(path: Path, options: ReadOptions) -> FeatureFile:
+    """Read embeddings; `featN1` is taken as audio and `featN2` as visual unless the options say otherwise.
+
+    Raises:
+        InputError: a missing key, or parts that contradict each other.
+    """
+    audio, visual = options.audio or "featN1", options.visual or "featN2"
+    arrays = h5_arrays(path, tuple(dict.fromkeys((audio, visual, "testLs"))))
+    same_rows(path, {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()})
+    return assemble(
+        path,
+        "embedding-dump",
+        features={"audio": arrays[audio], "visual": arrays[visual]},
+        labels=arrays["testLs"],
+        splits=["test"] * len(arrays["testLs"]),
+        class_names=options.class_names,
+        notes=[f"'{audio}' was taken as audio and '{visual}' as visual; the file does not say which is which"],
+    )

@@ -1,0 +1,119 @@
+"""What every layout of the field's files offers."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.errors import InputError
+from feature_extraction.feature_file import FeatureFile
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a reader may be told; each reader takes what concerns it.
+
+    Args:
+        audio: name of the array or view that is taken as audio, where the file does not say.
+        visual: the same for visual.
+        class_names: names of the classes in the order of the label values.
+        test_fold: number of the fold that is the test split, where there are folds; the last by default.
+    """
+
+    audio: str | None = None
+    visual: str | None = None
+    class_names: tuple[str, ...] | None = None
+    test_fold: int | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One way in which features lie on disk.
+
+    Args:
+        summary: one line for people.
+        kind: what it is: an HDF5 file, an npz file, or a folder.
+        keys: keys, name endings or entries by which it is known; the layout with the greatest share present is taken.
+        read: the reader.
+    """
+
+    summary: str
+    kind: Literal["h5", "npz", "folder"]
+    keys: tuple[str, ...]
+    read: Callable[[Path, ReadOptions], FeatureFile]
+
+
+def h5_arrays(path: str | os.PathLike[str], wanted: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:
+    """Read arrays of an HDF5 file whole.
+
+    Raises:
+        InputError: the file cannot be read, or a key is missing; the message names it and what there is.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            require(path, wanted, [key for key in file if isinstance(file[key], h5py.Dataset)])
+            return {key: np.asarray(file[key][()]) for key in wanted}
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{path}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+
+
+def h5_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """List the keys at the top of an HDF5 file.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            return tuple(file)
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{path}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+
+
+def require(path: str | os.PathLike[str], wanted: tuple[str, ...], found: list[str]) -> None:
+    """Refuse a file in which a key is missing.
+
+    Raises:
+        InputError: names the first missing key and the keys found.
+    """
+    missing = [key for key in wanted if key not in found]
+    if missing:
+        there = ", ".join(found[:30]) or "none"
+        raise InputError(f"{path}: holds no '{missing[0]}'; keys found: {there}")
+
+
+def same_rows(path: str | os.PathLike[str], counts: dict[str, int]) -> None:
+    """Refuse arrays that should have a row for each clip and do not.
+
+    Raises:
+        InputError: names two arrays of different length.
+    """
+    names = list(counts)
+    for name in names[1:]:
+        if counts[name] != counts[names[0]]:
+            raise InputError(
+                f"{path}: '{names[0]}' has {counts[names[0]]} rows, but '{name}' has {counts[name]}; "
+                "row i of both must be the same clip"
+            )
+
+
+def stacked(path: str | os.PathLike[str], parts: dict[str, NDArray[np.generic]]) -> NDArray[np.generic]:
+    """Join the parts of one array (key -> rows) below each other; labels (n, 1) and (n,) go together.
+
+    Raises:
+        InputError: names two parts whose rows differ in length, or a part that is a single value.
+    """
+    rows = {name: part[:, 0] if part.ndim == 2 and part.shape[1] == 1 else part for name, part in parts.items()}
+    first = next(iter(rows))
+    for name, part in rows.items():
+        if part.ndim == 0 or part.shape[1:] != rows[first].shape[1:]:
+            raise InputError(
+                f"{path}: '{first}' has shape {parts[first].shape}, but '{name}' has {parts[name].shape}; "
+                "all but the number of rows must agree"
+            )
+    return np.concatenate(list(rows.values()))

@@ -1,0 +1,74 @@
+"""npz with a key for each part and view: `<view>_train`, `<view>_test`, `label_train`, `label_test`."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.data.layouts.layout import ReadOptions, require, same_rows, stacked
+from aadml.data.raw import assemble
+from feature_extraction.errors import InputError
+from feature_extraction.feature_file import FeatureFile
+
+KEYS = ("label_train", "label_test")
+
+
+def read_views(path: Path, options: ReadOptions) -> FeatureFile:
+    """Read two views of an npz as audio and visual; a part `valid` or `val` is read where there is one.
+
+    Raises:
+        InputError: no view named for audio or visual, a missing key, pickled values, or parts that contradict.
+    """
+    arrays = npz_arrays(path)
+    require(path, KEYS, list(arrays))
+    views = sorted(key.removesuffix("_train") for key in arrays if key.endswith("_train") and key != "label_train")
+    for side, view in (("audio", options.audio), ("visual", options.visual)):
+        if view not in views:
+            given = f"'{view}' is no view of it" if view else f"no view is named for {side}"
+            raise InputError(
+                f"{path}: {given}; give --audio VIEW and --visual VIEW, two of: {', '.join(views) or 'none'}"
+            )
+    chosen = {"audio": str(options.audio), "visual": str(options.visual)}
+    more = {part: "valid" for part in ("valid", "val") if f"label_{part}" in arrays}
+    parts = {"train": "train", **more, "test": "test"}
+    names = dict.fromkeys((*chosen.values(), "label"))
+    require(path, tuple(f"{name}_{part}" for part in parts for name in names), list(arrays))
+    whole = {name: stacked(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for part in parts}) for name in names}
+    for part in parts:
+        same_rows(path, {f"{name}_{part}": len(arrays[f"{name}_{part}"]) for name in names})
+    return assemble(
+        path,
+        "views",
+        features={modality: whole[view] for modality, view in chosen.items()},
+        labels=whole["label"],
+        splits=[split for part, split in parts.items() for _ in range(len(arrays[f"label_{part}"]))],
+        class_names=options.class_names,
+        notes=[f"the view '{view}' stands for {modality}" for modality, view in chosen.items()],
+    )
+
+
+def npz_keys(path: Path) -> tuple[str, ...]:
+    """List the keys of an npz.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return tuple(file.files)
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise InputError(f"{path}: cannot be read as npz ({' '.join(str(error).split())})") from error
+
+
+def npz_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
+    """Read all arrays of an npz; pickled ones are refused.
+
+    Raises:
+        InputError: the file cannot be read, or holds Python objects.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {key: np.asarray(file[key]) for key in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise InputError(f"{path}: cannot be read as npz ({' '.join(str(error).split())})") from error

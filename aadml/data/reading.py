@@ -1,0 +1,101 @@
+"""Opening features of any known layout."""
+
+import os
+import zipfile
+from pathlib import Path
+
+import h5py
+
+from aadml.data.ave import with_official_validation
+from aadml.data.layouts import LAYOUTS
+from aadml.data.layouts.layout import Layout, ReadOptions, h5_keys
+from aadml.data.layouts.views import npz_keys
+from aadml.options import lookup
+from feature_extraction.errors import InputError
+from feature_extraction.feature_file import FeatureFile, is_feature_file, read_features
+
+FEATURE_FILE = "feature-file"
+"""Name of our own layout."""
+
+
+def open_data(
+    path: str | os.PathLike[str],
+    *,
+    layout: str | None = None,
+    audio: str | None = None,
+    visual: str | None = None,
+    class_names: tuple[str, ...] | None = None,
+    test_fold: int | None = None,
+) -> FeatureFile:
+    """Read features of any known layout: the feature file, or one of `LAYOUTS`.
+
+    Args:
+        path: a file, or a folder where the layout is one.
+        layout: its layout; by default it is recognized.
+        audio: the view taken as audio, where the layout does not say.
+        visual: the view taken as visual, where the layout does not say.
+        class_names: names of the classes in the order of their values; by default the values.
+        test_fold: number of the test fold, where there are folds; the last by default.
+
+    Returns:
+        The whole content, checked; labels are 0..C-1. What was done on the way stands in its provenance as `notes`.
+
+    Raises:
+        InputError: nothing there, no known layout, or content that contradicts itself; one line says what is possible.
+    """
+    place = Path(path)
+    name = layout or recognize(place)
+    if name == FEATURE_FILE:
+        content = read_features(place)
+        if class_names is not None:
+            raise InputError(f"{place}: is a feature file and has its class names; others are not taken")
+        return content
+    reader = lookup(LAYOUTS, name, "layout")
+    _check_kind(place, reader.kind)
+    options = ReadOptions(audio=audio, visual=visual, class_names=class_names, test_fold=test_fold)
+    return with_official_validation(reader.read(place, options))
+
+
+def recognize(path: Path) -> str:
+    """Return the name of the layout of `path`.
+
+    Raises:
+        InputError: nothing there, or no known layout.
+    """
+    if path.is_dir():
+        return _best(path, "folder", [entry.name for entry in path.iterdir()])
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: is empty")
+    if zipfile.is_zipfile(path):
+        return _best(path, "npz", list(npz_keys(path)))
+    if not h5py.is_hdf5(path):
+        raise InputError(f"{path}: is neither HDF5 nor npz; {_known()}")
+    return FEATURE_FILE if is_feature_file(path) else _best(path, "h5", list(h5_keys(path)))
+
+
+def _best(path: Path, kind: str, found: list[str]) -> str:
+    shares = {name: _share(layout, path, found) for name, layout in LAYOUTS.items() if layout.kind == kind}
+    best = max(shares, key=lambda name: shares[name])
+    if shares[best] == 0:
+        there = ", ".join(sorted(found)[:20]) or "nothing"
+        raise InputError(f"{path}: no known layout; found in it: {there}; {_known()}")
+    return best
+
+
+def _share(layout: Layout, path: Path, found: list[str]) -> float:
+    if layout.kind == "folder":
+        return sum(any(path.glob(key)) for key in layout.keys) / len(layout.keys)
+    return sum(key in found for key in layout.keys) / len(layout.keys)
+
+
+def _check_kind(path: Path, kind: str) -> None:
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder")
+    if path.is_dir() != (kind == "folder"):
+        raise InputError(f"{path}: is a {'folder' if path.is_dir() else 'file'}; this layout is a {kind}")
+
+
+def _known() -> str:
+    return f"possible are a feature file and the layouts {', '.join(LAYOUTS)} (see `aadml list datasets`)"

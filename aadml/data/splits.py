@@ -1,0 +1,152 @@
+"""From the content of a feature file to the three parts one trains, chooses and reports on."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from aadml.types import MODALITIES, Clips, Splits
+from feature_extraction.errors import InputError
+from feature_extraction.feature_file import FeatureFile
+
+Incomplete = Literal["refuse", "keep", "drop"]
+"""What is done with classes that miss train or test clips."""
+
+
+def to_splits(
+    content: FeatureFile,
+    *,
+    validation: float = 0.1,
+    seed: int = 0,
+    incomplete: Incomplete = "refuse",
+    name: str = "",
+) -> Splits:
+    """Return the train, valid and test clips; a validation split is made of train clips where the data has none.
+
+    Args:
+        content: the data.
+        validation: share of each class's train clips that validates, where the data has no validation split.
+        seed: seed of that choice.
+        incomplete: what is done with classes without train or without test clips: an error, nothing, or leaving out.
+        name: where the data came from, for people.
+
+    Returns:
+        The splits; what was done on the way stands in their notes.
+
+    Raises:
+        InputError: no train or test clips, fewer than two classes, or an incomplete class that was not expected.
+    """
+    place = name or "the data"
+    if not 0 < validation < 1:
+        raise InputError(f"validation: {validation:g} given; a share between 0 and 1 is possible")
+    content, notes = _complete(content, incomplete, place)
+    notes = [*_notes_of(content), *notes]
+    splits = np.asarray(content.splits, dtype=object)
+    if not (splits == "valid").any():
+        chosen = stratified(content.labels, content.rows("train"), validation, seed)
+        if not len(chosen):
+            raise InputError(f"{place}: no class has two train clips, so none can be spared for validation")
+        splits[chosen] = "valid"
+        notes.append(f"{len(chosen)} train clips were set aside for validation (stratified, seed {seed})")
+    lone = [label for label, count in Counter(content.labels[splits == "train"].tolist()).items() if count == 1]
+    if lone:
+        notes.append(f"classes with one train clip: {_some([content.class_names[label] for label in lone])}")
+    tensors = {m: torch.from_numpy(content.features[m]) for m in MODALITIES if m in content.features}
+    whole = Clips(tensors, torch.from_numpy(content.labels), content.ids, content.class_names)
+    train, valid, test = (whole.select(torch.from_numpy(np.flatnonzero(splits == part))) for part in _PARTS)
+    return Splits(train=train, valid=valid, test=test, name=name, notes=tuple(notes))
+
+
+def stratified(labels: NDArray[np.int64], rows: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:
+    """Choose about `share` of `rows` from each class: at least one and never all, none of a class of one.
+
+    Args:
+        labels: (n,) classes of all clips.
+        rows: the row numbers to choose from.
+        share: between 0 and 1.
+        seed: same seed, same choice.
+
+    Returns:
+        The chosen row numbers, sorted.
+    """
+    generator = np.random.default_rng(seed)
+    chosen = []
+    for label in np.unique(labels[rows]):
+        members = rows[labels[rows] == label]
+        count = min(max(round(share * len(members)), 1), len(members) - 1)
+        chosen.append(generator.permutation(members)[:count])
+    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *chosen]))
+
+
+def without_incomplete_classes(content: FeatureFile, place: str) -> tuple[FeatureFile, list[str]]:
+    """Return `content` without the classes that miss train or test clips, and what was left out.
+
+    Raises:
+        InputError: no train or no test clips at all, or fewer than two classes left.
+    """
+    return _complete(content, "drop", place)
+
+
+def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
+    """Return `content` without the clips of some classes, the others numbered anew in their order."""
+    gone = np.isin(content.labels, list(labels))
+    left = [label for label in range(len(content.class_names)) if label not in set(labels)]
+    kept = selected(content, np.flatnonzero(~gone).astype(np.int64))
+    codes = np.searchsorted(np.asarray(left, dtype=np.int64), kept.labels).astype(np.int64)
+    return replace(kept, labels=codes, class_names=tuple(content.class_names[label] for label in left))
+
+
+def selected(content: FeatureFile, rows: NDArray[np.int64]) -> FeatureFile:
+    """Return the clips `rows` of `content`, in that order, without their descriptions over time."""
+    return replace(
+        content,
+        features={name: values[rows] for name, values in content.features.items()},
+        labels=content.labels[rows],
+        ids=tuple(content.ids[row] for row in rows),
+        splits=tuple(content.splits[row] for row in rows),
+        columns={name: tuple(values[row] for row in rows) for name, values in content.columns.items()},
+        sequences={},
+    )
+
+
+_PARTS = ("train", "valid", "test")
+
+
+def _complete(content: FeatureFile, incomplete: Incomplete, place: str) -> tuple[FeatureFile, list[str]]:
+    for part in ("train", "test"):
+        if not len(content.rows(part)):
+            there = ", ".join(f"{count} {split}" for split, count in Counter(content.splits).items())
+            raise InputError(f"{place}: has no {part} clips (there are {there}); both train and test are needed")
+    counts = {part: Counter(content.labels[content.rows(part)].tolist()) for part in _PARTS}
+    used = sorted(set(content.labels.tolist()))
+    if len(used) < 2:
+        name = content.class_names[used[0]]
+        raise InputError(f"{place}: all clips are of one class ('{name}'); retrieval needs at least two")
+    missing = {label: "train" for label in used if not counts["train"][label]}
+    missing |= {label: "test" for label in used if not counts["test"][label]}
+    if not missing:
+        return content, []
+    names = [f"'{content.class_names[label]}' has no {part} clips" for label, part in missing.items()]
+    if incomplete == "refuse":
+        raise InputError(
+            f"{place}: class {_some(names)}; add some, or leave such classes out with "
+            "`aadml convert IN OUT --incomplete-classes drop`"
+        )
+    if incomplete == "keep":
+        return content, [f"incomplete classes were kept: {_some(names)}"]
+    if len(used) - len(missing) < 2:
+        raise InputError(f"{place}: fewer than two classes have both train and test clips: {_some(names)}")
+    return without_classes(content, list(missing)), [f"incomplete classes were left out: {_some(names)}"]
+
+
+def _notes_of(content: FeatureFile) -> list[str]:
+    notes = [note for origin in content.provenance.values() for note in origin.get("notes", [])]
+    return list(dict.fromkeys(str(note) for note in notes))
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -11,14 +11,18 @@ from aadml.losses.hinge import hinge
 from aadml.losses.n_pair import n_pair
 from aadml.losses.nt_xent import nt_xent
 from aadml.losses.posterior_nca import posterior_nca
+from aadml.losses.ranking import ranking
 from aadml.losses.supcon import supcon
 from aadml.losses.triplet import triplet
+from aadml.losses.triplet_weighted import triplet_weighted
 
 Loss = Callable[..., Terms]
 """A pure function `(comparison, *, options) -> Terms`, or an `nn.Module` class whose instances are one (see DAML)."""
 
 LOSSES: dict[str, Loss] = {
     "triplet": triplet,
+    "triplet-weighted": triplet_weighted,
+    "ranking": ranking,
     "contrastive": contrastive,
     "hinge": hinge,
     "n-pair": n_pair,

@@ -1,0 +1,88 @@
+"""RECIPES: names of the papers that are no formula of their own, but a loss with options, a selection, directions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a name stands for, as the sections of a config; all of it can be set otherwise.
+
+    Attributes:
+        description: one line, for people.
+        loss: the `loss` section: name, options, and reduction and combine where the name implies them.
+        selection: the `selection` section, or None where the name implies none.
+        directions: the `directions`, or None where the name implies none.
+    """
+
+    description: str
+    loss: Mapping[str, Any]
+    selection: Mapping[str, Any] | None = None
+    directions: tuple[str, ...] | None = field(default=None)
+
+
+TOGETHER = ("both-both",)
+WHOLE = {"name": "all"}
+COSINE_HINGE = {"name": "triplet", "score": "cosine", "margin": 0.2, "reduction": "per-anchor", "combine": "sum"}
+
+RECIPES: dict[str, Recipe] = {
+    "complete-triplet": Recipe(
+        "Triplets whose anchor, positive and negative are each of either modality (the AADML paper's Triplet†, CCTL).",
+        {"name": "triplet"},
+        WHOLE,
+        TOGETHER,
+    ),
+    "hard-triplet": Recipe(
+        "Per anchor the triplet of a random positive and the hardest negative (the AADML paper's Hard Triplet).",
+        {"name": "triplet"},
+        {"name": "hardest", "positive": "random"},
+    ),
+    "batch-hard-triplet": Recipe(
+        "Per anchor the triplet of the hardest positive and the hardest negative (Hermans, Beyer and Leibe, 2017).",
+        {"name": "triplet"},
+        {"name": "batch-hard"},
+    ),
+    "semi-hard-triplet": Recipe(
+        "Per anchor a random positive and the nearest negative farther than it (Schroff et al., FaceNet, CVPR 2015).",
+        {"name": "triplet"},
+        {"name": "semi-hard", "positive": "random"},
+    ),
+    "triplet-sum": Recipe(
+        "Cosine triplets over all negatives, margin 0.2, summed per anchor (Mei et al., audio-text retrieval, 2022).",
+        COSINE_HINGE,
+        WHOLE,
+    ),
+    "triplet-max": Recipe(
+        "Cosine triplets with the hardest negative, margin 0.2 (VSE++, BMVC 2018; Mei et al., 2022).",
+        COSINE_HINGE,
+        {"name": "hardest", "score": "cosine", "positive": "all"},
+    ),
+    "n-pair": Recipe(
+        "Cross-entropy of inner products over one pair a class (Sohn, NIPS 2016).",
+        {"name": "n-pair", "reduction": "mean"},
+        {"name": "one-pair-a-class"},
+    ),
+    "multi-n-pair": Recipe(
+        "N-pair's cross-entropy with equal targets on all positives of the whole batch.",
+        {"name": "n-pair", "multi_positive": True, "reduction": "mean"},
+        WHOLE,
+    ),
+    "supcon": Recipe(
+        "Supervised contrastive loss over both modalities as two views (Khosla et al., NeurIPS 2020).",
+        {"name": "supcon", "reduction": "mean"},
+        WHOLE,
+        TOGETHER,
+    ),
+    "supcon-n-pair": Recipe(
+        "Supervised contrastive loss over one pair a class (in the AADML paper's tables, which do not define it).",
+        {"name": "supcon", "reduction": "mean"},
+        {"name": "one-pair-a-class"},
+    ),
+    "cross-clr": Recipe(
+        "Matching across modalities among negatives of both (CrossCLR, Zolfaghari et al., ICCV 2021).",
+        {"name": "cross-clr", "reduction": "mean"},
+        WHOLE,
+        TOGETHER,
+    ),
+}

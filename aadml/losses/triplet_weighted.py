@@ -1,0 +1,74 @@
+"""Max-polynomial weighted loss (Wei et al., Universal weighting metric learning, CVPR 2020), as audio-text uses it."""
+
+import torch
+from torch import Tensor
+
+from aadml.comparison import Comparison, Terms
+from aadml.pairwise import counted, masked_sum
+from feature_extraction.errors import InputError
+
+PERFECT = 1 - 1e-5
+"""From this cosine on the published code takes a positive for the anchor itself and skips it."""
+
+
+def triplet_weighted(
+    comparison: Comparison,
+    *,
+    variant: str = "code",
+    margin: float = 0.2,
+    positive: tuple[float, float, float] = (0.5, -0.7, 0.2),
+    negative: tuple[float, float, float] = (0.03, -0.4, 0.9),
+) -> Terms:
+    """Weigh the positive and the hardest negative by polynomials of their cosines s.
+
+        a(s) = 0.5 - 0.7 s + 0.2 s^2,   b(s) = 0.03 - 0.4 s + 0.9 s^2,   h_i = max over n in N_i of s_in
+        code:   total_i = sum over p in P_i of  max(0, a(s_ip)) + max(0, b(h_i)),
+                for the positives with h_i + margin > s_ip and s_ip < 1 - 1e-5
+        paper:  total_i = sum over p in P_i of  max(0, a(s_ip) + 0.03 - 0.4 max_n s_in + 0.9 max_n s_in^2)
+
+    Mei et al. (On metric learning for audio-text cross-modal retrieval, 2022) print the second (Equation 6) and
+    released the first. b(0) is positive: in the code's form an anchor's negative never costs nothing.
+
+    Args:
+        comparison: a anchors against c candidates; by id the own partner is the one positive.
+        variant: "code" or "paper".
+        margin: from how far below the positive the hardest negative counts ("code" alone; 0.2: the released code).
+        positive: coefficients of a, of rising powers.
+        negative: coefficients of b, of rising powers.
+
+    Returns:
+        One term a positive, for anchors that have negatives; nothing for the others.
+
+    Example:
+        >>> pairs = Comparison.of_ids(audio, text, clips, clips)
+        >>> terms = triplet_weighted(pairs, variant="code")
+        >>> loss = terms.total.sum() / len(audio)
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> optimizer.zero_grad()
+    """
+    cosine, contested = comparison.cosine, comparison.negatives.any(1, keepdim=True)
+    pairs = comparison.positives & contested
+    nearest = _highest(cosine, comparison.negatives)
+    if variant == "code":
+        counting = pairs & (nearest + margin > cosine) & (cosine < PERFECT)
+        cost = _polynomial(positive, cosine, cosine.square()).relu()
+        cost = cost + _polynomial(negative, nearest, nearest.square()).relu()
+    elif variant == "paper":
+        counting = pairs
+        steepest = _highest(cosine.square(), comparison.negatives)
+        cost = (_polynomial(positive, cosine, cosine.square()) + _polynomial(negative, nearest, steepest)).relu()
+    else:
+        raise InputError(f"loss.variant: triplet-weighted has no '{variant}'; there are code, paper")
+    return Terms(masked_sum(cost, counting), counted((cost > 0) & counting), counted(pairs))
+
+
+def _highest(values: Tensor, mask: Tensor) -> Tensor:
+    """Return the highest value of each row within the mask (a, 1); 0 in an empty row."""
+    kept = values.masked_fill(~mask, -torch.inf)
+    highest = kept.max(1, keepdim=True).values if values.shape[1] else values.sum(1, keepdim=True)
+    return highest.masked_fill(~mask.any(1, keepdim=True), 0)
+
+
+def _polynomial(coefficients: tuple[float, float, float], first: Tensor, second: Tensor) -> Tensor:
+    return coefficients[0] + coefficients[1] * first + coefficients[2] * second

@@ -1,4 +1,4 @@
-"""Ranking loss of audio-text grounding (Xie et al., On negative sampling for contrastive audio-text retrieval, 2023)."""
+"""Ranking loss of audio-text retrieval (Xie et al., On negative sampling for contrastive retrieval, ICASSP 2023)."""
 
 from aadml.comparison import Comparison, Terms
 from aadml.pairwise import counted, masked_mean, masked_sum

@@ -173,13 +173,17 @@ class Comparison:
     @cached_property
     def dot(self) -> Tensor:
         """Inner product (a, c), or the relevance that stands in its place."""
-        return _at_least_float32(self.relevance) if self.relevance is not None else pairwise.dot(*self.vectors("dot"))
+        return (
+            pairwise.at_least_float32(self.relevance)
+            if self.relevance is not None
+            else pairwise.dot(*self.vectors("dot"))
+        )
 
     @cached_property
     def cosine(self) -> Tensor:
         """Cosine similarity (a, c), or the relevance that stands in its place."""
         return (
-            _at_least_float32(self.relevance)
+            pairwise.at_least_float32(self.relevance)
             if self.relevance is not None
             else pairwise.cosine(*self.vectors("cosine"))
         )
@@ -211,11 +215,7 @@ class Comparison:
         """
         if self.relevance is not None:
             raise InputError(f"{who} needs vectors; this comparison carries a relevance score instead")
-        return _at_least_float32(self.anchors), _at_least_float32(self.candidates)
-
-
-def _at_least_float32(values: Tensor) -> Tensor:
-    return values if values.dtype in (torch.float32, torch.float64) else values.float()
+        return pairwise.at_least_float32(self.anchors), pairwise.at_least_float32(self.candidates)
 
 
 def _marked(column: Tensor, count: int) -> Tensor:

@@ -6,6 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from aadml.likelihood import tempered
+from aadml.pairwise import at_least_float32
+
 LabelLoss = Callable[..., Tensor]
 """A pure function `(outputs (b, C), labels (b,), *, options) -> scalar`."""
 
@@ -67,18 +70,14 @@ def ce(outputs: Tensor, labels: Tensor, *, temperature: float = 1.0, label_smoot
     Returns:
         A scalar; 0 for an empty batch.
     """
-    logits = _at_least_float32(outputs) / temperature
+    logits = tempered(at_least_float32(outputs), temperature)
     cost = F.cross_entropy(logits, labels, label_smoothing=label_smoothing, reduction="sum")
     return cost / max(len(labels), 1)
 
 
 def _errors(outputs: Tensor, labels: Tensor) -> Tensor:
     """Outputs minus one-hot labels (b, C), in float32 or better."""
-    return _at_least_float32(outputs) - F.one_hot(labels, outputs.shape[1])
-
-
-def _at_least_float32(values: Tensor) -> Tensor:
-    return values if values.dtype in (torch.float32, torch.float64) else values.float()
+    return at_least_float32(outputs) - F.one_hot(labels, outputs.shape[1])
 
 
 LABEL_LOSSES: dict[str, LabelLoss] = {

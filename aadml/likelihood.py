@@ -5,6 +5,7 @@ from torch.nn import functional as F
 
 from aadml.comparison import Terms
 from aadml.pairwise import counted, masked_logsumexp, masked_mean, masked_sum
+from feature_extraction.errors import InputError
 
 
 def of_each_positive(logits: Tensor, positives: Tensor, negatives: Tensor) -> Terms:
@@ -44,6 +45,17 @@ def mean_over_positives(logits: Tensor, positives: Tensor, rivals: Tensor) -> Te
     everyone = masked_logsumexp(logits, rivals).masked_fill(~possible, 0)
     total = (everyone - masked_mean(logits, positives)).masked_fill(~possible, 0).clamp_min(0)
     return Terms(total, ((total > 0) & possible).long(), possible.long())
+
+
+def tempered(scores: Tensor, temperature: float) -> Tensor:
+    """Divide scores by a temperature.
+
+    Raises:
+        InputError: a temperature that is not above 0.
+    """
+    if not temperature > 0:
+        raise InputError(f"loss: a temperature must be above 0, not {temperature:g}")
+    return scores / temperature
 
 
 def softplus(values: Tensor) -> Tensor:

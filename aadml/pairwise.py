@@ -54,6 +54,11 @@ def masked_logsumexp(values: Tensor, mask: Tensor) -> Tensor:
     return torch.logsumexp(safe, 1).masked_fill(~some, -torch.inf)
 
 
+def at_least_float32(values: Tensor) -> Tensor:
+    """Bring half precision to float32; leave float32 and float64 as they are."""
+    return values if values.dtype in (torch.float32, torch.float64) else values.float()
+
+
 def counted(mask: Tensor) -> Tensor:
     """Count the entries of a mask by row: (a, c) -> (a,) int64."""
     return mask.sum(1, dtype=torch.int32).long()

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 
+from torch import nn
+
 from aadml.comparison import Terms
 from aadml.losses.angular import angular
 from aadml.losses.contrastive import contrastive
 from aadml.losses.cross_clr import cross_clr
+from aadml.losses.daml import Daml
 from aadml.losses.dsl import dsl
+from aadml.losses.hdml import Hdml
 from aadml.losses.hinge import hinge
 from aadml.losses.n_pair import n_pair
 from aadml.losses.nt_xent import nt_xent
@@ -17,9 +21,9 @@ from aadml.losses.triplet import triplet
 from aadml.losses.triplet_weighted import triplet_weighted
 
 Loss = Callable[..., Terms]
-"""A pure function `(comparison, *, options) -> Terms`, or an `nn.Module` class whose instances are one (see DAML)."""
+"""A pure function `(comparison, *, options) -> Terms`."""
 
-LOSSES: dict[str, Loss] = {
+LOSSES: dict[str, Loss | type[nn.Module]] = {
     "triplet": triplet,
     "triplet-weighted": triplet_weighted,
     "ranking": ranking,
@@ -32,4 +36,7 @@ LOSSES: dict[str, Loss] = {
     "cross-clr": cross_clr,
     "dsl": dsl,
     "posterior-nca": posterior_nca,
+    "daml": Daml,
+    "hdml": Hdml,
 }
+"""Losses; those that own parameters are classes, whose instances are called as the functions are (see Daml)."""

@@ -3,7 +3,7 @@
 import torch
 
 from aadml.comparison import Comparison, Terms
-from aadml.likelihood import mean_over_positives
+from aadml.likelihood import mean_over_positives, tempered
 
 
 def cross_clr(comparison: Comparison, *, temperature: float = 0.03, within_weight: float = 0.8) -> Terms:
@@ -30,7 +30,7 @@ def cross_clr(comparison: Comparison, *, temperature: float = 0.03, within_weigh
         InputError: the comparison does not say which candidates are of the anchor's own modality.
     """
     within = comparison.need("within", "cross-clr").expand_as(comparison.positives)
-    logits = comparison.cosine / temperature
+    logits = tempered(comparison.cosine, temperature)
     logits = torch.where(within, within_weight * logits, logits)
     positives = comparison.positives & ~within
     return mean_over_positives(logits, positives, positives | comparison.negatives)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
-from aadml.likelihood import mean_over_positives
+from aadml.likelihood import mean_over_positives, tempered
 
 
 def dsl(comparison: Comparison, *, temperature: float = 0.05, prior_temperature: float = 1000.0) -> Terms:
@@ -28,8 +28,9 @@ def dsl(comparison: Comparison, *, temperature: float = 0.05, prior_temperature:
         with each other.
     """
     rivals = comparison.positives | comparison.negatives
-    scores = comparison.cosine / temperature
-    return mean_over_positives(scores * _prior(scores / prior_temperature, rivals), comparison.positives, rivals)
+    scores = tempered(comparison.cosine, temperature)
+    prior = _prior(tempered(scores, prior_temperature), rivals)
+    return mean_over_positives(scores * prior, comparison.positives, rivals)
 
 
 def _prior(scores: Tensor, rivals: Tensor) -> Tensor:

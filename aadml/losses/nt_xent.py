@@ -1,7 +1,7 @@
 """NT-Xent, the normalised temperature-scaled cross-entropy (Chen et al., SimCLR, ICML 2020)."""
 
 from aadml.comparison import Comparison, Terms
-from aadml.likelihood import of_each_positive
+from aadml.likelihood import of_each_positive, tempered
 
 
 def nt_xent(comparison: Comparison, *, temperature: float = 0.07, mask_same_id: bool = True) -> Terms:
@@ -26,4 +26,4 @@ def nt_xent(comparison: Comparison, *, temperature: float = 0.07, mask_same_id: 
     if not mask_same_id:
         ignored = ~(comparison.positives | negatives)
         negatives = negatives | (ignored if comparison.within is None else ignored & ~comparison.within)
-    return of_each_positive(comparison.cosine / temperature, comparison.positives, negatives)
+    return of_each_positive(tempered(comparison.cosine, temperature), comparison.positives, negatives)

@@ -4,6 +4,7 @@ import torch
 
 from aadml import pairwise
 from aadml.comparison import Comparison, Terms
+from aadml.likelihood import tempered
 
 
 def posterior_nca(comparison: Comparison, *, temperature: float = 1.0) -> Terms:
@@ -26,7 +27,8 @@ def posterior_nca(comparison: Comparison, *, temperature: float = 1.0) -> Terms:
         InputError: a comparison of relevance scores.
     """
     anchors, candidates = comparison.vectors("posterior-nca")
-    likelihood = pairwise.dot(torch.softmax(anchors / temperature, 1), torch.softmax(candidates / temperature, 1))
+    posteriors = [torch.softmax(tempered(vectors, temperature), 1) for vectors in (anchors, candidates)]
+    likelihood = pairwise.dot(*posteriors)
     possible = comparison.positives.any(1) & comparison.negatives.any(1)
     tiny = torch.finfo(likelihood.dtype).tiny
     alike = pairwise.masked_sum(likelihood, comparison.positives) + tiny

@@ -1,7 +1,7 @@
 """Supervised contrastive loss (Khosla et al., NeurIPS 2020), the form with the sum outside the logarithm."""
 
 from aadml.comparison import Comparison, Terms
-from aadml.likelihood import mean_over_positives
+from aadml.likelihood import mean_over_positives, tempered
 
 
 def supcon(comparison: Comparison, *, temperature: float = 0.07) -> Terms:
@@ -22,4 +22,4 @@ def supcon(comparison: Comparison, *, temperature: float = 0.07) -> Terms:
         with each other: the least an anchor costs is log |P_i|.
     """
     positives, negatives = comparison.positives, comparison.negatives
-    return mean_over_positives(comparison.cosine / temperature, positives, positives | negatives)
+    return mean_over_positives(tempered(comparison.cosine, temperature), positives, positives | negatives)

@@ -1,0 +1,182 @@
+"""Deep adversarial metric learning (Duan et al., CVPR 2018): a generator makes up the hard negatives."""
+
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison import Comparison, Terms
+from aadml.pairwise import at_least_float32
+from aadml.synthesis import (
+    FORMS,
+    Phase,
+    Triples,
+    average,
+    by_anchor,
+    candidate_head,
+    draw_triples,
+    fixed,
+    rivals_of,
+    triple_cost,
+    vector_penalty,
+)
+from feature_extraction.errors import InputError
+
+PHASES = ("metric", "generator", "joint")
+
+
+class Daml(nn.Module):
+    """Metric loss on triples whose negative a generator has made up from anchor, positive and negative.
+
+        f~ = G(f_a, f_p, f_n)                          features (penultimate activations) in, features out
+        x~ = head(f~)                                  the candidates' own last layer embeds them
+        encoders:   cost of (x_a, x_p, x~)             triplet, contrastive or n-pair, see `triple_cost`
+        generator:  |f~ - f_a|^2 + lambda_1 |f~ - f_n|^2 + lambda_2 J_adv,   the mean over triples
+
+    J_adv is large while the made-up negative is no hard one: max(0, D(x~, a)^2 - D(p, a)^2 - margin) for triplet,
+    max(0, D(x~, a)^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair; the first is the
+    paper's, the other two are our reading of it for their losses.
+
+    Two players with an optimizer each. The encoders minimise the terms that a call returns: their gradient passes
+    through the generator into the features, but into none of its parameters. The generator, `parameters()`, minimises
+    `generator_loss`, whose gradient reaches no encoder and no head. `phases` orders them: encoders on real negatives,
+    generator alone, both in turn on each batch.
+
+        for phase in loss.phases(epochs):
+            loss.enter(phase.name)
+            for comparison in batches(phase.epochs):
+                if "encoders" in phase.players: step(encoder_optimizer, loss(comparison).total.mean())
+                if "generator" in phase.players: step(generator_optimizer, loss.generator_loss(comparison))
+
+    Step one player before the other's loss is computed: a loss is of the parameters as they stood. Candidates are of
+    one modality, so use one instance a direction. The features of both sides must be equally wide. Triples are drawn
+    anew after each training call, by a count that is part of the state: a resumed run draws the same.
+
+    Args:
+        features: width f of the penultimate features (context, not chosen by the user).
+        form: "triplet", "contrastive" or "n-pair" (the paper has all three).
+        margin: of the metric loss and of J_adv (1.0: the paper's alpha, AADML's section 5.2).
+        regularization: lambda_1 (1.0: the paper).
+        adversary: lambda_2 (50.0: the paper).
+        hidden: width of the generator's two hidden layers (1024: GeDML's reimplementation).
+        l2: weight of the length penalty in the n-pair form (0.003, as for `n-pair`).
+        positives: "one" a drawn positive an anchor, as in the paper's batches of triplets; "all": every positive.
+        negatives: "random" or "hardest" real negatives to start from.
+        metric_share: share of the epochs that train the encoders alone first (0.2; the paper pre-trains, for how long
+            is not said).
+        generator_share: share of the epochs that train the generator alone next (0.1; likewise).
+        seed: of the draws.
+
+    Raises:
+        InputError: another form, shares that leave no joint epochs.
+    """
+
+    draws: Tensor
+
+    def __init__(
+        self,
+        *,
+        features: int,
+        form: str = "triplet",
+        margin: float = 1.0,
+        regularization: float = 1.0,
+        adversary: float = 50.0,
+        hidden: int = 1024,
+        l2: float = 3e-3,
+        positives: str = "one",
+        negatives: str = "random",
+        metric_share: float = 0.2,
+        generator_share: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if form not in FORMS:
+            raise InputError(f"loss.form: daml has no form '{form}'; there are {', '.join(FORMS)}")
+        if min(metric_share, generator_share) < 0 or metric_share + generator_share >= 1:
+            raise InputError(f"loss: daml's shares {metric_share:g} and {generator_share:g} leave no joint epochs")
+        self.form, self.margin, self.l2, self.seed = form, margin, l2, seed
+        self.regularization, self.adversary = regularization, adversary
+        self.positives, self.negatives = positives, negatives
+        self.metric_share, self.generator_share = metric_share, generator_share
+        self.features = features
+        self.phase = "joint"
+        self.generator = nn.Sequential(
+            nn.Linear(3 * features, hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, features),
+        )
+        self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
+
+    def phases(self, epochs: int) -> tuple[Phase, ...]:
+        """Divide training: encoders alone, generator alone, then both; a phase may have no epochs."""
+        metric, alone = int(epochs * self.metric_share), int(epochs * self.generator_share)
+        return (
+            Phase("metric", metric, ("encoders",)),
+            Phase("generator", alone, ("generator",)),
+            Phase("joint", epochs - metric - alone, ("encoders", "generator")),
+        )
+
+    def enter(self, phase: str) -> None:
+        """Begin a phase: in "joint", where a fresh loss stands, negatives are made up, else they are real."""
+        if phase not in PHASES:
+            raise InputError(f"daml has no phase '{phase}'; there are {', '.join(PHASES)}")
+        self.phase = phase
+
+    def forward(self, comparison: Comparison) -> Terms:
+        """Cost the encoders.
+
+        Args:
+            comparison: a anchors against c candidates, with `anchor_features`, `candidate_features`, `candidate_head`.
+
+        Returns:
+            Per anchor the cost of its triples; nothing for anchors without positives or without negatives.
+
+        Raises:
+            InputError: one of these fields is absent, or features of another width.
+        """
+        triples, features = self._triples(comparison)
+        anchors, candidates = comparison.vectors("daml")
+        anchor, positive = anchors[triples.anchor], candidates[triples.positive]
+        negative = candidates[triples.negative]
+        if self.phase == "joint":
+            head = candidate_head(comparison, "daml")
+            negative = head(fixed(self.generator, torch.cat(features, 1))).to(anchor.dtype)
+        rivals = rivals_of(comparison, triples)
+        cost = triple_cost(self.form, anchor, positive, negative, rivals, self.margin)
+        if self.training:
+            self.draws += 1
+        penalty = vector_penalty(anchor, positive, self.l2) if self.form == "n-pair" and self.l2 else None
+        return by_anchor(cost, triples, len(anchors), penalty)
+
+    def generator_loss(self, comparison: Comparison) -> Tensor:
+        """Cost the generator: a scalar, 0 without triples; see `forward` for args and errors."""
+        triples, features = self._triples(comparison)
+        anchor_features, positive_features, negative_features = (part.detach() for part in features)
+        made = self.generator(torch.cat([anchor_features, positive_features, negative_features], 1))
+        hard = (made - anchor_features).square().sum(1)
+        close = (made - negative_features).square().sum(1)
+        anchors, candidates = (vectors.detach() for vectors in comparison.vectors("daml"))
+        vector = fixed(candidate_head(comparison, "daml"), made)
+        adversary = self._adversary(anchors[triples.anchor], candidates[triples.positive], vector)
+        cost = hard + self.regularization * close + self.adversary * adversary
+        return average(cost)
+
+    def _adversary(self, anchor: Tensor, positive: Tensor, made: Tensor) -> Tensor:
+        """How far each made-up negative is from being a hard one (m,)."""
+        if self.form == "n-pair":
+            return ((anchor * (positive - made)).sum(1) - self.margin).clamp_min(0)
+        far = (anchor - made).square().sum(1)
+        if self.form == "contrastive":
+            return (far - self.margin**2).clamp_min(0)
+        return (far - (anchor - positive).square().sum(1) - self.margin).clamp_min(0)
+
+    def _triples(self, comparison: Comparison) -> tuple[Triples, tuple[Tensor, Tensor, Tensor]]:
+        """Draw triples and the features (m, f) of their anchors, positives and negatives."""
+        anchors = at_least_float32(comparison.need("anchor_features", "daml"))
+        candidates = at_least_float32(comparison.need("candidate_features", "daml"))
+        for features in (anchors, candidates):
+            if features.shape[1] != self.features:
+                raise InputError(f"daml was built for features of width {self.features}, not {features.shape[1]}")
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + int(self.draws))
+        triples = draw_triples(comparison, generator, positives=self.positives, negatives=self.negatives)
+        return triples, (anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative])

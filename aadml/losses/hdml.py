@@ -1,0 +1,183 @@
+"""Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives pulled nearer by degrees."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aadml.comparison import Comparison, Terms
+from aadml.pairwise import TINY, at_least_float32
+from aadml.synthesis import (
+    Phase,
+    Triples,
+    average,
+    by_anchor,
+    candidate_head,
+    draw_triples,
+    fixed,
+    rivals_of,
+    triple_cost,
+    vector_penalty,
+)
+from feature_extraction.errors import InputError
+
+PULLS = {"triplet": 7.0, "n-pair": 90.0}
+"""alpha by form, as the authors' code has it."""
+
+
+class Hdml(nn.Module):
+    """Metric loss on real triples and on triples whose negative was pulled toward the anchor and generated anew.
+
+        z^ = a + l (n - a)  where d+ < d-, else n;    l = (d+ + (d- - d+) exp(-alpha / J_avg)) / d-
+        z~ = head(G(z^))                                      the generator turns a vector into features
+        encoders:   w J(a, p, n) + (1 - w) J(a, p, z~),       w = exp(-beta / J_gen)
+        generator:  (1 - lambda) |f - G(z)|^2 + lambda 10^4 CE(classifier(G(z^)), class of n)
+
+    with d+ and d- the distances of positive and negative from the anchor. J_avg and J_gen are running means of the
+    metric loss on real triples and of the generator's loss, taken as numbers: as the metric loss falls, negatives are
+    pulled nearer; as the generator gets better, more of the loss is on what it makes. Both begin at infinity, so
+    training begins on real triples. beta = 10^4 suits a J_gen that begins near that size, as the factor 10^4 makes it
+    do; watch `metric_average` and `generator_average`.
+
+    Two players with an optimizer each, in one phase: the encoders minimise the terms that a call returns, whose
+    gradient passes through the generator into the vectors, but into none of the loss's parameters; `parameters()`
+    (generator and classifier, the latter trained on real features alone) minimise `generator_loss`, whose gradient
+    reaches no encoder and no head.
+
+        for comparison in batches:
+            step(encoder_optimizer, loss(comparison).total.mean())
+            step(generator_optimizer, loss.generator_loss(comparison))
+
+    Step one player before the other's loss is computed. Candidates are of one modality, so use one instance a
+    direction. Triples are drawn anew after each training call, by a count that is part of the state.
+
+    Args:
+        dimension: d of the vectors (context, not chosen by the user).
+        features: width f of the penultimate features (context).
+        classes: C (context).
+        form: "triplet" or "n-pair" (the paper has both).
+        margin: of the triplet form (1.0: AADML, section 5.2).
+        pull: alpha; 0 takes the authors' value for the form, 7 (triplet) or 90 (n-pair).
+        trust: beta (10000: the authors' code).
+        balance: lambda, between reconstruction and class (0.5: the authors' code).
+        class_factor: weight of the cross-entropy (10000: the authors' code).
+        hidden: width of the generator's hidden layer (512: the authors' code).
+        momentum: of the running means (0.9; the paper averages over the epoch before).
+        l2: weight of the length penalty in the n-pair form (0.003: the authors' code).
+        positives: "one" a drawn positive an anchor, or "all".
+        negatives: "random" or "hardest" real negatives to start from.
+        seed: of the draws.
+
+    Raises:
+        InputError: another form.
+    """
+
+    draws: Tensor
+    metric_average: Tensor
+    generator_average: Tensor
+
+    def __init__(
+        self,
+        *,
+        dimension: int,
+        features: int,
+        classes: int,
+        form: str = "triplet",
+        margin: float = 1.0,
+        pull: float = 0.0,
+        trust: float = 1e4,
+        balance: float = 0.5,
+        class_factor: float = 1e4,
+        hidden: int = 512,
+        momentum: float = 0.9,
+        l2: float = 3e-3,
+        positives: str = "one",
+        negatives: str = "random",
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if form not in PULLS:
+            raise InputError(f"loss.form: hdml has no form '{form}'; there are {', '.join(PULLS)}")
+        self.form, self.margin, self.l2, self.seed = form, margin, l2, seed
+        self.pull = pull or PULLS[form]
+        self.trust, self.balance, self.class_factor, self.momentum = trust, balance, class_factor, momentum
+        self.positives, self.negatives = positives, negatives
+        self.generator = nn.Sequential(nn.Linear(dimension, hidden), nn.ReLU(), nn.Linear(hidden, features))
+        self.classifier = nn.Linear(features, classes)
+        self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("metric_average", torch.tensor(torch.inf))
+        self.register_buffer("generator_average", torch.tensor(torch.inf))
+
+    def phases(self, epochs: int) -> tuple[Phase, ...]:
+        """Train both players in turn on each batch, from the first epoch on."""
+        return (Phase("joint", epochs, ("encoders", "generator")),)
+
+    def enter(self, phase: str) -> None:
+        """Begin a phase; there is one."""
+        if phase != "joint":
+            raise InputError(f"hdml has no phase '{phase}'; there is joint")
+
+    def forward(self, comparison: Comparison) -> Terms:
+        """Cost the encoders.
+
+        Args:
+            comparison: a anchors against c candidates, with `candidate_head`.
+
+        Returns:
+            Per anchor the cost of its triples; nothing for anchors without positives or without negatives.
+
+        Raises:
+            InputError: the head is absent.
+        """
+        head = candidate_head(comparison, "hdml")
+        triples = self._triples(comparison)
+        anchors, candidates = comparison.vectors("hdml")
+        anchor, positive = anchors[triples.anchor], candidates[triples.positive]
+        negative = candidates[triples.negative]
+        rivals = rivals_of(comparison, triples)
+        real = triple_cost(self.form, anchor, positive, negative, rivals, self.margin)
+        made = head(fixed(self.generator, self.pulled(anchor, positive, negative))).to(anchor.dtype)
+        synthetic = triple_cost(self.form, anchor, positive, made, rivals, self.margin)
+        weight = torch.exp(-self.trust / self.generator_average)
+        if self.training and len(real):
+            self.draws += 1
+            self._follow(self.metric_average, real.mean())
+        penalty = vector_penalty(anchor, positive, self.l2) if self.form == "n-pair" and self.l2 else None
+        return by_anchor(weight * real + (1 - weight) * synthetic, triples, len(anchors), penalty)
+
+    def generator_loss(self, comparison: Comparison) -> Tensor:
+        """Cost generator and classifier: a scalar, 0 without triples.
+
+        Args:
+            comparison: a anchors against c candidates, with `candidate_features` and `candidate_class`.
+
+        Raises:
+            InputError: one of these fields is absent.
+        """
+        features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
+        labels = comparison.need("candidate_class", "hdml")
+        triples = self._triples(comparison)
+        anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
+        rebuilt = average((features - self.generator(candidates)).square().sum(1))
+        pulled = self.pulled(anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative])
+        guesses = fixed(self.classifier, self.generator(pulled))
+        confusion = average(F.cross_entropy(guesses, labels[triples.negative], reduction="none"))
+        cost = (1 - self.balance) * rebuilt + self.balance * self.class_factor * confusion
+        if self.training and len(guesses):
+            self._follow(self.generator_average, cost)
+        return cost + average(F.cross_entropy(self.classifier(features), labels, reduction="none"))
+
+    def pulled(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """Pull negatives toward their anchors, not nearer than the positives are: m vectors (m, d) each -> (m, d)."""
+        near = ((anchor - positive).detach().square().sum(1, keepdim=True) + TINY).sqrt()
+        far = ((anchor - negative).detach().square().sum(1, keepdim=True) + TINY).sqrt()
+        share = (near + (far - near) * torch.exp(-self.pull / self.metric_average)) / far
+        return torch.where(near < far, anchor + share * (negative - anchor), negative)
+
+    def _follow(self, running: Tensor, value: Tensor) -> None:
+        value = value.detach().to(running.dtype)
+        followed = self.momentum * running + (1 - self.momentum) * value
+        running.copy_(torch.where(running.isinf(), value, followed))
+
+    def _triples(self, comparison: Comparison) -> Triples:
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + int(self.draws))
+        return draw_triples(comparison, generator, positives=self.positives, negatives=self.negatives)

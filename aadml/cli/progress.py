@@ -1,0 +1,39 @@
+"""Progress of long work on stderr."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+
+class TrainingProgress:
+    """A bar over epochs with loss and validation MAP."""
+
+    def __init__(self) -> None:
+        self._bar: tqdm[Any] | None = None
+
+    def callbacks(self) -> dict[str, Callable[..., None]]:
+        """Give what a run session calls."""
+        return {"on_plan": self._plan, "on_epoch": self._epoch, "on_warning": self._warning}
+
+    def close(self) -> None:
+        """Leave the bar as it stands."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _plan(self, epochs: int, done: int) -> None:
+        self._bar = tqdm(total=epochs, initial=done, unit="epoch", desc="training", dynamic_ncols=True)
+
+    def _epoch(self, record: dict[str, Any]) -> None:
+        if self._bar is None:
+            return
+        shown = {"loss": f"{record['loss']:.4g}"}
+        if "valid map_mean" in record:
+            shown["MAP"] = f"{record['valid map_mean']:.4f}"
+        self._bar.set_postfix(shown, refresh=False)
+        self._bar.update()
+
+    def _warning(self, message: str) -> None:
+        tqdm.write(f"aadml: warning: {message}", file=click.get_text_stream("stderr"))

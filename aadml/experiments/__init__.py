@@ -1,0 +1,1 @@
+"""Experiments: configs, run folders, runs, ablations, comparisons, reports."""

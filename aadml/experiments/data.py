@@ -1,0 +1,53 @@
+"""The data a config names: a file of any layout, or the sample clips."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
+from aadml.experiments.config import Config
+from aadml.types import Splits
+from feature_extraction.errors import InputError
+from feature_extraction.extract import extract
+from feature_extraction.weights import cache_folder
+
+
+def load_splits(config: Config) -> Splits:
+    """Read the data of a config and divide it; where there is no validation split, one is drawn from train.
+
+    Raises:
+        InputError: no data named, or data that cannot be read or divided.
+    """
+    if not config["data"]:
+        raise InputError("data: none named; give --data F.h5, or train on the sample clips by leaving it out")
+    content = open_data(config["data"])
+    splits = to_splits(content, validation=config["validation"], seed=config["seed"])
+    return replace(splits, name=str(config["data"]))
+
+
+def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
+    """Name the sample clips as data where a config names none; they are rendered and extracted once.
+
+    Args:
+        config: returned as it is where it names data.
+        say: told what happens.
+    """
+    if config["data"]:
+        return config
+    path = sample_features(say)
+    say(f"no --data given: training on the sample clips, {path}")
+    return Config(dict(config.values) | {"data": str(path)})
+
+
+def sample_features(say: Callable[[str], None]) -> Path:
+    """Return the feature file of the default sample clips, made in the cache where it is not there yet."""
+    wanted = SampleClips()
+    folder = cache_folder() / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
+    features = folder / "features.h5"
+    if features.is_file():
+        return features
+    say(f"rendering {wanted.clips} sample clips into {folder}")
+    manifest = write_sample_clips(folder, wanted)
+    say("extracting log-mel and hog-color features")
+    extract(manifest, features, audio="log-mel", visual="hog-color")
+    return features

@@ -1,0 +1,160 @@
+"""From a config to a run folder: data, method, training, the one look at the test split."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from aadml.experiments.data import load_splits
+from aadml.experiments.config import Config, read_yaml, resolve
+from aadml.experiments.environment import data_hash, environment
+from aadml.experiments.runs import (
+    CHECKPOINT,
+    CONFIG,
+    ENVIRONMENT,
+    EVALUATION,
+    TRAINING_STATE,
+    RunSession,
+    device_of,
+    is_run,
+    read_json,
+    read_tensors,
+    write_tensors,
+)
+from aadml.methods import METHODS
+from aadml.methods.inputs import Scaling, fit_scaling, load_scaling
+from aadml.methods.method import Context, Method
+from aadml.options import lookup
+from aadml.retrieval import evaluate
+from aadml.types import Clips, Embeddings, Features, Modality, Splits
+from feature_extraction.atomic import write_text
+from feature_extraction.errors import InputError
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A fitted method with the scaling of its inputs: raw features in, embeddings out.
+
+    Attributes:
+        method: what embeds.
+        scaling: what its inputs pass through first.
+        class_names: of the data it was trained on.
+    """
+
+    method: Method
+    scaling: Scaling
+    class_names: tuple[str, ...] = ()
+
+    def embed(self, features: Features, modality: Modality) -> Tensor:
+        """Embed n items of one modality (n, d) -> (n, dimension), each alone."""
+        return self.method.embed(self.scaling.features(features, modality), modality)
+
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed every modality of `clips`, one at a time."""
+        return self.method.embed_clips(self.scaling.clips(clips))
+
+
+def train_run(config: Config, folder: Path, **callbacks: Callable[..., None] | None) -> dict[str, Any]:
+    """Train what `config` says into `folder`, continuing where an earlier process was stopped, and evaluate it once.
+
+    Args:
+        config: complete.
+        folder: an empty folder, or one whose training was interrupted.
+        callbacks: `on_epoch`, `on_plan`, `on_warning` of `RunSession`.
+
+    Returns:
+        The evaluation of the test split under the inductive protocol, as written to `evaluation.json`.
+
+    Raises:
+        InputError: data or config do not fit, or the data changed since the run began.
+    """
+    splits = load_splits(config)
+    device = device_of(config["device"])
+    encoder = build_encoder(config, splits, device)
+    _check_same_data(folder, splits)
+    write_text(folder / CONFIG, config.yaml())
+    write_text(folder / ENVIRONMENT, json.dumps(environment(splits, device), indent=2) + "\n")
+    session = RunSession(folder, encoder.scaling.state(), **callbacks)  # type: ignore[arg-type]
+    train, valid = encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid)
+    encoder.method.fit(train, valid, session)
+    _write_checkpoint(folder, encoder, session)
+    result = evaluate(encoder.embed_clips(splits.test), protocol="inductive", split="test").to_json()
+    result |= {"label": config.label(), "seed": config["seed"], "selected_epoch": _selected_epoch(session)}
+    write_text(folder / EVALUATION, json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def build_encoder(config: Config, splits: Splits, device: torch.device) -> Encoder:
+    """Build the method of a config for the data, its scaling fitted on the training clips; nothing is trained yet."""
+    dimensions = {m: _dimension(splits.train[m]) for m in splits.train.modalities}
+    context = Context(dimensions, len(splits.train.class_names), config["seed"], device)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config["seed"])
+        method = lookup(METHODS, config.method, "method")(context, config.training(), **config.arguments())
+    return Encoder(method, fit_scaling(splits.train, **config["inputs"]), splits.train.class_names)
+
+
+def read_config(folder: Path) -> Config:
+    """Read the config of a run folder.
+
+    Raises:
+        InputError: not a run folder.
+    """
+    if not is_run(folder):
+        raise InputError(f"{folder}: not a run folder (no {CONFIG} in it); `aadml train` makes one")
+    return resolve(read_yaml(folder / CONFIG))
+
+
+def load_run(folder: Path) -> tuple[Config, Splits, Encoder]:
+    """Load the config, the data and the trained encoder of a run.
+
+    Raises:
+        InputError: not a run folder, not trained, or its data changed or are gone.
+    """
+    config = read_config(folder)
+    checkpoint = read_tensors(folder / CHECKPOINT)
+    splits = load_splits(config)
+    _check_same_data(folder, splits)
+    return config, splits, load_encoder(config, splits, checkpoint.tensors)
+
+
+def load_encoder(config: Config, splits: Splits, tensors: Mapping[str, Tensor]) -> Encoder:
+    """Rebuild a trained encoder from the tensors of a checkpoint."""
+    built = build_encoder(config, splits, device_of(config["device"]))
+    built.method.load({k.removeprefix("method."): v for k, v in tensors.items() if k.startswith("method.")})
+    inputs = {k.removeprefix("inputs."): v for k, v in tensors.items() if k.startswith("inputs.")}
+    return Encoder(built.method, load_scaling(inputs, **config["inputs"]), built.class_names)
+
+
+def is_finished(folder: Path) -> bool:
+    """Say whether a run was trained and evaluated to the end."""
+    return (folder / EVALUATION).is_file()
+
+
+def _dimension(features: Features) -> int:
+    return features.shape[1] if isinstance(features, Tensor) else 0
+
+
+def _write_checkpoint(folder: Path, encoder: Encoder, session: RunSession) -> None:
+    """Write the final state: the best epoch's weights and what `finish` added to them."""
+    tensors = {f"method.{k}": v for k, v in encoder.method.state().items()}
+    tensors |= {f"inputs.{k}": v for k, v in encoder.scaling.state().items()}
+    best = session.best()
+    write_tensors(folder / CHECKPOINT, tensors, best.facts if best else {})
+    # nothing is left to continue: the state is large, and the checkpoint has all that embedding needs
+    (folder / TRAINING_STATE).unlink(missing_ok=True)
+
+
+def _selected_epoch(session: RunSession) -> int | None:
+    best = session.best()
+    return int(best.facts["epoch"]) if best else None
+
+
+def _check_same_data(folder: Path, splits: Splits) -> None:
+    path = folder / ENVIRONMENT
+    if path.is_file() and read_json(path)["data"]["sha256"] != data_hash(splits):
+        raise InputError(f"{splits.name}: the data changed since {folder} was begun; start a new run")

@@ -1,0 +1,12 @@
+"""METHODS: everything that can be fitted and can embed, by name."""
+
+from collections.abc import Callable
+
+from aadml.methods.aadml import aadml
+from aadml.methods.method import Method
+
+METHODS: dict[str, Callable[..., Method]] = {
+    "aadml": aadml,
+}
+"""name -> `(context, settings, *, options) -> Method`. Keyword-only arguments named like a section of the config
+receive that section; all others are options of the section `method`."""

@@ -1,0 +1,189 @@
+"""AADML: anchor-aware deep metric learning for audio-visual retrieval (Zeng et al., ICMR 2024).
+
+Each modality has its own encoder into label space; a label loss brings every vector near its one-hot label, and a
+metric loss compares the modalities, with anchors seen as their anchor-aware proxies while training (equation 10: the
+sum of both). At test an item passes through its encoder alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aadml.composition import compose_objective
+from aadml.label_losses import LABEL_LOSSES
+from aadml.methods.learned import LearnedMethod
+from aadml.methods.learner import Batch, Epoch, Learner, Player, on_device
+from aadml.methods.method import Context, Method
+from aadml.methods.networks import LabelSpaceEncoder, label_space_network
+from aadml.methods.readouts import Readout, choose_readout, readout_candidates
+from aadml.methods.settings import Training
+from aadml.objective import Embedded
+from aadml.options import checked_options, lookup
+from aadml.types import Clips, Modality
+
+
+Section = Mapping[str, Any] | str
+"""A section of the config: a name with options, or a bare name."""
+
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class LabelSpaceLearner(Learner):
+    """Two encoders into label space under a label loss and a metric loss.
+
+    Args:
+        context: dimensions, classes, seed.
+        sections: the sections of the config, by the names of `aadml`'s arguments.
+    """
+
+    def __init__(self, context: Context, sections: Mapping[str, Any]) -> None:
+        super().__init__()
+        network = checked_options(label_space_network, sections["network"], "network")
+        classes = context.classes
+        self.encoders = nn.ModuleDict(
+            {m: LabelSpaceEncoder(d, classes, **network) for m, d in context.dimensions.items()}
+        )
+        label = dict(sections["label_loss"])
+        entry = lookup(LABEL_LOSSES, label.pop("name"), "label loss")
+        self.label_weight = float(label.pop("weight", 1.0))
+        self.label_loss = partial(entry, **checked_options(entry, label, "label_loss"))
+        self.metric_weight = float(sections["loss"].get("weight", 1.0))
+        self.objective = compose_objective(
+            loss=sections["loss"],
+            selection=sections["selection"],
+            proxy=sections["proxy"],
+            directions=sections["directions"],
+            modalities=context.modalities,
+            dimension=classes,
+            features=(0, *network["hidden"])[-1],
+            classes=classes,
+        )
+        self.candidates = readout_candidates(sections["readout"])
+        first = self.candidates[0]
+        # [0 cosine | 1 posterior, temperature]: a buffer, so that the choice is kept with the weights
+        self.register_buffer("chosen", torch.tensor([float(first.name == "posterior"), first.temperature]))
+        self._train: Clips | None = None
+
+    @property
+    def read(self) -> Readout:
+        """Give the read-out in force."""
+        assert isinstance(self.chosen, Tensor)
+        posterior, temperature = self.chosen.tolist()
+        return Readout("posterior" if posterior else "cosine", temperature)
+
+    @property
+    def similarity(self) -> str:  # type: ignore[override]
+        """Name the similarity of the read-out in force."""
+        return self.read.similarity
+
+    def players(self) -> Mapping[str, Player]:
+        """Train encoders and proxies together; a loss with a generator of its own adds a second player."""
+        loss = self.objective.loss
+        generator = list(loss.parameters()) if isinstance(loss, nn.Module) else []
+        own = {id(parameter) for parameter in generator}
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
+        players = {"encoders": Player(rest, self._loss)}
+        if generator:
+            players["generator"] = Player(generator, self._generator_loss)
+        return players
+
+    def before_epoch(self, train: Clips, epoch: Epoch) -> None:
+        """Embed the training clips anew and hand them to the proxies as their bank (spec of the correlation graph)."""
+        self._train = train
+        loss, proxy = self.objective.loss, self.objective.proxy
+        if hasattr(loss, "enter_epoch"):
+            loss.enter_epoch(epoch.number, epoch.total)
+        if proxy is not None and self.metric_weight:
+            bank = {m: self._vectors(train, m) for m in train.modalities}
+            inputs = {m: train.matrix(m) for m in train.modalities}
+            generator = torch.Generator().manual_seed(torch.initial_seed() % 2**62)
+            proxy.refresh(bank, train.labels, inputs, generator)
+
+    def calibrate(self, valid: Clips) -> None:
+        """Choose read-out and temperature on the validation clips."""
+        vectors = {m: self._vectors(valid, m).cpu() for m in valid.modalities}
+        best = choose_readout(self.candidates, vectors, valid)
+        assert isinstance(self.chosen, Tensor)
+        self.chosen.copy_(torch.tensor([float(best.name == "posterior"), best.temperature]))
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Read the label-space vectors of a batch (b, d) -> (b, C)."""
+        return self.read(self.encoders[modality](features))
+
+    def _vectors(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode all of a modality (n, d) -> (n, C), in evaluation mode, without gradients."""
+        features = clips.matrix(modality)
+        was_training = self.training
+        self.eval()
+        with torch.no_grad():
+            parts = [self.encoders[modality](part.to(self.device)) for part in features.split(4096)]
+        self.train(was_training)
+        return torch.cat(parts) if parts else features.new_zeros(0, 0)
+
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        """Equation 10: label loss of every modality plus the metric loss."""
+        embedded = self._embedded(batch)
+        label = torch.stack([self.label_loss(v, batch.labels) for v in embedded.vectors.values()]).sum()
+        parts = {"loss": self.label_weight * label, "label_loss": label}
+        if self.metric_weight:
+            metric = self.objective(embedded, batch.generator, self._encode)
+            parts["loss"] = parts["loss"] + self.metric_weight * metric["loss"]
+            parts |= {"metric_loss": metric["loss"], "active": metric["active"]}
+        return parts
+
+    def _generator_loss(self, batch: Batch) -> dict[str, Tensor]:
+        """Train the loss's own generator on vectors that carry no gradient into the encoders."""
+        with torch.no_grad():
+            embedded = self._embedded(batch)
+        comparisons = self.objective.comparisons(embedded, embedded.vectors, embedded.vectors)
+        loss: Any = self.objective.loss
+        chosen = [self.objective.selection(comparison, batch.generator) for comparison in comparisons]
+        return {"loss": torch.stack([loss.generator_loss(comparison) for comparison in chosen]).mean()}
+
+    def _embedded(self, batch: Batch) -> Embedded:
+        features = {m: self.encoders[m].features(values) for m, values in batch.features.items()}  # type: ignore[operator]
+        vectors = {m: self.encoders[m].predicted(values) for m, values in features.items()}  # type: ignore[operator]
+        return Embedded(vectors, batch.labels, batch.index, features=features)
+
+    def _encode(self, modality: Modality, rows: Tensor) -> Tensor:
+        """Encode rows of the training set with gradient, for proxies with live neighbors."""
+        assert self._train is not None
+        vectors = self.encoders[modality](on_device(self._train[modality], rows, self.device))
+        assert isinstance(vectors, Tensor)
+        return vectors
+
+
+def aadml(
+    context: Context,
+    settings: Training,
+    *,
+    network: Section = NONE,
+    label_loss: Section = "row-norm",
+    loss: Section = "triplet",
+    selection: Section = "all",
+    proxy: Section = "identity",
+    directions: Sequence[str] = ("audio-visual", "visual-audio"),
+    readout: Section = "cosine",
+) -> Method:
+    """Build AADML, or any of its relatives: each argument is a section of the config.
+
+    Args:
+        context: dimensions, classes, seed, device.
+        settings: the `training` section.
+        network: see `label_space_network`.
+        label_loss: `name` (a key of LABEL_LOSSES), `weight`, its options.
+        loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, its options.
+        selection: `name` (a key of SELECTIONS), its options.
+        proxy: `name` (a key of PROXIES), its options.
+        directions: who meets whom, for example ["audio-visual", "visual-audio"].
+        readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
+    """
+    sections: dict[str, Any] = {"label_loss": label_loss, "loss": loss, "selection": selection, "proxy": proxy}
+    sections |= {"readout": readout}
+    named = {key: {"name": value} if isinstance(value, str) else value for key, value in sections.items()}
+    named |= {"network": network, "directions": directions}
+    return LearnedMethod(LabelSpaceLearner(context, named), context, settings)

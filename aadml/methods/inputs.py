@@ -1,0 +1,97 @@
+"""Scaling of input features by statistics of the training clips alone."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from aadml.options import lookup
+from aadml.types import Clips, Features, Modality
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """x -> (x - shift) / scale, clamped; then, for "l2", each item divided by its length.
+
+    Attributes:
+        shift: modality -> (d,).
+        scale: modality -> (d,), positive.
+        clamp: largest absolute value let through; 0 lets everything through.
+        unit: whether items are brought to length 1.
+    """
+
+    shift: Mapping[Modality, Tensor]
+    scale: Mapping[Modality, Tensor]
+    clamp: float = 0.0
+    unit: bool = False
+
+    def features(self, features: Features, modality: Modality) -> Features:
+        """Scale the features (n, d) of one modality; what is made batch by batch passes unchanged."""
+        if not isinstance(features, Tensor):
+            return features
+        scaled = (features - self.shift[modality]) / self.scale[modality] if modality in self.shift else features
+        scaled = scaled.clamp(-self.clamp, self.clamp) if self.clamp else scaled
+        return F.normalize(scaled, dim=1) if self.unit else scaled
+
+    def clips(self, clips: Clips) -> Clips:
+        """Scale every modality of `clips`."""
+        return replace(clips, features={m: self.features(f, m) for m, f in clips.features.items()})
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the fitted statistics as tensors."""
+        shift = {f"shift.{m}": value for m, value in self.shift.items()}
+        return shift | {f"scale.{m}": value for m, value in self.scale.items()}
+
+
+def _none(values: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.zeros(values.shape[1]), torch.ones(values.shape[1])
+
+
+def _standard(values: Tensor) -> tuple[Tensor, Tensor]:
+    exact = values.double()
+    deviation = exact.std(0, correction=0)
+    # a constant column carries nothing and must not be blown up by rounding
+    floor = 1e-6 * exact.abs().amax(0).clamp_min(1e-12)
+    return exact.mean(0).float(), torch.where(deviation > floor, deviation, torch.ones_like(deviation)).float()
+
+
+def _minmax(values: Tensor) -> tuple[Tensor, Tensor]:
+    low, high = values.amin(0), values.amax(0)
+    return low, torch.where(high > low, high - low, torch.ones_like(high))
+
+
+SCALINGS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
+    "none": _none,
+    "standard": _standard,
+    "minmax": _minmax,
+    "l2": _none,
+}
+
+
+def fit_scaling(train: Clips, *, scaling: str = "standard", clamp: float = 5.0) -> Scaling:
+    """Fit the scaling of the inputs on the training clips.
+
+    Args:
+        train: the clips to take statistics from.
+        scaling: "none", "standard" (mean 0, deviation 1; a constant column becomes 0), "minmax" (to 0..1), "l2".
+        clamp: with "standard", the largest number of standard deviations let through; 0 for no limit.
+
+    Returns:
+        The scaling, to be applied to any split.
+    """
+    statistics = lookup(SCALINGS, scaling, "scaling")
+    fitted = {m: statistics(train.matrix(m)) for m in train.modalities if isinstance(train[m], Tensor)}
+    shift = {m: values[0] for m, values in fitted.items()}
+    scale = {m: values[1] for m, values in fitted.items()}
+    return Scaling(shift, scale, clamp if scaling == "standard" else 0.0, scaling == "l2")
+
+
+def load_scaling(state: Mapping[str, Tensor], *, scaling: str = "standard", clamp: float = 5.0) -> Scaling:
+    """Rebuild a scaling from `Scaling.state` and the options it was fitted with."""
+    parts: dict[str, dict[Modality, Tensor]] = {"shift": {}, "scale": {}}
+    for key, value in state.items():
+        part, modality = key.split(".")
+        parts[part][modality] = value  # type: ignore[index]
+    return Scaling(parts["shift"], parts["scale"], clamp if scaling == "standard" else 0.0, scaling == "l2")

@@ -1,0 +1,53 @@
+"""A method whose parameters are trained by the one loop."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from aadml.methods.learner import Learner
+from aadml.methods.method import Context, Method
+from aadml.methods.session import Session
+from aadml.methods.settings import Training
+from aadml.methods.training import train as run_training
+from aadml.types import Clips, Features, Modality
+
+
+class LearnedMethod(Method):
+    """Wrap a learner as a method.
+
+    Args:
+        learner: what is trained.
+        context: seed and device.
+        settings: the `training` section.
+    """
+
+    def __init__(self, learner: Learner, context: Context, settings: Training) -> None:
+        self.learner = learner.to(context.device)
+        self.settings = settings
+        self._seed = context.seed
+
+    @property
+    def similarity(self) -> str:  # type: ignore[override]
+        """Name the similarity of the learner's embeddings."""
+        return self.learner.similarity
+
+    def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
+        """Train the learner; see `aadml.methods.training.train`."""
+        run_training(self.learner, train, valid, self.settings, session or Session(), seed=self._seed)
+
+    def embed(self, features: Features, modality: Modality) -> Tensor:
+        """Embed n items of one modality (n, d) -> (n, dimension), each alone."""
+        return self.learner.embed_all(features, modality)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return parameters and buffers."""
+        return {key: value.detach().cpu() for key, value in self.learner.state_dict().items()}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Take over parameters and buffers."""
+        self.learner.load_state_dict(dict(state))
+        self.learner.eval()
+
+    def parameters_count(self) -> int:
+        """Count the trainable parameters."""
+        return sum(parameter.numel() for parameter in self.learner.parameters())

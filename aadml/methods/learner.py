@@ -1,0 +1,159 @@
+"""What the training loop trains: a module with players, stages and hooks."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aadml.retrieval import mean_average_precision
+from aadml.types import Clips, Embeddings, Features, Modality, Source
+
+EMBEDDING_BATCH = 1024
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Where training stands.
+
+    Attributes:
+        stage: name of the stage.
+        number: epochs of this stage done before this one.
+        total: epochs of this stage.
+    """
+
+    stage: str
+    number: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a player's loss is given.
+
+    Attributes:
+        features: modality -> (b, d), or the padded batch of a source.
+        labels: (b,) int64.
+        index: (b,) rows in the training set.
+        generator: the only source of draws.
+        epoch: where training stands.
+    """
+
+    features: Mapping[Modality, Any]
+    labels: Tensor
+    index: Tensor
+    generator: torch.Generator
+    epoch: Epoch
+
+
+@dataclass(frozen=True)
+class Player:
+    """One set of parameters and the loss they minimise; adversarial methods have several.
+
+    Attributes:
+        parameters: what the player's optimizer moves.
+        loss: batch -> named scalars; "loss" is minimised, the others are logged.
+        options: overrides of the optimizer's settings (a subset of the `training` section's keys).
+    """
+
+    parameters: Sequence[nn.Parameter]
+    loss: Callable[[Batch], Mapping[str, Tensor]]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of training, as data.
+
+    Attributes:
+        name: for the log.
+        epochs: how many.
+        players: who is trained, in this order, on each batch; None for all.
+        batches: (train, epoch, generator) -> rows of each batch; None for shuffled batches of the configured size.
+        keep_optimizer: whether the optimizers' state carries over from the stage before.
+        start_from_best: whether the stage starts from the best weights of the stage before (else from its last).
+        keep_best: whether the best score of the stage before still counts.
+    """
+
+    name: str
+    epochs: int
+    players: tuple[str, ...] | None = None
+    batches: Callable[[Clips, Epoch, torch.Generator], Iterable[Tensor]] | None = None
+    keep_optimizer: bool = False
+    start_from_best: bool = True
+    keep_best: bool = False
+
+
+class Learner(nn.Module, ABC):
+    """A trainable method: what is fitted are parameters and buffers, so that `state_dict` is the whole of it.
+
+    Attributes:
+        similarity: the name under which embeddings are compared.
+        criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
+    """
+
+    similarity: str = "cosine"
+    criterion: str = "map_mean"
+
+    @abstractmethod
+    def players(self) -> Mapping[str, Player]:
+        """Name who is trained."""
+
+    @abstractmethod
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Embed a batch of one modality (b, d) -> (b, dimension), in evaluation mode, each item alone."""
+
+    def stages(self, epochs: int) -> Sequence[Stage]:
+        """Divide training into stages; one by default."""
+        return (Stage("train", epochs),)
+
+    def before_epoch(self, train: Clips, epoch: Epoch) -> None:
+        """Refresh what depends on the whole training set (bank, class means, codes)."""
+
+    def calibrate(self, valid: Clips) -> None:
+        """Choose what is chosen on validation clips (temperature, read-out), before they are scored."""
+
+    def finish(self, train: Clips, valid: Clips) -> None:
+        """Do what remains once the best weights are loaded (a closed form on the outputs)."""
+
+    def validate(self, valid: Clips) -> dict[str, float]:
+        """Score the validation clips: the mean average precision of every direction, and their mean."""
+        embeddings = self.embed_clips(valid)
+        scores = {
+            "-".join(direction): mean_average_precision(embeddings, direction) for direction in embeddings.directions()
+        }
+        return {"map_mean": sum(scores.values()) / len(scores)} | {f"map {k}": v for k, v in scores.items()}
+
+    def embed_all(self, features: Features, modality: Modality) -> Tensor:
+        """Embed n items in evaluation mode, batch by batch, without gradients -> (n, dimension) float32 on the CPU."""
+        was_training = self.training
+        self.eval()
+        with torch.no_grad():
+            vectors = [self.embed(batch, modality).float().cpu() for batch in self._batches(features)]
+        self.train(was_training)
+        return torch.cat(vectors)
+
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed every modality of `clips`, one at a time."""
+        vectors = {modality: self.embed_all(clips[modality], modality) for modality in clips.modalities}
+        return Embeddings(vectors, clips.labels, clips.ids, self.similarity, clips.class_names)
+
+    @property
+    def device(self) -> torch.device:
+        """Say where the parameters lie."""
+        return next(self.parameters()).device
+
+    def _batches(self, features: Features) -> Iterable[Any]:
+        for rows in torch.arange(len(features)).split(EMBEDDING_BATCH if isinstance(features, Tensor) else 32):
+            yield on_device(features, rows, self.device)
+
+
+def on_device(features: Features, rows: Tensor, device: torch.device) -> Any:
+    """Take the rows (b,) of in-memory features, or the padded batch of a source, to a device."""
+    if isinstance(features, Tensor):
+        return features[rows.to(features.device)].to(device)
+    assert isinstance(features, Source)
+    batch = features.batch(rows)
+    return batch.to(device) if hasattr(batch, "to") else batch

@@ -1,0 +1,82 @@
+"""The one contract of every method: fit on clips, embed one modality alone."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from aadml.methods.session import Session
+from aadml.types import Clips, Embeddings, Features, Modality
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a method is built for.
+
+    Attributes:
+        dimensions: modality -> number of feature dimensions; the order names the modalities. 0 for a batch-made source.
+        classes: number of classes C.
+        seed: decides initial weights, batch order, dropout, draws.
+        device: where neural methods compute.
+    """
+
+    dimensions: Mapping[Modality, int]
+    classes: int
+    seed: int = 0
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @property
+    def modalities(self) -> tuple[Modality, ...]:
+        """Name the modalities."""
+        return tuple(self.dimensions)
+
+
+class Method(ABC):
+    """Fit on training clips (choosing on validation clips only), then embed items of one modality, each alone.
+
+    Attributes:
+        similarity: the name under which its embeddings are compared.
+    """
+
+    similarity: str = "cosine"
+
+    @abstractmethod
+    def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
+        """Learn from `train`; `valid` serves to choose (epoch, temperature), never to fit.
+
+        Args:
+            train: clips to fit on.
+            valid: clips to choose on.
+            session: where progress, checkpoints and logs go; None keeps them in memory.
+        """
+
+    @abstractmethod
+    def embed(self, features: Features, modality: Modality) -> Tensor:
+        """Embed n items of one modality, each alone: no label, no partner, no other item acts on it.
+
+        Args:
+            features: (n, d) or a source of n items.
+            modality: which.
+
+        Returns:
+            (n, dimension) float32 on the CPU.
+        """
+
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """Return everything fitted, as tensors."""
+
+    @abstractmethod
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Take over what `state` returned."""
+
+    def parameters_count(self) -> int:
+        """Count the fitted numbers."""
+        return sum(tensor.numel() for tensor in self.state().values())
+
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed every modality of `clips`, one at a time."""
+        vectors = {modality: self.embed(clips[modality], modality) for modality in clips.modalities}
+        return Embeddings(vectors, clips.labels, clips.ids, self.similarity, clips.class_names)

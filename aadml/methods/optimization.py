@@ -1,0 +1,96 @@
+"""Optimizers of the players of a learner: built from the `training` section, saved and restored as plain tensors."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from aadml.methods.learner import Batch, Player
+from aadml.methods.settings import Training
+from aadml.options import lookup
+
+OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adamax": torch.optim.Adamax,
+    "rmsprop": torch.optim.RMSprop,
+    "sgd": torch.optim.SGD,
+}
+
+
+class Optimization:
+    """One optimizer a player."""
+
+    def __init__(self, players: Mapping[str, Player], settings: Training) -> None:
+        self._players = players
+        self._settings = {name: replace(settings, **player.options) for name, player in players.items()}
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, without momentum or step counts."""
+        self._optimizers = {n: optimizer(p.parameters, self._settings[n]) for n, p in self._players.items()}
+
+    def set_epoch(self, epoch: int, factor: float) -> float:
+        """Set the learning rates for an epoch of a stage; return the first player's, for the log.
+
+        Args:
+            epoch: epochs of the stage done.
+            factor: what a plateau has left of the learning rate.
+        """
+        rates = []
+        for name, one in self._optimizers.items():
+            settings = self._settings[name]
+            steps = epoch // settings.schedule_every if settings.schedule == "step" else 0
+            rates.append(settings.learning_rate * factor * settings.schedule_factor**steps)
+            for group in one.param_groups:
+                group["lr"] = rates[-1]
+        return rates[0]
+
+    def step(self, name: str, player: Player, batch: Batch) -> Mapping[str, Tensor]:
+        """Move one player's parameters down the gradient of its loss on `batch`; return what the loss named."""
+        one = self._optimizers[name]
+        one.zero_grad(set_to_none=True)
+        parts = player.loss(batch)
+        loss = parts["loss"]
+        if loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
+            if self._settings[name].clip_norm:
+                nn.utils.clip_grad_norm_(player.parameters, self._settings[name].clip_norm)
+            if bool(torch.isfinite(loss)):
+                one.step()
+        return parts
+
+    def state(self) -> dict[str, Tensor]:
+        """Return every optimizer's state, named `optimizer.<player>.<number>.<key>`."""
+        return {
+            f"optimizer.{name}.{number}.{key}": torch.as_tensor(value)
+            for name, one in self._optimizers.items()
+            for number, entries in one.state_dict()["state"].items()
+            for key, value in entries.items()
+            if value is not None
+        }
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Take over what `state` returned."""
+        entries: dict[str, dict[int, dict[str, Tensor]]] = {name: {} for name in self._optimizers}
+        for path, value in state.items():
+            name, number, key = path.removeprefix("optimizer.").rsplit(".", 2)
+            entries[name].setdefault(int(number), {})[key] = value
+        for name, one in self._optimizers.items():
+            one.load_state_dict({"state": entries[name], "param_groups": one.state_dict()["param_groups"]})
+
+
+def optimizer(parameters: object, settings: Training) -> torch.optim.Optimizer:
+    """Build the optimizer that `settings` names, fused where torch has it."""
+    build = lookup(OPTIMIZERS, settings.optimizer, "training.optimizer")
+    takes = inspect.signature(build).parameters
+    options = {
+        "lr": settings.learning_rate,
+        "weight_decay": settings.weight_decay,
+        "betas": tuple(settings.betas),
+        "momentum": settings.momentum,
+        "fused": True,
+    }
+    return build(parameters, **{key: value for key, value in options.items() if key in takes})

@@ -1,0 +1,103 @@
+"""Read-outs: how retrieval reads the label-space vectors of a trained network."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from aadml.options import checked_options, lookup
+from aadml.retrieval import mean_average_precision
+from aadml.types import Clips, Embeddings, Modality
+from feature_extraction.errors import InputError
+
+TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
+
+
+@dataclass(frozen=True)
+class Readout:
+    """One way to read label-space vectors f (n, C).
+
+    With "cosine" f itself is the embedding (AADML, section 3). With "posterior" it is softmax(f / temperature),
+    compared by inner product: the probability that two items, independent given their classes, are of one class, so
+    that ranking by it is optimal where the posteriors are calibrated (probability ranking principle, Robertson 1977).
+
+    Attributes:
+        name: "cosine" or "posterior".
+        temperature: of the softmax.
+    """
+
+    name: str
+    temperature: float = 1.0
+
+    @property
+    def similarity(self) -> str:
+        """Name the similarity that belongs to it."""
+        return "cosine" if self.name == "cosine" else "dot"
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        """Read vectors (n, C) -> embeddings (n, C)."""
+        if self.name == "cosine":
+            return vectors
+        # in double precision: a saturated softmax ties, and ties cost
+        return torch.softmax(vectors.double() / self.temperature, 1).float()
+
+
+def cosine() -> list[Readout]:
+    """Leave only the cosine of the label-space vectors, as the paper does."""
+    return [Readout("cosine")]
+
+
+def posterior(*, temperature: float | str = "auto") -> list[Readout]:
+    """Leave the posteriors.
+
+    Args:
+        temperature: of the softmax; "auto" leaves all of TEMPERATURES to the validation clips.
+
+    Raises:
+        InputError: a temperature that is neither "auto" nor positive.
+    """
+    if temperature == "auto":
+        return [Readout("posterior", value) for value in TEMPERATURES]
+    if isinstance(temperature, str) or temperature <= 0:
+        raise InputError(f"readout.temperature: {temperature!r} is neither 'auto' nor a positive number")
+    return [Readout("posterior", float(temperature))]
+
+
+def auto(*, temperature: float | str = "auto") -> list[Readout]:
+    """Leave cosine and posteriors to the validation clips.
+
+    Args:
+        temperature: as of `posterior`.
+    """
+    return cosine() + posterior(temperature=temperature)
+
+
+READOUTS: dict[str, Callable[..., list[Readout]]] = {"cosine": cosine, "posterior": posterior, "auto": auto}
+
+
+def readout_candidates(section: Mapping[str, Any]) -> list[Readout]:
+    """List what the section `readout` (`name` and options) leaves to choose among."""
+    options = {key: value for key, value in section.items() if key != "name"}
+    entry = lookup(READOUTS, section["name"], "readout")
+    return entry(**checked_options(entry, options, "readout"))
+
+
+def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Tensor], valid: Clips) -> Readout:
+    """Choose the read-out of the highest validation MAP; the first of equals.
+
+    Args:
+        candidates: to choose among.
+        vectors: modality -> label-space vectors (n, C) of the validation clips.
+        valid: those clips.
+    """
+    if len(candidates) == 1 or not len(valid):
+        return candidates[0]
+    return max(candidates, key=lambda one: _score(one, vectors, valid))
+
+
+def _score(readout: Readout, vectors: Mapping[Modality, Tensor], valid: Clips) -> float:
+    read = {modality: readout(values) for modality, values in vectors.items()}
+    embeddings = Embeddings(read, valid.labels, valid.ids, readout.similarity)
+    return sum(mean_average_precision(embeddings, direction) for direction in embeddings.directions())

@@ -1,0 +1,209 @@
+"""The only training loop. It knows no method: players, stages and hooks are the learner's."""
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from aadml.methods.learner import Batch, Epoch, Learner, Stage, on_device
+from aadml.methods.optimization import Optimization
+from aadml.methods.session import Checkpoint, Session
+from aadml.methods.settings import Training
+from aadml.types import Clips, Features, Modality
+from aadml.watchers import collapse_warning
+from feature_extraction.errors import InputError
+
+ADVICE = "lower training.learning_rate, or look for extreme values in the features"
+
+
+def train(learner: Learner, train: Clips, valid: Clips, settings: Training, session: Session, *, seed: int) -> None:
+    """Train `learner` through its stages and leave it with the weights of the epoch chosen on `valid`.
+
+    All draws of an epoch (order, dropout, selections) derive from `seed`, the stage and the epoch's number alone, so a
+    training that continues after an interruption ends in the same bytes as one that was never interrupted.
+
+    Args:
+        learner: what is trained, on its device.
+        train: clips to fit on.
+        valid: clips to choose the epoch on; where there are none, the last epoch is taken.
+        settings: the `training` section.
+        session: log, best weights, state to continue from.
+        seed: of all draws.
+
+    Raises:
+        InputError: the loss became NaN before any epoch could be kept.
+    """
+    with torch.random.fork_rng(devices=[]):
+        loop = _Loop(learner, _to_device(train, learner.device), valid, settings, session, seed)
+        loop.run()
+    best = session.best()
+    if best is not None:
+        learner.load_state_dict(dict(best.tensors))
+    learner.eval()
+    learner.finish(train, valid)
+
+
+@dataclass
+class _Progress:
+    """How far training has come: all of it fits into JSON, and it is saved with the weights."""
+
+    stage: int = 0
+    epoch: int = 0
+    epochs_done: int = 0
+    best: float | None = None
+    since_best: int = 0
+    learning_rate_factor: float = 1.0
+
+
+@dataclass
+class _Loop:
+    learner: Learner
+    train: Clips
+    valid: Clips
+    settings: Training
+    session: Session
+    seed: int
+    progress: _Progress = field(default_factory=_Progress)
+
+    def run(self) -> None:
+        """Run all stages that are not done yet."""
+        stages = self.learner.stages(self.settings.epochs)
+        self.optimization = Optimization(self.learner.players(), self.settings)
+        self._continue(self.session.resume())
+        self.session.plan(sum(stage.epochs for stage in stages), self.progress.epochs_done)
+        for number in range(self.progress.stage, len(stages)):
+            if number != self.progress.stage:
+                self._enter(stages[number], number)
+            if not self._run_stage(stages[number]):
+                return
+
+    def _run_stage(self, stage: Stage) -> bool:
+        """Run the remaining epochs of a stage; False once training must not go on."""
+        while self.progress.epoch < stage.epochs and not self._out_of_patience():
+            record = self._run_epoch(stage)
+            if not math.isfinite(record["loss"]):
+                self._stop_at_nan(record["loss"])
+                return False
+            self.progress.epoch += 1
+            self.progress.epochs_done += 1
+            record |= self._score(last=self.progress.epoch == stage.epochs)
+            self.session.log(record)
+            self.session.save(self._checkpoint())
+        return True
+
+    def _out_of_patience(self) -> bool:
+        return 0 < self.settings.patience <= self.progress.since_best
+
+    def _run_epoch(self, stage: Stage) -> dict[str, Any]:
+        """Refresh, then take one step of every player on every batch; return the record of the epoch."""
+        started = time.perf_counter()
+        epoch = Epoch(stage.name, self.progress.epoch, stage.epochs)
+        generator = _seeded(self.seed, self.progress.stage, self.progress.epoch)
+        self.learner.eval()
+        self.learner.before_epoch(self.train, epoch)
+        self.learner.train()
+        rate = self.optimization.set_epoch(self.progress.epoch, self.progress.learning_rate_factor)
+        batches = stage.batches(self.train, epoch, generator) if stage.batches else self._shuffled(generator)
+        means = self._steps(batches, stage, epoch, generator)
+        self.learner.eval()
+        record: dict[str, Any] = {"epoch": self.progress.epochs_done + 1, "stage": stage.name, "learning_rate": rate}
+        return record | means | {"seconds": round(time.perf_counter() - started, 4)}
+
+    def _steps(
+        self, batches: Iterable[Tensor], stage: Stage, epoch: Epoch, generator: torch.Generator
+    ) -> dict[str, float]:
+        """Take the steps of one epoch; return the mean of every figure that the losses named."""
+        players = {n: p for n, p in self.learner.players().items() if stage.players is None or n in stage.players}
+        figures: dict[str, list[Tensor]] = {}
+        for rows in batches:
+            features = {m: on_device(self.train[m], rows, self.learner.device) for m in self.train.modalities}
+            labels = self.train.labels[rows.to(self.train.labels.device)]
+            batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch)
+            for name, player in players.items():
+                prefix = "" if len(players) == 1 else f"{name} "
+                for key, value in self.optimization.step(name, player, batch).items():
+                    figures.setdefault(prefix + key, []).append(value.detach().float())
+        means = {key: float(torch.stack(values).mean()) for key, values in figures.items()}
+        return means if "loss" in means else {"loss": sum(v for k, v in means.items() if k.endswith(" loss"))} | means
+
+    def _score(self, *, last: bool) -> dict[str, float]:
+        """Score the validation clips where it is their turn, and keep the weights that `select` asks for."""
+        if not len(self.valid):
+            self._keep({})
+            return {}
+        if self.progress.epoch % self.settings.valid_every and not last:
+            return {}
+        self.learner.calibrate(self.valid)
+        scores = self.learner.validate(self.valid)
+        score, best = scores[self.learner.criterion], self.progress.best
+        better = best is None or score > best
+        self.progress.since_best = 0 if better else self.progress.since_best + 1
+        self.progress.best = score if better else best
+        if better or self.settings.select == "last":
+            self._keep(scores)
+        waited = self.progress.since_best > 0 and self.progress.since_best % self.settings.schedule_every == 0
+        if self.settings.schedule == "plateau" and waited:
+            self.progress.learning_rate_factor *= self.settings.schedule_factor
+        for modality, features in self.valid.features.items():
+            warning = collapse_warning(self.learner.embed_all(features, modality))
+            if warning:
+                self.session.warn(f"epoch {self.progress.epochs_done}: the {modality} embeddings: {warning}")
+        return {f"valid {key}": value for key, value in scores.items()}
+
+    def _keep(self, scores: dict[str, float]) -> None:
+        facts = {"epoch": self.progress.epochs_done} | scores
+        self.session.keep_best(Checkpoint(self.learner.state_dict(), facts))
+
+    def _shuffled(self, generator: torch.Generator) -> Iterator[Tensor]:
+        """Give the rows of each batch (b,) in random order; a last batch of one clip joins the one before."""
+        parts: Sequence[Tensor] = torch.randperm(len(self.train), generator=generator).split(self.settings.batch)
+        if len(parts) > 1 and self.settings.drop_last and len(parts[-1]) < self.settings.batch:
+            parts = parts[:-1]
+        if len(parts) > 1 and len(parts[-1]) == 1:
+            parts = (*parts[:-2], torch.cat(tuple(parts[-2:])))
+        yield from parts
+
+    def _enter(self, stage: Stage, number: int) -> None:
+        """Begin a stage: whose weights, whose optimizer, whose best score."""
+        best = self.session.best()
+        if stage.start_from_best and best is not None:
+            self.learner.load_state_dict(dict(best.tensors))
+        if not stage.keep_optimizer:
+            self.optimization.reset()
+        kept = self.progress.best if stage.keep_best else None
+        self.progress = _Progress(number, 0, self.progress.epochs_done, kept)
+
+    def _stop_at_nan(self, loss: float) -> None:
+        if self.session.best() is None:
+            raise InputError(f"training: the loss became {loss} in the first epoch; {ADVICE}")
+        self.session.warn(f"the loss became {loss} in epoch {self.progress.epochs_done + 1}: stopped there; {ADVICE}")
+
+    def _checkpoint(self) -> Checkpoint:
+        tensors = {f"learner.{k}": v for k, v in self.learner.state_dict().items()} | self.optimization.state()
+        return Checkpoint(tensors, dict(vars(self.progress)))
+
+    def _continue(self, checkpoint: Checkpoint | None) -> None:
+        if checkpoint is None:
+            return
+        weights = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
+        self.learner.load_state_dict(weights)
+        self.optimization.load({k: v for k, v in checkpoint.tensors.items() if not k.startswith("learner.")})
+        self.progress = _Progress(**checkpoint.facts)
+
+
+def _seeded(seed: int, stage: int, epoch: int) -> torch.Generator:
+    """Seed the process-wide generator (dropout) and return a new one (order, selections) for this very epoch."""
+    mixed = (seed * 1_000_003 + stage * 10_007 + epoch) & 0x7FFF_FFFF_FFFF
+    torch.manual_seed(mixed)
+    return torch.Generator().manual_seed(mixed + 1)
+
+
+def _to_device(clips: Clips, device: torch.device) -> Clips:
+    features: dict[Modality, Features] = {
+        m: f.to(device) if isinstance(f, Tensor) else f for m, f in clips.features.items()
+    }
+    return replace(clips, features=features, labels=clips.labels.to(device))

@@ -1,0 +1,219 @@
+"""The one loop: what it learns from, what it keeps, and that an interruption changes nothing."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from aadml.methods.learner import Learner, Player, Stage
+from aadml.methods.session import Checkpoint, Session
+from aadml.methods.settings import Training
+from aadml.methods.training import train
+from aadml.types import Clips
+from feature_extraction.errors import InputError
+
+
+def clips(n=30, classes=3, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(n) % classes
+    centers = 3 * torch.randn(classes, 5, generator=torch.Generator().manual_seed(99))
+    features = {m: centers[labels] + torch.randn(n, 5, generator=generator) for m in ("audio", "visual")}
+    return Clips(features, labels, tuple(f"clip {i}" for i in range(n)), tuple("abc"[:classes]))
+
+
+class Linear(Learner):
+    """Cross-entropy on one linear layer a modality, with dropout, so that draws matter."""
+
+    def __init__(self, scale=1.0, stages=None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.ModuleDict({m: nn.Sequential(nn.Dropout(0.3), nn.Linear(5, 3)) for m in ("audio", "visual")})
+        self.scale = scale
+        self.wanted = stages
+        self.seen = []
+        self.refreshed = []
+
+    def players(self):
+        return {"all": Player(list(self.parameters()), self._loss)}
+
+    def stages(self, epochs):
+        return self.wanted or super().stages(epochs)
+
+    def before_epoch(self, train, epoch):
+        assert not self.training
+        self.refreshed.append(epoch)
+
+    def embed(self, features, modality):
+        assert not self.training
+        return self.layers[modality](features)
+
+    def _loss(self, batch):
+        self.seen.append(batch.index.tolist())
+        losses = [nn.functional.cross_entropy(self.layers[m](x), batch.labels) for m, x in batch.features.items()]
+        return {"loss": self.scale * torch.stack(losses).sum()}
+
+
+class Killed(Exception):
+    pass
+
+
+class Recorder(Session):
+    """Keeps every state; dies when told to, as a killed process would."""
+
+    def __init__(self, die_after=None, state=None, best=None):
+        super().__init__()
+        self.state, self.die_after = state, die_after
+        self._best = best
+
+    def save(self, checkpoint):
+        self.state = Checkpoint(copy.deepcopy(dict(checkpoint.tensors)), dict(checkpoint.facts))
+        if self.die_after is not None and checkpoint.facts["epochs_done"] == self.die_after:
+            raise Killed
+
+    def resume(self):
+        return self.state
+
+
+def run(settings=None, session=None, learner=None, seed=0, valid=None):
+    learner = learner or Linear()
+    session = session or Session()
+    valid = clips(12, seed=1) if valid is None else valid
+    train(learner, clips(), valid, settings or Training(epochs=6, batch=8), session, seed=seed)
+    return learner, session
+
+
+def test_every_epoch_sees_every_clip_once_in_a_new_order():
+    learner, _ = run(Training(epochs=2, batch=8))
+    first, second = sum(learner.seen[:4], []), sum(learner.seen[4:], [])
+    assert sorted(first) == sorted(second) == list(range(30))
+    assert first != second
+
+
+def test_a_last_batch_of_one_clip_joins_the_one_before():
+    learner, _ = run(Training(epochs=1, batch=29))
+    assert [len(batch) for batch in learner.seen] == [30]
+
+
+def test_drop_last_leaves_the_smaller_batch_out():
+    learner, _ = run(Training(epochs=1, batch=8, drop_last=True))
+    assert [len(batch) for batch in learner.seen] == [8, 8, 8]
+
+
+def test_the_epoch_of_the_best_validation_map_is_kept():
+    learner, session = run(Training(epochs=8, batch=8, learning_rate=0.05))
+    best = max(session.history, key=lambda record: record["valid map_mean"])
+    assert session.best().facts["epoch"] == best["epoch"]
+    scores = learner.validate(clips(12, seed=1))
+    assert scores["map_mean"] == pytest.approx(best["valid map_mean"], abs=1e-6)
+
+
+def test_the_last_epoch_is_kept_where_the_config_says_so_or_nothing_can_choose():
+    _, session = run(Training(epochs=4, batch=8, select="last"))
+    assert session.best().facts["epoch"] == 4
+    _, session = run(Training(epochs=3, batch=8), valid=clips(0))
+    assert session.best().facts["epoch"] == 3
+
+
+def test_same_seed_same_bytes_and_another_seed_other_bytes():
+    states = [run(seed=seed)[0].state_dict() for seed in (0, 0, 1)]
+    assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
+    assert not all(torch.equal(states[0][k], states[2][k]) for k in states[0])
+
+
+def test_training_leaves_the_process_wide_generator_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    run(learner=None)
+    torch.manual_seed(5)
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adamax", "rmsprop", "sgd"])
+@pytest.mark.parametrize("killed_after", [1, 3, 5])
+def test_a_killed_training_continues_to_the_same_bytes(optimizer, killed_after):
+    settings = Training(epochs=6, batch=8, optimizer=optimizer, momentum=0.5, schedule="step", schedule_every=2)
+    whole, _ = run(settings)
+    session = Recorder(die_after=killed_after)
+    with pytest.raises(Killed):
+        run(settings, session)
+    again = Recorder(state=session.state, best=session.best())
+    continued, _ = run(settings, again)
+    for key, value in whole.state_dict().items():
+        assert torch.equal(value, continued.state_dict()[key]), key
+
+
+def test_a_killed_training_continues_across_stages():
+    stages = [Stage("first", 3), Stage("second", 3, keep_optimizer=True), Stage("third", 2, start_from_best=False)]
+    whole, _ = run(learner=Linear(stages=stages))
+    for killed_after in range(1, 8):
+        session = Recorder(die_after=killed_after)
+        with pytest.raises(Killed):
+            run(session=session, learner=Linear(stages=stages))
+        continued, _ = run(session=Recorder(state=session.state, best=session.best()), learner=Linear(stages=stages))
+        for key, value in whole.state_dict().items():
+            assert torch.equal(value, continued.state_dict()[key]), (killed_after, key)
+
+
+def test_patience_stops_and_a_resumed_training_does_not_go_on_after_it():
+    settings = Training(epochs=50, batch=8, learning_rate=0.0, patience=3)
+    session = Recorder()
+    run(settings, session)
+    assert len(session.history) == 4
+    again = Recorder(state=session.state, best=session.best())
+    run(settings, again)
+    assert again.history == []
+
+
+def test_schedules_lower_the_learning_rate():
+    _, session = run(Training(epochs=5, batch=8, learning_rate=1.0, schedule="step", schedule_every=2))
+    assert [record["learning_rate"] for record in session.history] == pytest.approx([1, 1, 0.1, 0.1, 0.01])
+    settings = Training(epochs=6, batch=8, learning_rate=0.0, schedule="plateau", schedule_every=2)
+    _, session = run(settings)
+    assert len(session.history) == 6
+
+
+def test_gradients_are_clipped_to_the_norm():
+    settings = Training(epochs=1, batch=30, optimizer="sgd", learning_rate=1.0, clip_norm=0.01)
+    before = Linear().state_dict()
+    learner, _ = run(settings, learner=Linear(scale=100.0))
+    moved = math.sqrt(sum(float((v - before[k]).square().sum()) for k, v in learner.state_dict().items()))
+    assert moved == pytest.approx(0.01, rel=1e-3)
+
+
+def test_a_loss_that_is_nan_from_the_start_is_an_error_that_says_what_to_do():
+    with pytest.raises(InputError, match="learning_rate"):
+        run(learner=Linear(scale=math.nan))
+
+
+def test_a_loss_that_becomes_nan_later_keeps_the_best_epoch_and_warns():
+    class Breaking(Linear):
+        def _loss(self, batch):
+            parts = super()._loss(batch)
+            return {"loss": parts["loss"] * (math.nan if batch.epoch.number == 2 else 1)}
+
+    learner, session = run(learner=Breaking())
+    assert len(session.history) == 2
+    assert any("nan" in warning for warning in session.warnings)
+    assert all(torch.isfinite(value).all() for value in learner.state_dict().values())
+
+
+def test_only_the_players_of_a_stage_move():
+    class Two(Linear):
+        def players(self):
+            return {m: Player(list(self.layers[m].parameters()), self._loss) for m in self.layers}
+
+    stages = [Stage("audio only", 2, players=("audio",))]
+    before = Linear().state_dict()
+    learner, _ = run(Training(epochs=2, batch=8, select="last"), learner=Two(stages=stages))
+    after = learner.state_dict()
+    assert not torch.equal(before["layers.audio.1.weight"], after["layers.audio.1.weight"])
+    assert torch.equal(before["layers.visual.1.weight"], after["layers.visual.1.weight"])
+
+
+@pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 0}, {"schedule": "cosine"}, {"select": "test"}])
+def test_settings_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(InputError, match="training"):
+        Training(**wrong)

@@ -1,0 +1,116 @@
+"""Imports go down: packages, floors inside a package, and never between siblings."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+EXTRACTION_FLOORS = [
+    ["errors"],
+    ["atomic"],
+    ["log_mel", "whitening", "manifest", "media", "feature_file", "weights"],
+    ["backbones"],
+    ["ledger"],
+    ["extract"],
+]
+
+AADML_FLOORS = [
+    ["types", "options"],
+    ["pairwise", "violations"],
+    ["comparison", "relevance"],
+    ["scores", "choices", "likelihood"],
+    ["losses", "label_losses", "selections", "watchers"],
+    ["proxies"],
+    ["retrieval"],
+    ["data"],
+    ["objective"],
+    ["composition"],
+    ["methods"],
+    ["protocols"],
+    ["experiments"],
+    ["cli"],
+]
+FORBIDDEN_NAMES = {"utils", "common", "helpers", "misc"}
+
+
+def modules(package: str) -> Iterator[Path]:
+    yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """Every module of the two packages that a file imports, also inside functions, as dotted names."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names if is_module(f"{node.module}.{alias.name}")}
+    return {name for name in names if name.split(".")[0] in ("aadml", "feature_extraction")}
+
+
+def is_module(name: str) -> bool:
+    path = ROOT / name.replace(".", "/")
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_feature_extraction_never_imports_aadml():
+    wrong = {str(p): n for p in modules("feature_extraction") for n in imported(p) if n.split(".")[0] == "aadml"}
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("package", "floors"),
+    [("feature_extraction", EXTRACTION_FLOORS), ("aadml", AADML_FLOORS)],
+    ids=["extraction", "aadml"],
+)
+def test_imports_go_down(package, floors):
+    height = {name: number for number, names in enumerate(floors) for name in names}
+    wrong = []
+    for path in modules(package):
+        room = (dotted(path).split(".") + [""])[1]
+        for name in imported(path):
+            target = (name.split(".") + [""])[1]
+            if name.split(".")[0] != package or not room or not target or target == room:
+                continue
+            assert room in height, f"{path}: the room '{room}' has no floor yet; add it to this test"
+            assert target in height, f"{name}: the room '{target}' has no floor yet; add it to this test"
+            if height[target] >= height[room]:
+                wrong.append(f"{dotted(path)} imports {name}")
+    assert not wrong
+
+
+TABLE_ROOMS = ["aadml.losses", "aadml.selections", "feature_extraction.backbones"]
+
+
+@pytest.mark.parametrize("room", TABLE_ROOMS)
+def test_siblings_never_import_each_other(room):
+    folder = ROOT / room.replace(".", "/")
+    files = {dotted(path) for path in folder.glob("*.py")} - {room}
+    wrong = [f"{dotted(p)} imports {n}" for p in folder.glob("*.py") if dotted(p) != room for n in imported(p) & files]
+    assert not wrong
+
+
+def test_no_room_is_called_utils():
+    names = {path.stem for package in ("aadml", "feature_extraction") for path in modules(package)}
+    names |= {path.parent.name for package in ("aadml", "feature_extraction") for path in modules(package)}
+    assert not names & FORBIDDEN_NAMES
+
+
+def test_nothing_prints_outside_the_command_line():
+    wrong = []
+    for package in ("aadml", "feature_extraction"):
+        for path in modules(package):
+            if "cli" in path.parts:
+                continue
+            calls = (n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call))
+            wrong += [str(path) for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+    assert not wrong

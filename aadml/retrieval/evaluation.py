@@ -209,7 +209,7 @@ class _Sums:
 
 
 def _vectors(embeddings: Embeddings, modality: Modality) -> Tensor:
-    vectors: dict[str, Tensor] = dict(embeddings.vectors)
+    vectors = {str(name): vectors for name, vectors in embeddings.vectors.items()}
     return lookup(vectors, modality, "modality among the embeddings")
 
 

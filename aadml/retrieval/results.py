@@ -143,7 +143,7 @@ class DirectionResult:
             row.name: {"queries": row.queries, "map": row.map, "chance": row.chance} for row in self.by_class
         }
         if queries:
-            result["average_precision"] = dict(zip(self.ids, self.average_precision.tolist(), strict=True))
+            result["per_query"] = {"id": list(self.ids), "average_precision": self.average_precision.tolist()}
         return result
 
 

@@ -1,0 +1,85 @@
+"""`aadml evaluate`: the score of a run, or of embeddings made elsewhere."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command(short_help="Score a run, or embeddings made elsewhere, under a named protocol.")
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--embeddings",
+    type=click.Path(path_type=Path),
+    help="An npz or HDF5 file with audio, visual (or text), label, and optionally id, split.",
+)
+@click.option("--split", default=None, help="Which clips: train, valid or test.  [default: test]")
+@click.option(
+    "--protocol",
+    default=None,
+    help="How a run embeds the clips, or how the embeddings of a file were made.  [default: inductive, or 'unstated']",
+)
+@click.option("--similarity", default=None, help="cosine, dot, euclidean or hamming, instead of the embeddings' own.")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    help="A further metric: running (a common error that averages AP over all cutoffs), or map-at-k. Repeatable.",
+)
+@click.option("--precision", default="float32", show_default=True, help="Of the scores: float32 or float64.")
+@click.option("--by-class", is_flag=True, help="Print the MAP of each class too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--per-query", is_flag=True, help="With --json: the average precision of each query too.")
+def command(
+    run: Path | None,
+    embeddings: Path | None,
+    split: str | None,
+    protocol: str | None,
+    similarity: str | None,
+    metrics: tuple[str, ...],
+    precision: str,
+    by_class: bool,
+    as_json: bool,
+    per_query: bool,
+) -> None:
+    """Score RUN, a folder made by `aadml train`, or embeddings made elsewhere.
+
+    Every query ranks the whole gallery, its own partner included. MAP is the mean over queries of the mean precision at
+    the ranks of all relevant items; tied items count by the expectation over their orders, with the worst and the best
+    order beside. Chance is the MAP of a random order.
+    """
+    if (run is None) == (embeddings is None):
+        raise click.UsageError("give either the folder of a run, or --embeddings FILE")
+    options: dict[str, Any] = {}
+    if similarity is not None:
+        options["similarity"] = similarity
+    if metrics:
+        options["extra"] = metrics
+    if precision != "float32":
+        options["precision"] = precision
+    if embeddings is not None:
+        from aadml.retrieval import evaluate
+        from aadml.retrieval.embeddings_file import read_embeddings
+
+        vectors, chosen = read_embeddings(embeddings, split)
+        if split and chosen == "all":
+            click.echo(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored", err=True)
+        evaluation = evaluate(vectors, protocol=protocol or "unstated", split=chosen, **options)
+    else:
+        from aadml.experiments.evaluate_run import evaluate_run
+
+        evaluation = evaluate_run(run, split=split or "test", protocol=protocol or "inductive", **options)
+    _print(evaluation, by_class=by_class, as_json=as_json, per_query=per_query)
+
+
+def _print(evaluation: Any, *, by_class: bool, as_json: bool, per_query: bool) -> None:
+    if as_json:
+        import json
+
+        click.echo(json.dumps(evaluation.to_json(queries=per_query), indent=2))
+        return
+    from aadml.retrieval.summary import class_table, summary
+
+    click.echo(summary(evaluation))
+    for result in evaluation.directions if by_class else ():
+        click.echo("\n" + class_table(result))

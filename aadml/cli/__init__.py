@@ -9,6 +9,7 @@ from feature_extraction.errors import InputError
 
 COMMANDS = {
     "sample-data": "Render the sample clips (real MP4 files with sound) and their manifest.",
+    "manifest": "List the media of a data set (AVE, VEGAS, a folder a class) as a manifest.",
     "extract": "Turn a manifest of media into a feature file.",
     "merge": "Join the shards of one extraction job, completeness verified.",
     "inspect": "Say what is in a feature file of any layout.",

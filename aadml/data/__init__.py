@@ -1,1 +1,34 @@
-"""Data: readers of what the field has on disk, data sets, splits, synthetic features and rendered sample clips."""
+"""Data: readers of what the field has on disk, data sets, splits, synthetic features and rendered sample clips.
+
+The names below are imported on first use: rendering sample clips does not wait for torch.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aadml.data.datasets import DATASETS
+    from aadml.data.examination import examine
+    from aadml.data.reading import open_data
+    from aadml.data.sample_clips import SampleClips, write_sample_clips
+    from aadml.data.splits import to_splits
+    from aadml.data.synthetic import SHAPES, synthetic
+
+__all__ = ["DATASETS", "SHAPES", "SampleClips", "examine", "open_data", "synthetic", "to_splits", "write_sample_clips"]
+
+_HOMES = {
+    "DATASETS": "datasets",
+    "SHAPES": "synthetic",
+    "SampleClips": "sample_clips",
+    "examine": "examination",
+    "open_data": "reading",
+    "synthetic": "synthetic",
+    "to_splits": "splits",
+    "write_sample_clips": "sample_clips",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.data.folds import chosen_fold, folds_of, some
 from aadml.data.layouts.layout import ReadOptions
 from aadml.data.raw import assemble
 from feature_extraction.errors import InputError
@@ -26,18 +27,15 @@ def read_bytes_folder(path: Path, options: ReadOptions) -> FeatureFile:
     for name in KEYS:
         if not (path / name).is_dir():
             raise InputError(f"{path}: holds no folder '{name}'; needed are {', '.join(KEYS)}")
-    fold_of, notes = _folds(path / "folds")
-    folds = sorted(set(fold_of.values()))
-    test_fold = len(folds) if options.test_fold is None else options.test_fold
-    if not 1 <= test_fold <= len(folds):
-        raise InputError(f"{path}: test fold {test_fold} given; there are folds 1 to {len(folds)}")
+    fold_of, notes = folds_of(path / "folds")
+    test, note = chosen_fold(fold_of, options.test_fold, path)
     names = [name for name in fold_of if all((path / part / f"{name}.npy").is_file() for part in KEYS[:3])]
     absent = [name for name in fold_of if name not in set(names)]
     if absent:
-        notes.append(f"{len(absent)} of {len(fold_of)} ids were left out, a file is missing: {_some(absent)}")
+        notes.append(f"{len(absent)} of {len(fold_of)} ids were left out, a file is missing: {some(absent)}")
     unlisted = sorted({file.stem for file in (path / "classes").glob("*.npy")} - set(fold_of))
     if unlisted:
-        notes.append(f"{len(unlisted)} clips were left out, no fold lists them: {_some(unlisted)}")
+        notes.append(f"{len(unlisted)} clips were left out, no fold lists them: {some(unlisted)}")
     if not names:
         raise InputError(f"{path}: no id of its folds has its three files; {len(absent)} are incomplete")
     return assemble(
@@ -48,28 +46,12 @@ def read_bytes_folder(path: Path, options: ReadOptions) -> FeatureFile:
             for modality, part in _PARTS.items()
         },
         labels=np.stack([_array(path / "classes" / f"{name}.npy").reshape(-1)[:1] for name in names])[:, 0],
-        splits=["test" if fold_of[name] == folds[test_fold - 1] else "train" for name in names],
+        splits=["test" if fold_of[name] == test else "train" for name in names],
         ids=names,
         class_names=options.class_names,
-        notes=[*notes, f"fold {test_fold} ('{folds[test_fold - 1]}') is the test split"],
+        notes=[*notes, note],
         sources=sorted((path / "folds").iterdir()),
     )
-
-
-def _folds(folder: Path) -> tuple[dict[str, str], list[str]]:
-    fold_of: dict[str, str] = {}
-    twice = []
-    for file in sorted(file for file in folder.iterdir() if file.is_file()):
-        try:
-            names = file.read_text(encoding="utf-8").split()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{file}: is not a text file of ids") from error
-        for name in (Path(word).name.removesuffix(".npy") for word in names):
-            twice += [name] if name in fold_of else []
-            fold_of.setdefault(name, file.name)
-    if not fold_of:
-        raise InputError(f"{folder}: lists no ids; text files with one id a line are expected")
-    return fold_of, [f"{len(twice)} ids stand in the folds more than once: {_some(twice)}"] if twice else []
 
 
 def _pooled(file: Path) -> NDArray[np.float32]:
@@ -85,7 +67,3 @@ def _array(file: Path) -> NDArray[np.uint8]:
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{file}: cannot be read as npy ({' '.join(str(error).split())})") from error
     return np.asarray(values)
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")

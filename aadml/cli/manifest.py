@@ -1,0 +1,46 @@
+"""`aadml manifest`: list the media of a data set for extraction."""
+
+from typing import Any
+
+import click
+
+
+@click.command(name="manifest")
+@click.argument("dataset", metavar="DATASET")
+@click.argument("source", metavar="DIR", type=click.Path())
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The manifest to write.")
+@click.option("--media", type=click.Path(), help="ave: folder of the videos.  [default: DIR/AVE]")
+@click.option("--classes", type=int, help="ave: 15 (the retrieval papers, default) or 28 (all).")
+@click.option("--clock-limit", help="ave: how many clips of Clock are kept, or none.  [default: 100]")
+@click.option("--folds", type=click.Path(), help="vegas: folder with one text file of ids a fold.")
+@click.option("--test-fold", type=click.IntRange(min=1), help="vegas: the fold that is for test.  [default: the last]")
+@click.option("--valid", type=float, help="class-folders: share that validates.  [default: 0.1]")
+@click.option("--test", type=float, help="class-folders: share that is for test.  [default: 0.2]")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of everything drawn by lot.  [default: 0]")
+@click.option("--skip-missing", is_flag=True, help="Leave out clips whose media file is not there.")
+def command(dataset: str, source: str, output: str, skip_missing: bool, **given: Any) -> None:
+    """List the media of DATASET (ave, vegas or class-folders) in DIR as a manifest for `aadml extract`.
+
+    What is missing, repeated or shared between splits is told on stderr, with the SHA-256 of what was read.
+    """
+    from pathlib import Path
+
+    from aadml.data.manifests import MANIFESTS
+    from aadml.data.manifests.listing import write_manifest
+    from aadml.options import checked_options, lookup
+    from feature_extraction.errors import InputError
+
+    list_clips = lookup(MANIFESTS, dataset, "data set with a manifest").list
+    options = {key: value for key, value in given.items() if value is not None}
+    options |= {key: Path(options[key]) for key in ("media", "folds") if key in options}
+    limit = options.get("clock_limit", "100")
+    if limit != "none" and not limit.isdecimal():
+        raise InputError(f"--clock-limit: '{limit}' given; a number or none is possible")
+    if "clock_limit" in options:
+        options["clock_limit"] = None if limit == "none" else int(limit)
+    listing = list_clips(Path(source), **checked_options(list_clips, options, "manifest"))
+    for line in listing.report():
+        click.echo(line, err=True)
+    gone = {entry.id for entry in listing.missing()} if skip_missing else set()
+    write_manifest(output, [entry for entry in listing.entries if entry.id not in gone])
+    click.echo(output)

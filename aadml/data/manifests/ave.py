@@ -1,0 +1,99 @@
+"""AVE from its annotations and order files: all 28 classes, or the 15 of the audio-visual retrieval papers."""
+
+from pathlib import Path
+
+import numpy as np
+
+from aadml.data.ave import AVE15, ORDER_FILES, Annotation, annotations_of
+from aadml.data.layouts.layout import h5_arrays
+from aadml.data.manifests.listing import Entry, Listing, media_files
+from aadml.data.raw import file_hash
+from feature_extraction.errors import InputError
+
+_LIMITED = "Clock"
+_SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}  # of the clips that are left of the limited class
+
+
+def ave(
+    source: Path, *, classes: int = 15, clock_limit: int | None = 100, media: Path | None = None, seed: int = 0
+) -> Listing:
+    """List AVE with its official train, validation and test splits (Tian et al., ECCV 2018).
+
+    The papers use 1,955 clips of 15 classes: of the 160 clips of Clock they have 100 (80, 10 and 10), and which ones
+    is not known; here they are drawn by `seed`. Without the limit there are 2,015.
+
+    Args:
+        source: the folder with `Annotations.txt`, `train_order.h5`, `val_order.h5`, `test_order.h5`.
+        classes: 15 or 28.
+        clock_limit: how many clips of Clock are kept of the 15 classes; None keeps all.
+        media: the folder with the videos, `<video>.mp4` anywhere below; by default `source`/AVE.
+        seed: which clips of Clock are kept.
+
+    Raises:
+        InputError: a file is missing or contradicts the others, or the number of classes is another.
+    """
+    if classes not in (15, 28):
+        raise InputError(f"ave: classes {classes} given; 15 (the retrieval papers) or 28 (all) are possible")
+    for name in ("Annotations.txt", *ORDER_FILES.values()):
+        if not (source / name).is_file():
+            raise InputError(f"{source}: holds no '{name}'; AVE's Annotations.txt and its three order files are needed")
+    annotations = annotations_of(source / "Annotations.txt")
+    split_of = _split_of(source, len(annotations))
+    notes: list[str] = []
+    if classes == 15:
+        annotations = tuple(line for line in annotations if line.label in AVE15)
+        if clock_limit is not None:
+            annotations, note = _limited(annotations, split_of, clock_limit, seed)
+            notes.append(note)
+    folder = source / "AVE" if media is None else media
+    if media is not None and not media.is_dir():
+        raise InputError(f"{media}: is no folder of videos")
+    found = {file.stem: file for file in media_files(folder)} if folder.is_dir() else {}
+    entries = tuple(
+        Entry(
+            id=line.name,
+            media=found.get(line.video, folder / f"{line.video}.mp4"),
+            label=line.label,
+            split=split_of[line.row],
+            source=line.video,
+            columns={"video": line.video, "start": line.start, "end": line.end, "quality": line.quality},
+        )
+        for line in annotations
+    )
+    files = ("Annotations.txt", *ORDER_FILES.values())
+    return Listing(entries, tuple(notes), {name: file_hash(source / name) for name in files})
+
+
+def _split_of(source: Path, count: int) -> dict[int, str]:
+    split_of: dict[int, str] = {}
+    for split, name in ORDER_FILES.items():
+        rows = [int(row) for row in h5_arrays(source / name, ("order",))["order"].reshape(-1).tolist()]
+        for row in rows:
+            if not 0 <= row < count or row in split_of:
+                raise InputError(f"{source / name}: row {row} is no row of Annotations.txt, or stands there twice")
+            split_of[row] = split
+    if len(split_of) != count:
+        raise InputError(f"{source}: {count - len(split_of)} rows of Annotations.txt stand in no order file")
+    return split_of
+
+
+def _limited(
+    annotations: tuple[Annotation, ...], split_of: dict[int, str], limit: int, seed: int
+) -> tuple[tuple[Annotation, ...], str]:
+    """Keep `limit` clips of Clock, spread over the splits as the papers' counts are."""
+    wanted = {split: round(share * limit) for split, share in _SHARES.items()}
+    wanted["train"] += limit - sum(wanted.values())
+    generator = np.random.default_rng(seed)
+    kept: set[int] = set()
+    for split, count in wanted.items():
+        rows = [line.row for line in annotations if line.label == _LIMITED and split_of[line.row] == split]
+        if not 0 <= count <= len(rows):
+            raise InputError(
+                f"ave: clock limit {limit} given; {split} would need {count} of {len(rows)} clips of Clock"
+            )
+        kept |= set(generator.permutation(rows)[:count].tolist())
+    left = tuple(line for line in annotations if line.label != _LIMITED or line.row in kept)
+    return (
+        left,
+        f"{limit} clips of {_LIMITED} were kept (drawn by seed {seed}), {len(annotations) - len(left)} left out",
+    )

@@ -1,0 +1,161 @@
+"""The clips of a data set before extraction: entries, what is to be said about them, and the manifest they become."""
+
+import csv
+import io
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aadml.data.raw import file_hash
+from feature_extraction.atomic import atomic_path
+from feature_extraction.errors import InputError
+from feature_extraction.manifest import SPLITS
+
+MEDIA_SUFFIXES = frozenset(
+    (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv", ".ogv")
+    + (".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac")
+)
+"""Endings of file names that count as media."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One clip.
+
+    Args:
+        id: its name, unique in the listing.
+        media: the file.
+        label: its class.
+        split: `train`, `valid` or `test`.
+        source: what makes two entries the same recording: a video's name or a content hash; by default nothing does.
+        columns: further columns, the same for every entry of a listing.
+    """
+
+    id: str
+    media: Path
+    label: str
+    split: str
+    source: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The clips of a data set.
+
+    Args:
+        entries: the clips, in order.
+        notes: what was done on the way, one sentence each.
+        hashes: SHA-256 of the files the listing was made from.
+    """
+
+    entries: tuple[Entry, ...]
+    notes: tuple[str, ...] = ()
+    hashes: Mapping[str, str] = field(default_factory=dict)
+
+    def missing(self) -> list[Entry]:
+        """Return the entries whose media file is not there."""
+        return [entry for entry in self.entries if not entry.media.is_file()]
+
+    def repeated(self) -> dict[str, list[Entry]]:
+        """Return the recordings that stand in more than one entry."""
+        groups: dict[str, list[Entry]] = defaultdict(list)
+        for entry in self.entries:
+            if entry.source:
+                groups[entry.source].append(entry)
+        return {source: entries for source, entries in groups.items() if len(entries) > 1}
+
+    def shared(self) -> dict[str, list[str]]:
+        """Return for each pair of splits ("train-test") the recordings that stand in both."""
+        pairs: dict[str, list[str]] = {
+            f"{one}-{two}": [] for number, one in enumerate(SPLITS) for two in SPLITS[number + 1 :]
+        }
+        for source, entries in self.repeated().items():
+            splits = {entry.split for entry in entries}
+            for pair, sources in pairs.items():
+                if set(pair.split("-")) <= splits:
+                    sources.append(source)
+        return pairs
+
+    def report(self) -> list[str]:
+        """Say for people what there is, what is missing, repeated and shared, and from which inputs; a line each."""
+        splits = Counter(entry.split for entry in self.entries)
+        counts = ", ".join(f"{splits[split]} {split}" for split in SPLITS)
+        lines = [f"{len(self.entries)} clips, {len({entry.label for entry in self.entries})} classes ({counts})"]
+        lines += list(self.notes)
+        missing = self.missing()
+        lines.append(f"missing media files: {len(missing)}{_some([entry.media.name for entry in missing])}")
+        repeated = self.repeated()
+        lines.append(f"recordings in more than one row: {len(repeated)}{_some(list(repeated))}")
+        for pair, sources in self.shared().items():
+            lines.append(f"recordings shared by {pair}: {len(sources)}{_some(sources)}")
+        lines += [f"sha256 {digest}  {name}" for name, digest in self.hashes.items()]
+        return lines
+
+
+def write_manifest(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
+    """Write a manifest: `id,media,label,split` and the further columns; media relative to it where they lie below its folder.
+
+    Raises:
+        InputError: no entries, an id that repeats, or a place that cannot be written.
+    """
+    rows = list(entries)
+    if not rows:
+        raise InputError(f"{path}: there are no clips to list")
+    twice = [name for name, count in Counter(entry.id for entry in rows).items() if count > 1]
+    if twice:
+        raise InputError(f"{path}: the id '{twice[0]}' stands for more than one clip")
+    folder = Path(path).absolute().parent
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["id", "media", "label", "split", *rows[0].columns])
+    for entry in rows:
+        media = os.fspath(entry.media.absolute())
+        near = os.path.relpath(media, folder)
+        near = media if near.startswith("..") else near
+        writer.writerow([entry.id, near, entry.label, entry.split, *entry.columns.values()])
+    with atomic_path(path) as temporary:
+        temporary.write_text(table.getvalue(), encoding="utf-8", errors="surrogateescape")
+
+
+def media_files(folder: Path) -> list[Path]:
+    """Return the media files below a folder, sorted, hidden ones left aside."""
+    found = (
+        Path(parent) / name
+        for parent, folders, names in os.walk(folder)
+        if _seen_only(folders)
+        for name in names
+        if not name.startswith(".") and Path(name).suffix.lower() in MEDIA_SUFFIXES
+    )
+    return sorted(found)
+
+
+def contents(files: Iterable[Path]) -> dict[Path, str]:
+    """Map each file whose bytes another file has too to the SHA-256 they share.
+
+    Only files of equal size are read.
+    """
+    by_size: dict[int, list[Path]] = defaultdict(list)
+    for file in files:
+        by_size[file.stat().st_size].append(file)
+    hashes = {file: file_hash(file) for group in by_size.values() if len(group) > 1 for file in group}
+    often = Counter(hashes.values())
+    return {file: digest for file, digest in hashes.items() if often[digest] > 1}
+
+
+def utf8(name: str) -> str:
+    """Return a file name as UTF-8 text, other bytes written as a backslash, x and two digits."""
+    return os.fsencode(name).decode("utf-8", errors="backslashreplace")
+
+
+def _seen_only(folders: list[str]) -> bool:
+    folders[:] = [name for name in folders if not name.startswith(".")]
+    return True
+
+
+def _some(names: list[str]) -> str:
+    if not names:
+        return ""
+    return f" ({', '.join(utf8(name) for name in names[:12])}{' ...' if len(names) > 12 else ''})"

@@ -1,0 +1,51 @@
+"""VEGAS from its videos: one folder a class, and lists of ids for its folds where one has them."""
+
+from pathlib import Path
+
+from aadml.data.folds import chosen_fold, folds_of
+from aadml.data.manifests.class_folders import divide, unique_names
+from aadml.data.manifests.listing import Entry, Listing, contents, media_files, utf8
+from aadml.data.raw import file_hash
+from feature_extraction.errors import InputError
+
+
+def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = None, seed: int = 0) -> Listing:
+    """List VEGAS (Zhou et al., Visual to Sound, CVPR 2018): four fifths train, one fifth test.
+
+    Args:
+        source: the folder with one folder a class; videos anywhere below, their names are the ids.
+        folds: a folder of text files of ids, one file a fold; by default a fifth of each class is drawn for test.
+        test_fold: number of the fold that is for test; the last by default.
+        seed: same seed, same division, where there are no folds.
+
+    Raises:
+        InputError: no such folder, no media, or folds that name none of them.
+    """
+    if not source.is_dir():
+        raise InputError(f"{source}: is no folder")
+    files = [file for file in media_files(source) if len(file.relative_to(source).parts) > 1]
+    if not files:
+        raise InputError(f"{source}: holds no media in folders; one folder a class is expected")
+    labels = [file.relative_to(source).parts[0] for file in files]
+    names, same = unique_names(files, source), contents(files)
+    if folds is None:
+        if test_fold is not None:
+            raise InputError("vegas: a test fold was given without a folder of folds")
+        splits = dict(zip(names, divide(labels, [same.get(file, str(file)) for file in files], seed=seed), strict=True))
+        notes, hashes = [f"a fifth of each class was drawn for test (seed {seed})"], {}
+    else:
+        fold_of, notes = folds_of(folds)
+        test, note = chosen_fold(fold_of, test_fold, folds)
+        splits = {name: "test" if fold == test else "train" for name, fold in fold_of.items()}
+        unlisted, unseen = [name for name in names if name not in splits], set(splits) - set(names)
+        notes += [note, f"{len(unlisted)} videos stand in no fold and were left out"]
+        notes.append(f"{len(unseen)} ids of the folds have no video")
+        hashes = {file.name: file_hash(file) for file in sorted(folds.iterdir()) if file.is_file()}
+        if len(unlisted) == len(names):
+            raise InputError(f"{folds}: its folds name none of the {len(names)} videos, such as '{names[0]}'")
+    entries = tuple(
+        Entry(id=name, media=file, label=utf8(label), split=splits[name], source=same.get(file, ""))
+        for name, file, label in zip(names, files, labels, strict=True)
+        if name in splits
+    )
+    return Listing(entries, tuple(notes), hashes)

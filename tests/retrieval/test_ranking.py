@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from aadml.retrieval import ranking, scores
+from aadml.retrieval.ranking import rank, rankings
+from aadml.retrieval.scores import MatrixScores
+from feature_extraction.errors import InputError
+
+
+def groups_by_loops(row, relevant):
+    """(above, size, hits above, hits) of each tied group with something relevant, best first."""
+    found = []
+    for value in sorted(set(row.tolist()), reverse=True):
+        group = [r for v, r in zip(row.tolist(), relevant.tolist(), strict=True) if v == value]
+        better = [r for v, r in zip(row.tolist(), relevant.tolist(), strict=True) if v > value]
+        if any(group):
+            found.append((len(better), len(group), sum(better), sum(group)))
+    return found
+
+
+def groups_of(found, i):
+    part = slice(found.offsets[i], found.offsets[i + 1])
+    columns = (found.above[part], found.size[part], found.hits_above[part], found.hits[part])
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def assert_is_the_definition(values, relevant):
+    found = rank(values, relevant)
+    for i, row in enumerate(values):
+        assert groups_of(found, i) == groups_by_loops(row, relevant[i])
+        assert found.relevant[i] == relevant[i].sum()
+        assert found.tied[i] == sum((row == value).sum() > 1 for value in row)
+
+
+FLOATS = {
+    np.float32: st.one_of(st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.5]), st.floats(width=32, allow_nan=False)),
+    np.float64: st.one_of(st.sampled_from([0.0, -0.0, 3.0, -1e-9]), st.floats(-1e9, 1e9, allow_subnormal=False)),
+}
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_groups_are_those_of_the_definition(kind, data):
+    shape = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 9))
+    values = data.draw(hnp.arrays(kind, shape, elements=FLOATS[kind]))
+    values[~np.isfinite(values)] = 7
+    relevant = data.draw(hnp.arrays(bool, shape))
+    relevant[:, 0] = True
+    assert_is_the_definition(values, relevant)
+
+
+@pytest.mark.parametrize("scale", [1e-42, 1e-30, 1.0, 1.9, 2.0, 1e30])
+def test_order_and_ties_hold_at_any_magnitude_of_the_scores(scale):
+    generator = np.random.default_rng(0)
+    values = (generator.integers(-50, 50, (6, 200)) * np.float32(scale) / 50).astype(np.float32)
+    assert_is_the_definition(values, generator.random((6, 200)) < 0.3)
+
+
+def test_neighbors_in_float32_are_no_ties():
+    one = np.float32(1)
+    values = np.array([[one, np.nextafter(one, 0, dtype=np.float32), one, np.nextafter(one, 2, dtype=np.float32)]])
+    assert groups_of(rank(values, np.array([[True, True, False, True]])), 0) == [
+        (0, 1, 0, 1),
+        (1, 2, 1, 1),
+        (3, 1, 2, 1),
+    ]
+
+
+def test_minus_zero_ties_with_zero():
+    found = rank(np.array([[0.0, -0.0, -1.0]], dtype=np.float32), np.array([[True, False, True]]))
+    assert groups_of(found, 0) == [(0, 2, 0, 1), (2, 1, 1, 1)]
+
+
+def test_a_gallery_of_one_item_is_ranked():
+    assert groups_of(rank(np.array([[0.3]]), np.array([[True]])), 0) == [(0, 1, 0, 1)]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_not_numbers_are_refused(bad):
+    with pytest.raises(InputError, match="NaN or an infinity"):
+        rank(np.array([[0.1, bad]], dtype=np.float32), np.array([[True, False]]))
+
+
+def gathered(source, query_groups, gallery_groups, threads=1):
+    result = []
+    for index, found in rankings(source, query_groups, gallery_groups, threads=threads):
+        result += [(int(i), groups_of(found, n)) for n, i in enumerate(index)]
+    return result
+
+
+def test_rankings_are_the_same_whatever_the_blocks_and_threads(monkeypatch):
+    generator = np.random.default_rng(1)
+    source = MatrixScores(generator.integers(0, 9, (300, 40)).astype(np.float32))
+    labels = generator.integers(0, 4, 300), generator.integers(0, 4, 40)
+    expected = gathered(source, *labels)
+    assert [i for i, _ in expected] == list(range(300))
+    for block, chunk, threads in ((1, 1, 1), (40 * 128, 100, 3), (40 * 37, 1 << 20, 2)):
+        monkeypatch.setattr(scores, "BLOCK", block)
+        monkeypatch.setattr(ranking, "CHUNK", chunk)
+        assert gathered(source, *labels, threads=threads) == expected
+
+
+def test_queries_without_anything_relevant_are_left_out():
+    source = MatrixScores(np.random.default_rng(2).random((5, 3)))
+    found = gathered(source, np.array([7, 1, 9, 2, -3]), np.array([1, 2, 1]))
+    assert [i for i, _ in found] == [1, 3]
+    assert gathered(source, np.full(5, 8), np.array([1, 2, 1])) == []
+
+
+def test_groups_may_be_names():
+    source = MatrixScores(np.array([[0.3, 0.2], [0.1, 0.5]]))
+    found = gathered(source, np.array(["dog", "cat"]), np.array(["cat", "dog"]))
+    assert found == [(0, [(1, 1, 0, 1)]), (1, [(1, 1, 0, 1)])]

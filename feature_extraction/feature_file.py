@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 
 from feature_extraction.atomic import atomic_path
 from feature_extraction.errors import InputError
+from feature_extraction.manifest import SPLITS
 
 FORMAT = "aadml-features"
 VERSION = 1
 MODALITIES = ("audio", "visual", "text")
-SPLITS = ("train", "valid", "test")
 _BLOCK = 8192  # rows looked at once while checking for NaN
 
 
 @dataclass(frozen=True)
-class Sequence:
+class Timeline:
     """Descriptions over time of all clips, one after the other.
 
     Attributes:
@@ -39,6 +39,27 @@ class Sequence:
 
     values: NDArray[np.float32]
     offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Which part of a job a file holds; a whole job has none.
+
+    Attributes:
+        index: of the shard, from 0.
+        count: of shards. Shard i holds the manifest's rows i, i + count, i + 2 count ...
+        total: rows of the manifest.
+        manifest: fingerprint of the manifest.
+        rows: (n,) int64, the manifest's row of each clip of the file.
+        failures: of each clip that failed: its row, and what the list of failures says of it.
+    """
+
+    index: int
+    count: int
+    total: int
+    manifest: str
+    rows: NDArray[np.int64]
+    failures: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,6 +76,7 @@ class FeatureFile:
         columns: further columns of the manifest, each of n strings.
         sequences: per modality the descriptions over time, where they were kept.
         fitted: per modality named arrays that were fitted on the training rows.
+        shard: which part of a job this is, where it is a part.
     """
 
     features: Mapping[str, NDArray[np.float32]]
@@ -64,8 +86,9 @@ class FeatureFile:
     class_names: tuple[str, ...]
     provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    sequences: Mapping[str, Sequence] = field(default_factory=dict)
+    sequences: Mapping[str, Timeline] = field(default_factory=dict)
     fitted: Mapping[str, Mapping[str, NDArray[np.float32]]] = field(default_factory=dict)
+    shard: Shard | None = None
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Give the row numbers of one split, in order."""
@@ -138,7 +161,7 @@ def check(content: FeatureFile, place: str) -> None:
     n = len(content.ids)
     if not content.features:
         raise InputError(f"{place}: holds no modality; one of {', '.join(MODALITIES)} is needed")
-    if n == 0:
+    if n == 0 and content.shard is None:
         raise InputError(f"{place}: holds no clips")
     for name, values in content.features.items():
         if name not in MODALITIES:
@@ -148,6 +171,8 @@ def check(content: FeatureFile, place: str) -> None:
         _check_count(count, n, f"{place}: /{name}")
     for name, values_of_column in content.columns.items():
         _check_count(len(values_of_column), n, f"{place}: /column/{name}")
+    if content.shard is not None:
+        _check_count(len(content.shard.rows), n, f"{place}: /shard_rows")
     _check_labels(content, place)
     unknown = Counter(split for split in content.splits if split not in SPLITS)
     if unknown:
@@ -188,7 +213,7 @@ def _check_labels(content: FeatureFile, place: str) -> None:
         )
 
 
-def _check_sequence(sequence: Sequence, n: int, pooled: NDArray[np.float32] | None, place: str) -> None:
+def _check_sequence(sequence: Timeline, n: int, pooled: NDArray[np.float32] | None, place: str) -> None:
     offsets, values = sequence.offsets, sequence.values
     if pooled is None:
         raise InputError(f"{place} has no pooled features beside it")
@@ -217,6 +242,10 @@ def _write(file: h5py.File, content: FeatureFile) -> None:
     file.create_dataset("label", data=content.labels, track_times=False)
     for name, strings in [("id", content.ids), ("split", content.splits), ("class_names", content.class_names)]:
         file.create_dataset(name, data=list(strings), dtype=text, track_times=False)
+    if content.shard is not None:
+        described = {key: getattr(content.shard, key) for key in ("index", "count", "total", "manifest", "failures")}
+        file.create_dataset("shard", data=json.dumps(described, sort_keys=True), dtype=text, track_times=False)
+        file.create_dataset("shard_rows", data=content.shard.rows, track_times=False)
     columns = file.create_group("column", track_order=False)
     for name, strings in sorted(content.columns.items()):
         columns.create_dataset(name, data=list(strings), dtype=text, track_times=False)
@@ -241,6 +270,7 @@ def _read(file: h5py.File, place: str) -> FeatureFile:
         columns={name: _strings(columns, name, place) for name in columns},
         sequences={name: _sequence(file, name, place) for name in names if f"{name}_sequence" in file},
         fitted={name: {key: _array(fitted[name], key, np.float32, place) for key in fitted[name]} for name in fitted},
+        shard=_shard(file, place) if "shard" in file else None,
     )
 
 
@@ -263,9 +293,18 @@ def _strings(group: Any, key: str, place: str) -> tuple[str, ...]:
         raise InputError(f"{place}: /{key} holds strings that are not UTF-8") from error
 
 
-def _sequence(file: h5py.File, name: str, place: str) -> Sequence:
+def _sequence(file: h5py.File, name: str, place: str) -> Timeline:
     values = _array(file, f"{name}_sequence", np.float32, place)
-    return Sequence(values=values, offsets=_array(file, f"{name}_offsets", np.int64, place))
+    return Timeline(values=values, offsets=_array(file, f"{name}_offsets", np.int64, place))
+
+
+def _shard(file: h5py.File, place: str) -> Shard:
+    try:
+        described = json.loads(_dataset(file, "shard", place).asstr()[()])
+        failures = tuple((int(row), tuple(map(str, failure))) for row, failure in described.pop("failures"))
+        return Shard(**described, rows=_array(file, "shard_rows", np.int64, place), failures=failures)
+    except (TypeError, ValueError, KeyError) as error:
+        raise InputError(f"{place}: /shard does not describe a shard") from error
 
 
 def _provenance(dataset: h5py.Dataset, place: str) -> dict[str, Any]:

@@ -277,5 +277,6 @@ def _decoded(container: Any, stream: Any) -> Iterator[Any]:
 @functools.cache
 def decoder_versions() -> dict[str, str]:
     """Name the versions of what decodes, as provenance."""
-    libraries = {name: ".".join(map(str, version)) for name, version in sorted(av.library_versions.items())}
+    names = ("libavcodec", "libavformat", "libavutil", "libswresample", "libswscale")
+    libraries = {name: ".".join(map(str, av.library_versions[name])) for name in names}
     return {"av": av.__version__, "opencv": cv2.__version__, "numpy": np.__version__, **libraries}

@@ -66,7 +66,9 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; a wrong input is one line and exit code 2, an interruption exit code 130."""
     try:
-        cli(standalone_mode=False)
+        code = cli(standalone_mode=False)  # click returns the code of an Exit here, and None otherwise
+        if isinstance(code, int):
+            sys.exit(code)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.exceptions.Exit as stop:

@@ -72,7 +72,21 @@ class Extractor:
 EXTRACTORS: dict[str, tuple[str, str]] = {
     "log-mel": ("audio", "feature_extraction.backbones.descriptors:log_mel"),
     "hog-color": ("visual", "feature_extraction.backbones.descriptors:hog_color"),
+    "vggish": ("audio", "feature_extraction.backbones.vggish:vggish"),
+    "vggish-hub": ("audio", "feature_extraction.backbones.vggish_hub:vggish_hub"),
+    "inception-v3": ("visual", "feature_extraction.backbones.inception_v3:inception_v3"),
 }
+
+
+def options_of(name: str, modality: str) -> list[str]:
+    """Name the options that an extractor takes.
+
+    Raises:
+        InputError: no such extractor for that modality.
+    """
+    return [
+        key for key, p in inspect.signature(_factory(name, modality)).parameters.items() if p.kind is p.KEYWORD_ONLY
+    ]
 
 
 def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None) -> Extractor:
@@ -89,20 +103,23 @@ def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None
     Raises:
         InputError: no such extractor for that modality, or an option it does not take.
     """
+    factory, taken = _factory(name, modality), options_of(name, modality)
+    for key in options or {}:
+        if key not in taken:
+            close = get_close_matches(key, taken, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"it takes {', '.join(taken) or 'none'}"
+            raise InputError(f"{name}.{key}: {name} takes no such option; {hint}")
+    built = factory(**(options or {}))
+    assert isinstance(built, Extractor)
+    return built
+
+
+def _factory(name: str, modality: str) -> Callable[..., Any]:
     possible = [key for key, (kind, _) in EXTRACTORS.items() if kind == modality]
     if name not in possible:
         close = get_close_matches(name, possible, n=1)
         hint = f"did you mean '{close[0]}'?" if close else f"possible are {', '.join(possible)}"
         raise InputError(f"--{modality} {name}: no {modality} extractor of that name; {hint}")
     module, _, function = EXTRACTORS[name][1].partition(":")
-    factory = getattr(importlib.import_module(module), function)
-    options = dict(options or {})
-    taken = [key for key, p in inspect.signature(factory).parameters.items() if p.kind is p.KEYWORD_ONLY]
-    for key in options:
-        if key not in taken:
-            close = get_close_matches(key, taken, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"it takes {', '.join(taken) or 'none'}"
-            raise InputError(f"{name}.{key}: {name} takes no such option; {hint}")
-    built = factory(**options)
-    assert isinstance(built, Extractor)
-    return built
+    factory: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return factory

@@ -119,7 +119,8 @@ def _spectral_constants() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the periodic Hann window (window,) and triangles linear in HTK mel (fft // 2 + 1, bands)."""
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(WINDOW) / WINDOW)
     mel = 1127.0 * np.log1p(np.fft.rfftfreq(FFT, 1 / SAMPLE_RATE) / 700.0)[:, None]
-    edges = np.linspace(*(1127.0 * np.log1p(np.array([LOW, HIGH]) / 700.0)), BANDS + 2)
+    ends = 1127.0 * np.log1p(np.array([LOW, HIGH]) / 700.0)
+    edges = np.linspace(ends[0], ends[1], BANDS + 2)
     lower, center, upper = edges[:-2], edges[1:-1], edges[2:]
     filters = np.maximum(0.0, np.minimum((mel - lower) / (center - lower), (upper - mel) / (upper - center)))
     return window.astype(np.float32), filters.astype(np.float32)
@@ -145,7 +146,8 @@ def _gradients(colors: NDArray[np.float32]) -> NDArray[np.float32]:
     cells = low + _histograms((first + 1) % ANGLES, magnitude * share, CELL, ANGLES)  # (t, 8, 8, 9)
     energy = np.pad((cells**2).sum(axis=-1), ((0, 0), (1, 1), (1, 1)), mode="edge")
     around = np.lib.stride_tricks.sliding_window_view(energy, (3, 3), axis=(1, 2)).mean(axis=(-2, -1))
-    return (cells / np.sqrt(around + 0.01)[..., None]).reshape(len(colors), -1)
+    normal: NDArray[np.float32] = cells / np.sqrt(around + 0.01)[..., None]
+    return normal.reshape(len(colors), -1)
 
 
 def _colors(colors: NDArray[np.float32]) -> NDArray[np.float32]:

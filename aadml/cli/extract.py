@@ -1,0 +1,192 @@
+"""`aadml extract`: a manifest of media becomes a feature file."""
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from feature_extraction.backbones import Extractor
+    from feature_extraction.extract import Outcome
+
+_AUDIO, _VISUAL = "log-mel", "hog-color"
+
+
+@click.command()
+@click.argument("manifest", type=click.Path())
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="F.h5", help="The feature file to write.")
+@click.option("--audio", metavar="NAME", help="Audio extractor, or 'none'.  [default: log-mel, which needs no weights]")
+@click.option(
+    "--visual", metavar="NAME", help="Visual extractor, or 'none'.  [default: hog-color, which needs no weights]"
+)
+@click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="An option of an extractor.")
+@click.option("--weights", metavar="FILE|untrained", help="Weights for the extractors that take them.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
+@click.option("--time-limit", default=120.0, show_default=True, help="Seconds that decoding one clip may take.")
+@click.option("--max-seconds", default=3600.0, show_default=True, help="Longer clips are refused.")
+@click.option("--shard", default="0/1", metavar="I/N", help="Do only part I (from 0) of N; `aadml merge` joins them.")
+@click.option("--retry-failed", is_flag=True, help="Try again the clips that failed before.")
+@click.option("--sequence", is_flag=True, help="Keep descriptions over time beside the pooled ones.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+def command(
+    manifest: str,
+    output: str,
+    audio: str | None,
+    visual: str | None,
+    settings: tuple[str, ...],
+    weights: str | None,
+    workers: int | None,
+    time_limit: float,
+    max_seconds: float,
+    shard: str,
+    retry_failed: bool,
+    sequence: bool,
+    as_json: bool,
+) -> None:
+    """Turn a MANIFEST of media into a feature file.
+
+    MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split; further columns are
+    kept, media are relative to it. The same command continues a job that was interrupted, and does nothing twice.
+    Exit status 1 if any clip failed; F.h5.failures.csv then says which and why.
+    """
+    from feature_extraction.extract import extract
+    from feature_extraction.manifest import read_manifest
+    from feature_extraction.media import Limits
+
+    rows = read_manifest(manifest)
+    part = _shard(shard)
+    extractors = _extractors({"audio": audio, "visual": visual}, settings, weights)
+    with _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
+        outcome = extract(
+            rows,
+            output,
+            extractors,
+            workers=workers,
+            time_limit=time_limit,
+            limits=Limits(seconds=max_seconds),
+            shard=part,
+            retry_failed=retry_failed,
+            sequence=sequence,
+            progress=bar.show,
+        )
+    _print(outcome, extractors, output, as_json)
+    if outcome.failures:
+        raise click.exceptions.Exit(1)
+
+
+def _extractors(names: Mapping[str, str | None], settings: tuple[str, ...], weights: str | None) -> "list[Extractor]":
+    """Build the extractors that were asked for, each with its options."""
+    from feature_extraction.backbones import extractor, options_of
+    from feature_extraction.errors import InputError
+
+    options = _options(settings)
+    defaults = {"audio": _AUDIO, "visual": _VISUAL}
+    chosen = {modality: name or defaults[modality] for modality, name in names.items() if name != "none"}
+    for modality in sorted(set(options) - set(chosen)):
+        raise InputError(
+            f"--set {modality}.{next(iter(options[modality]))}: there is no {modality} extractor in this job"
+        )
+    for modality, name in names.items():
+        if name is None:
+            click.echo(f"aadml: no --{modality} given: {defaults[modality]}, which needs no weights", err=True)
+    takers = [m for m, name in chosen.items() if "weights" in options_of(name, m)]
+    if weights is not None and not takers:
+        raise InputError(f"--weights {weights}: neither of {', '.join(chosen.values())} takes weights")
+    for modality in takers:
+        if weights is not None:
+            options.setdefault(modality, {}).setdefault("weights", weights)
+    return [extractor(name, modality, options.get(modality)) for modality, name in chosen.items()]
+
+
+def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Read `modality.key=value` settings; values are YAML."""
+    import yaml
+
+    from feature_extraction.errors import InputError
+
+    options: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        modality, _, key = name.partition(".")
+        if not equals or not key or modality not in ("audio", "visual"):
+            raise InputError(f"--set {setting}: write audio.KEY=VALUE or visual.KEY=VALUE")
+        try:
+            options.setdefault(modality, {})[key.replace("-", "_")] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise InputError(f"--set {setting}: '{value}' is not a YAML value") from error
+    return options
+
+
+def _shard(text: str) -> tuple[int, int]:
+    from feature_extraction.errors import InputError
+
+    index, slash, count = text.partition("/")
+    if not slash or not index.isdecimal() or not count.isdecimal():
+        raise InputError(f"--shard {text}: write I/N, for example 0/4 for the first of four")
+    return int(index), int(count)
+
+
+class _Bar:
+    """A progress bar on stderr: clips a second, failures so far, time left."""
+
+    def __init__(self, total: int) -> None:
+        from tqdm import tqdm
+
+        seconds = 0.1 if sys.stderr.isatty() else 10.0  # a log file needs no more
+        self._bar = tqdm(total=total, unit="clip", desc="extract", dynamic_ncols=True, mininterval=seconds)
+
+    def __enter__(self) -> "_Bar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def show(self, done: int, failed: int) -> None:
+        if failed:
+            self._bar.set_postfix_str(f"{failed} failed", refresh=False)
+        self._bar.update(done - self._bar.n)
+
+
+def _print(outcome: "Outcome", extractors: "list[Extractor]", output: str, as_json: bool) -> None:
+    from collections import Counter
+
+    from feature_extraction.media import REASONS
+
+    counts = Counter(failure.reason for failure in outcome.failures)
+    good = outcome.clips - len(outcome.failures)
+    for name, remark in outcome.warnings[:5]:
+        click.echo(f"aadml: warning: {name!r}: {remark}", err=True)
+    if len(outcome.warnings) > 5:
+        click.echo(f"aadml: warning: and {len(outcome.warnings) - 5} more clips with remarks", err=True)
+    for one in extractors:
+        if one.parameters.get("weights") == "untrained":
+            click.echo(f"aadml: warning: {one.name} is UNTRAINED (random weights); its features say so", err=True)
+    if as_json:
+        _print_json(outcome, counts, good)
+        return
+    kinds = ", ".join(f"{one.modality} {one.name} {one.dimension}-d" for one in extractors)
+    click.echo(f"{'ok':<10} {good:>8,}  {kinds}" + (f" -> {outcome.path}" if outcome.path else ""))
+    for reason in REASONS:
+        if counts[reason]:
+            click.echo(f"{reason:<10} {counts[reason]:>8,}  {REASONS[reason]}")
+    click.echo(f"{'all':<10} {outcome.clips:>8,}  in {outcome.seconds:.1f} s, {outcome.reused:,} of them known before")
+    if outcome.failures:
+        click.echo(f"the failed clips: {output}.failures.csv")
+    if outcome.path is None:
+        click.echo(f"aadml: no clip could be described, so there is no {output}", err=True)
+
+
+def _print_json(outcome: "Outcome", counts: Mapping[str, int], good: int) -> None:
+    import json
+
+    result = {
+        "path": outcome.path,
+        "clips": outcome.clips,
+        "ok": good,
+        "failed": dict(counts),
+        "warnings": len(outcome.warnings),
+        "reused": outcome.reused,
+        "seconds": round(outcome.seconds, 3),
+    }
+    click.echo(json.dumps(result))

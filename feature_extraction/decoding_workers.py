@@ -1,0 +1,256 @@
+"""Decoding in processes that a wall clock can kill and replace: whatever a file does to its decoder costs one clip.
+
+A decoder may spin forever in native code, where neither a signal handler nor a thread gets a turn, or take its process
+down. So each process decodes one clip at a time; the main process waits with a deadline, kills what passed it, and
+starts another. A process whose parent was killed is ended by an alarm of the operating system.
+"""
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import av
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
+
+_START_SECONDS = 300.0  # imports on a busy network drive
+_ORPHAN_SECONDS = 10.0  # how long after the time limit a process without a parent may live
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of one modality.
+
+    Attributes:
+        inputs: what to decode.
+        prepare: what to make of it in the decoding process; picklable.
+        minimum_seconds: shorter clips are refused.
+    """
+
+    inputs: Sound | Frames
+    prepare: Callable[[NDArray[Any]], NDArray[Any]]
+    minimum_seconds: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """One clip to be decoded.
+
+    Attributes:
+        number: the caller's name for it.
+        media: per modality that is wanted, the file.
+    """
+
+    number: int
+    media: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What became of one modality of a clip: `prepared`, or a reason and a detail."""
+
+    modality: str
+    prepared: NDArray[Any] | None = None
+    reason: str = ""
+    detail: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass
+class _Worker:
+    process: Any
+    connection: Connection
+    deadline: float
+    started: bool = False
+    task: Task | None = None
+    parts: list[Part] = field(default_factory=list)
+
+
+def decode_all(
+    tasks: Iterator[Task], wanted: Mapping[str, Wanted], *, workers: int, time_limit: float, limits: Limits
+) -> Iterator[tuple[Task, list[Part]]]:
+    """Decode clips in processes of their own.
+
+    Args:
+        tasks: the clips; the next one is asked for when a process is free.
+        wanted: what is wanted of each modality.
+        workers: how many processes.
+        time_limit: seconds a clip may take.
+        limits: what is too large.
+
+    Yields:
+        Each task with its parts, in the order in which they are finished. After a part that failed as `timeout` or
+        `crashed` the remaining modalities of that clip are not tried.
+
+    Raises:
+        RuntimeError: a process ended before it was ready: a defect of the installation, not of a clip.
+    """
+    crew: list[_Worker] = []
+    try:
+        task = next(tasks, None)
+        while task is not None or any(worker.task for worker in crew):
+            while task is not None and len(crew) < workers:
+                crew.append(_hired(wanted, time_limit, limits))
+            for worker in crew:
+                if task is not None and worker.started and worker.task is None:
+                    _assign(worker, task, time_limit)
+                    task = next(tasks, None)
+            for worker in _awaited(crew):
+                finished = _listened(worker)
+                if finished is not None:
+                    yield finished
+            for position, worker in enumerate(crew):
+                if not worker.process.is_alive() or time.monotonic() > worker.deadline:
+                    finished = _dismissed(worker)
+                    crew[position] = _hired(wanted, time_limit, limits)
+                    if finished is not None:
+                        yield finished
+    finally:
+        for worker in crew:
+            worker.process.kill()
+            worker.process.join()
+            worker.connection.close()
+
+
+def _hired(wanted: Mapping[str, Wanted], time_limit: float, limits: Limits) -> _Worker:
+    context = multiprocessing.get_context("spawn")  # nothing of the parent's threads, locks or open files comes along
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, dict(wanted), time_limit, limits), daemon=True)
+    with _single_threaded():
+        process.start()
+    theirs.close()
+    return _Worker(process, ours, deadline=time.monotonic() + _START_SECONDS)
+
+
+def _assign(worker: _Worker, task: Task, time_limit: float) -> None:
+    worker.task, worker.parts = task, []
+    worker.deadline = time.monotonic() + time_limit
+    try:
+        worker.connection.send(dict(task.media))
+    except OSError:
+        worker.deadline = 0.0  # it died while it was idle; it is replaced, and the clip is counted as crashed
+
+
+def _awaited(crew: list[_Worker]) -> list[_Worker]:
+    """Wait until a busy process has something to say, or the first deadline has passed."""
+    busy = {worker.connection: worker for worker in crew if worker.task is not None or not worker.started}
+    if not busy:
+        return []
+    first = min(worker.deadline for worker in busy.values())
+    ready = wait(list(busy), timeout=max(0.0, first - time.monotonic()))
+    return [busy[connection] for connection in ready if isinstance(connection, Connection)]
+
+
+def _listened(worker: _Worker) -> tuple[Task, list[Part]] | None:
+    """Take one message; return the task where it is finished. A process that died is left for `_dismissed`."""
+    try:
+        message = worker.connection.recv()
+    except (EOFError, OSError):
+        worker.process.join()
+        return None
+    if not worker.started:
+        worker.started, worker.deadline = True, float("inf")
+        return None
+    if message is not None:
+        worker.parts.append(message)
+        return None
+    assert worker.task is not None
+    finished = (worker.task, worker.parts)
+    worker.task, worker.deadline = None, float("inf")
+    return finished
+
+
+def _dismissed(worker: _Worker) -> tuple[Task, list[Part]] | None:
+    """End a process that died or passed its deadline; return its task with what is known about it."""
+    late = worker.process.is_alive()
+    worker.process.kill()
+    worker.process.join()
+    finished = None
+    with suppress(EOFError, OSError, ValueError):
+        while finished is None and worker.connection.poll():  # what it said before
+            finished = _listened(worker)
+    worker.connection.close()
+    if finished is not None:
+        return finished
+    if not worker.started:
+        code = worker.process.exitcode
+        raise RuntimeError(
+            f"a decoding process {'did not start in time' if late else f'ended with {code} at its start'}"
+        )
+    if worker.task is None:
+        return None
+    done = {part.modality for part in worker.parts}
+    modality = next((name for name in worker.task.media if name not in done), next(iter(worker.task.media)))
+    if late:
+        part = Part(modality, reason="timeout", detail="killed at the time limit")
+    else:
+        part = Part(
+            modality, reason="crashed", detail=f"the decoding process ended with {_ending(worker.process.exitcode)}"
+        )
+    return worker.task, [*(known for known in worker.parts if known.modality != modality), part]
+
+
+def _ending(code: int | None) -> str:
+    if code is not None and code < 0:
+        return signal.Signals(-code).name
+    return f"exit status {code}"
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Let a process that is started here inherit one thread: the processes are the parallelism, and sums stay equal."""
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _serve(connection: Connection, wanted: Mapping[str, Wanted], time_limit: float, limits: Limits) -> None:
+    """Decode what is asked for until the other end hangs up; runs in the decoding process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    cv2.setNumThreads(1)
+    av.logging.set_level(None)
+    try:
+        connection.send(None)
+        while True:
+            media = connection.recv()
+            signal.setitimer(signal.ITIMER_REAL, time_limit + _ORPHAN_SECONDS)
+            for modality, path in media.items():
+                connection.send(_part(modality, path, wanted[modality], limits))
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            connection.send(None)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> Part:
+    try:
+        clip = decode(path, wanted.inputs, limits, wanted.minimum_seconds)
+        silent = isinstance(wanted.inputs, Sound) and not clip.any()
+        prepared = wanted.prepare(clip)
+    except MediaFailure as failure:
+        return Part(modality, reason=failure.reason, detail=failure.detail)
+    except MemoryError:
+        return Part(modality, reason="too-large", detail="not enough memory")
+    except Exception as error:  # whatever else one clip does, it costs one clip; the detail says what it was
+        return Part(modality, reason="crashed", detail=" ".join(f"{type(error).__name__}: {error}".split()))
+    if np.issubdtype(prepared.dtype, np.floating) and not np.isfinite(prepared).all():
+        return Part(modality, reason="corrupt", detail="its description holds NaN or infinity")
+    return Part(modality, prepared=prepared, warnings=("the sound is all zero",) if silent else ())

@@ -1,0 +1,304 @@
+"""From a manifest to a feature file: decode in processes, describe in batches, keep every result in a ledger, assemble.
+
+The file is assembled from the ledger in the manifest's order, so the same command gives the same bytes however often it
+was killed on the way and however many processes it used.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.assembly import Failure, assemble, failures_path, write_failures
+from feature_extraction.backbones import Extractor
+from feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
+from feature_extraction.errors import InputError
+from feature_extraction.feature_file import is_feature_file, write_features
+from feature_extraction.ledger import Ledger, Record, open_ledger
+from feature_extraction.manifest import Manifest, Row
+from feature_extraction.media import Limits, decoder_versions
+
+_BLOCKING = ("timeout", "crashed")  # after these the other modality of the clip is not tried
+_HASH_BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job came to.
+
+    Attributes:
+        path: the feature file; None where every clip failed and there is none.
+        clips: how many the manifest (or its shard) names.
+        failures: the clips that are absent, in the manifest's order.
+        warnings: id and remark of clips that were accepted but are odd.
+        reused: clips that needed no work, as the ledger had them.
+        seconds: the job took.
+    """
+
+    path: str | None
+    clips: int
+    failures: tuple[Failure, ...]
+    warnings: tuple[tuple[str, str], ...]
+    reused: int
+    seconds: float
+
+
+@dataclass
+class _Job:
+    """What the steps of a job share: the plan, which does not change, and what is in flight."""
+
+    rows: Sequence[Row]
+    extractors: dict[str, Extractor]
+    settings: dict[str, str]
+    keeps_time: dict[str, bool]
+    ledger: Ledger
+    retry_failed: bool
+    progress: Callable[[int, int], None]
+    missing: dict[int, Failure] = field(default_factory=dict)
+    contents: dict[tuple[int, str], tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    waiting: dict[str, list[tuple[int, Part]]] = field(default_factory=dict)
+    reused: int = 0
+    done: int = 0
+    failed: int = 0
+
+
+def extract(
+    manifest: Manifest,
+    output: str | os.PathLike[str],
+    extractors: Sequence[Extractor],
+    *,
+    workers: int | None = None,
+    time_limit: float = 120.0,
+    limits: Limits | None = None,
+    shard: tuple[int, int] = (0, 1),
+    retry_failed: bool = False,
+    sequence: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Outcome:
+    """Describe every clip of a manifest and write the feature file.
+
+    Results are kept in `<output>.work`: a killed job continues there, an unchanged clip is never done twice, a changed
+    file or changed settings are done again. Clips that fail are listed in `<output>.failures.csv`.
+
+    Args:
+        manifest: the clips.
+        output: the feature file to make.
+        extractors: one a modality.
+        workers: decoding processes; None: one a processor.
+        time_limit: seconds one clip may take to decode.
+        limits: what is too large to be decoded.
+        shard: (i, n): only the rows i, i + n, i + 2n ...; `merge` joins the files.
+        retry_failed: try again what failed before.
+        sequence: keep the descriptions over time beside the pooled ones.
+        progress: called with the number of clips done and failed so far.
+
+    Returns:
+        What the job came to.
+
+    Raises:
+        InputError: the output cannot be written, is in use, or is another kind of file.
+    """
+    begin = time.monotonic()
+    place, limits = Path(output), limits or Limits()
+    _check_job(place, extractors, shard, time_limit, workers)
+    rows = manifest.rows[shard[0] :: shard[1]]
+    keeps_time: dict[str, bool] = {one.modality: sequence or one.finish is not None for one in extractors}
+    with open_ledger(place.with_name(place.name + ".work")) as ledger:
+        job = _Job(
+            rows=rows,
+            extractors={one.modality: one for one in extractors},
+            settings={one.modality: _fingerprint(one, limits, keeps_time[one.modality]) for one in extractors},
+            keeps_time=keeps_time,
+            ledger=ledger,
+            retry_failed=retry_failed,
+            progress=progress or (lambda done, failed: None),
+        )
+        _work(job, min(workers or len(os.sched_getaffinity(0)), max(1, len(rows))), time_limit, limits)
+        provenance: dict[str, dict[str, Any]] = {one.modality: _provenance(one, limits) for one in extractors}
+        content, failures, warnings = assemble(
+            manifest, shard, job.extractors, job.settings, ledger, job.missing, provenance, sequence=sequence
+        )
+    write_failures(failures_path(place), failures)
+    if content is None:
+        place.unlink(missing_ok=True)
+    else:
+        write_features(place, content)
+    path = None if content is None else str(place)
+    return Outcome(path, len(rows), tuple(failures), tuple(warnings), job.reused, time.monotonic() - begin)
+
+
+def _check_job(
+    place: Path, extractors: Sequence[Extractor], shard: tuple[int, int], time_limit: float, workers: int | None
+) -> None:
+    if place.is_dir():
+        raise InputError(f"{place}: is a folder; give the name of a file to write")
+    if place.exists() and not is_feature_file(place):
+        raise InputError(f"{place}: exists and is no feature file; it is not overwritten, name another output")
+    if not 0 <= shard[0] < shard[1]:
+        raise InputError(
+            f"shard {shard[0]}/{shard[1]}: the shards of {shard[1]} are 0/{shard[1]} to {shard[1] - 1}/{shard[1]}"
+        )
+    if time_limit <= 0 or (workers is not None and workers < 1):
+        raise InputError(f"time limit {time_limit:g} s, {workers} workers: both must be above zero")
+    if not extractors or len({one.modality for one in extractors}) != len(extractors):
+        raise InputError("one extractor a modality is needed, of at least one modality")
+    for one in extractors:
+        if one.finish is not None and shard[1] > 1:
+            raise InputError(
+                f"{one.name}: is fitted on all training clips, of which a shard sees only a part; extract without "
+                "--shard, or extract the features it is fitted on and merge those"
+            )
+
+
+def _provenance(one: Extractor, limits: Limits) -> dict[str, Any]:
+    return {
+        "extractor": one.name,
+        "dimension": one.dimension,
+        "parameters": dict(one.parameters),
+        "inputs": dict(vars(one.inputs)),
+        "decoder": decoder_versions(),
+        "limits": dict(vars(limits)),
+    }
+
+
+def _fingerprint(one: Extractor, limits: Limits, keeps_time: bool) -> str:
+    """Name everything that decides the recorded values of an extractor."""
+    settings = {**_provenance(one, limits), "keeps_time": keeps_time, "minimum_seconds": one.minimum_seconds}
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _work(job: _Job, workers: int, time_limit: float, limits: Limits) -> None:
+    """Do what the ledger does not have yet."""
+    wanted = {name: Wanted(one.inputs, one.prepare, one.minimum_seconds) for name, one in job.extractors.items()}
+    for task, parts in decode_all(_tasks(job), wanted, workers=workers, time_limit=time_limit, limits=limits):
+        failed = False
+        for part in parts:
+            failed |= bool(part.reason)
+            if part.reason == "missing":  # gone since the job began: nothing to remember
+                job.missing[task.number] = _failure(job.rows[task.number], part.modality, part.reason, part.detail)
+            elif part.reason or job.extractors[part.modality].describe is None:
+                _record(job, task.number, part, part.prepared)
+            else:
+                _enqueue(job, task.number, part)
+        _count(job, failed)
+    for modality in list(job.waiting):
+        _describe(job, modality)
+
+
+def _tasks(job: _Job) -> Iterator[Task]:
+    """Name the clips that need work; asked for one by one, so that hashing files overlaps with decoding others."""
+    for number, row in enumerate(job.rows):
+        records: dict[str, Record] = {}
+        media: dict[str, str] = {}
+        for modality in job.extractors:
+            stamp = _stamp(row.media[modality])
+            if stamp is None:
+                job.missing.setdefault(number, _failure(row, modality, "missing", "no such file"))
+                continue
+            record = _known(job, number, row, modality, stamp)
+            if record is None:
+                media[modality] = row.media[modality]
+            else:
+                records[modality] = record
+        blocked = any(record.reason in _BLOCKING for record in records.values())
+        if media and not blocked and number not in job.missing:
+            yield Task(number, media)
+        else:
+            job.reused += number not in job.missing
+            _count(job, number in job.missing or any(record.reason for record in records.values()))
+
+
+def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ...]) -> Record | None:
+    """Find the record of a piece of work, if it is still true; else remember the content that will be described."""
+    record = job.ledger.find(row.id, modality, job.settings[modality])
+    if record is not None and record.reason and job.retry_failed:
+        record = None
+    if record is not None and record.stamp == stamp:
+        return record
+    content = _content(row.media[modality])
+    if record is not None and record.content == content:
+        return record
+    job.contents[number, modality] = (content, stamp)
+    return None
+
+
+def _enqueue(job: _Job, number: int, part: Part) -> None:
+    queue = job.waiting.setdefault(part.modality, [])
+    queue.append((number, part))
+    if len(queue) >= job.extractors[part.modality].batch_clips:
+        _describe(job, part.modality)
+
+
+def _describe(job: _Job, modality: str) -> None:
+    """Let the network describe the clips that wait for it, and record them."""
+    queue = job.waiting.pop(modality)
+    describe = job.extractors[modality].describe
+    assert describe is not None
+    prepared = [part.prepared for _, part in queue if part.prepared is not None]
+    for (number, part), description in zip(queue, describe(prepared), strict=True):
+        if np.isfinite(description).all():
+            _record(job, number, part, description)
+        else:
+            broken = Part(modality, reason="corrupt", detail="its description holds NaN or infinity")
+            _record(job, number, broken, None)
+
+
+def _record(job: _Job, number: int, part: Part, description: NDArray[Any] | None) -> None:
+    modality, row = part.modality, job.rows[number]
+    content, stamp = job.contents.pop((number, modality))
+    values = description
+    if description is not None and not job.keeps_time[modality]:
+        values = job.extractors[modality].pool(description)
+    job.ledger.append(
+        Record(
+            id=row.id,
+            modality=modality,
+            settings=job.settings[modality],
+            content=content,
+            stamp=stamp,
+            reason=part.reason,
+            detail=part.detail,
+            warnings=part.warnings,
+            values=values,
+        )
+    )
+
+
+def _count(job: _Job, failed: bool) -> None:
+    job.done += 1
+    job.failed += failed
+    job.progress(job.done, job.failed)
+
+
+def _failure(row: Row, modality: str, reason: str, detail: str) -> Failure:
+    return Failure(row.id, row.media[modality], modality, reason, detail)
+
+
+def _stamp(path: str) -> tuple[int, ...] | None:
+    """Take what changes whenever a file does: size, times and number; None where there is no such file."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - the path may be any bytes
+    except (OSError, ValueError):
+        return None
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def _content(path: str) -> str:
+    """Take the SHA-256 of a file; of one that cannot be read, the empty word: decoding will say what is wrong."""
+    digest = hashlib.sha256()
+    try:
+        if not Path(path).is_file():
+            return ""
+        with Path(path).open("rb") as file:
+            while block := file.read(_HASH_BLOCK):
+                digest.update(block)
+    except OSError:
+        return ""
+    return digest.hexdigest()

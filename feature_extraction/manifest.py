@@ -1,0 +1,179 @@
+"""Manifests: CSV files that name the clips, where their sound and picture are, their class and their split."""
+
+import csv
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from feature_extraction.errors import InputError
+
+SPLITS = ("train", "valid", "test")
+_ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
+_SHOWN = 5  # problems named one by one; the others are counted
+
+
+@dataclass(frozen=True)
+class Row:
+    """One clip of a manifest.
+
+    Attributes:
+        id: its name, unique in the manifest, UTF-8.
+        media: where each modality is found, `audio` and `visual`: the same file unless the manifest has two columns.
+        label: the name of its class.
+        split: `train`, `valid` or `test`.
+        columns: what further columns say.
+    """
+
+    id: str
+    media: Mapping[str, str]
+    label: str
+    split: str
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The clips of a job, in order.
+
+    Attributes:
+        path: where it was read.
+        rows: one a clip.
+        class_names: the labels that occur, in numeric order where all are integers, else in alphabetic order.
+    """
+
+    path: str
+    rows: tuple[Row, ...]
+    class_names: tuple[str, ...]
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """Read a manifest and check all of it.
+
+    The first line names the columns: `id,media,label,split`, or `id,audio,visual,label,split` where sound and picture
+    are in different files; further columns are kept. Media paths are relative to the manifest and may be any bytes;
+    everything else is UTF-8. `val` is read as `valid`.
+
+    Args:
+        path: the CSV file.
+
+    Returns:
+        The manifest. Whether the media exist is not looked at here.
+
+    Raises:
+        InputError: the file is missing, is not such a table, or has rows in error: the message names their lines.
+    """
+    place = os.fspath(path)
+    if not Path(path).is_file():
+        raise InputError(
+            f"{place}: is a folder; a manifest is a CSV file" if Path(path).is_dir() else f"{place}: no such file"
+        )
+    try:
+        with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            lines = csv.reader(file, strict=True)
+            header = next(lines, [])
+            _check_header(header, place)
+            table = [(lines.line_num, line) for line in lines if line]
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read ({error.strerror})") from error
+    except csv.Error as error:
+        raise InputError(f"{place}: line {lines.line_num} is not CSV ({error})") from error
+    if not table:
+        raise InputError(f"{place}: has a header but no rows")
+    rows = _rows(header, table, place)
+    return Manifest(path=place, rows=rows, class_names=_class_names(row.label for row in rows))
+
+
+def _check_header(header: list[str], place: str) -> None:
+    if not header:
+        raise InputError(
+            f"{place}: is empty; its first line must be id,media,label,split or id,audio,visual,label,split"
+        )
+    doubled = [name for name, count in Counter(header).items() if count > 1]
+    if doubled:
+        raise InputError(f"{place}: column '{doubled[0]}' occurs twice")
+    media = ["media"] if "media" in header else ["audio", "visual"]
+    absent = [name for name in ["id", *media, "label", "split"] if name not in header]
+    if absent:
+        found = ", ".join(_shown(name) for name in header[:12])
+        wanted = "id,media,label,split or id,audio,visual,label,split"
+        raise InputError(f"{place}: column '{absent[0]}' is missing; needed are {wanted}, found: {found}")
+    if "media" in header and {"audio", "visual"} & set(header):
+        raise InputError(
+            f"{place}: has both 'media' and 'audio' or 'visual'; either one file a clip, or one a modality"
+        )
+    for name in header:
+        if "/" in name or name in ("", ".", "..") or not _is_utf8(name):
+            raise InputError(f"{place}: '{_shown(name)}' cannot name a column; give it a name of UTF-8 without '/'")
+
+
+def _rows(header: list[str], table: list[tuple[int, list[str]]], place: str) -> tuple[Row, ...]:
+    problems: list[str] = []
+    rows = []
+    lines_of_id: dict[str, list[int]] = defaultdict(list)
+    for number, line in table:
+        if len(line) != len(header):
+            problems.append(f"line {number} has {len(line)} cells, the header {len(header)}")
+            continue
+        row = _row(dict(zip(header, line, strict=True)), Path(place).parent)
+        problems += [f"line {number}: {problem}" for problem in _problems(row)]
+        lines_of_id[row.id].append(number)
+        rows.append(row)
+    doubled = {name: lines for name, lines in lines_of_id.items() if len(lines) > 1}
+    problems += [
+        f"id '{_shown(name)}' occurs in lines {', '.join(map(str, lines[:4]))}" for name, lines in doubled.items()
+    ]
+    if problems:
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        raise InputError(f"{place}: {'; '.join(problems[:_SHOWN])}{more}")
+    return tuple(rows)
+
+
+def _row(cells: dict[str, str], folder: Path) -> Row:
+    known = {name: cells.pop(name) for name in ("id", "media", "audio", "visual", "label", "split") if name in cells}
+    files = {modality: known.get(modality, known.get("media", "")) for modality in ("audio", "visual")}
+    split = known["split"].strip().lower()
+    return Row(
+        id=known["id"],
+        media={modality: os.path.join(folder, name) if name else "" for modality, name in files.items()},  # noqa: PTH118 - keeps "a/../b" as given
+        label=known["label"],
+        split=_ALIASES.get(split, split),
+        columns=cells,
+    )
+
+
+def _problems(row: Row) -> list[str]:
+    problems = []
+    if not row.id:
+        problems.append("the id is empty")
+    if not row.label:
+        problems.append("the label is empty")
+    if row.split not in SPLITS:
+        problems.append(f"the split is '{_shown(row.split)}', not one of {', '.join(SPLITS)}")
+    for name, text in [("id", row.id), ("label", row.label), *row.columns.items()]:
+        if not _is_utf8(text):
+            problems.append(f"the {name} '{_shown(text)}' is not UTF-8")
+        if "\0" in text:
+            problems.append(f"the {name} holds a zero byte")
+    return problems
+
+
+def _class_names(labels: Iterable[str]) -> tuple[str, ...]:
+    names = set(labels)
+    integers = all(re.fullmatch(r"-?[0-9]+", name) for name in names)
+    return tuple(sorted(names, key=lambda name: (int(name), name)) if integers else sorted(names))
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(text: str) -> str:
+    """Make any text fit for one line of a message."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")[:80]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ class Embedded:
         index: (b,) rows in the training set (proxies look up neighbors by it).
         relation: whether all of a group are positives ("label"), or a clip's own partner alone ("id").
         features: modality -> (b, f) penultimate features, for losses that generate (DAML, HDML).
+        heads: modality -> the last layer, features (m, f) -> vectors (m, d), for the same.
         relevance: (anchors' modality, candidates' modality) -> (b, b) score in place of one of two vectors.
         guides: name -> (b, b) detached scores that selections may follow.
     """
@@ -35,6 +36,7 @@ class Embedded:
     index: Tensor
     relation: Relation = "label"
     features: Mapping[Modality, Tensor] | None = None
+    heads: Mapping[Modality, nn.Module] | None = None
     relevance: Callable[[Modality, Modality], Tensor] | None = None
     guides: Mapping[str, Tensor] | None = None
 
@@ -129,13 +131,13 @@ class Objective(nn.Module):
         raw = batch.vectors
         if self.proxy is None:
             return self._compare(batch, raw, raw, generator)
-        proxies = self.proxy(raw, batch.index, encode)
-        on = self.proxy.aa_on
-        anchors = proxies if on in ("all", "anchor") else raw
-        candidates = proxies if on in ("all", "reference") else raw
-        mix = float(self.proxy.aa_mix)
+        proxy: Any = self.proxy
+        on, mix = proxy.aa_on, float(proxy.aa_mix)
         if mix == 0:
             return self._compare(batch, raw, raw, generator)
+        proxies = proxy(raw, batch.index, encode)
+        anchors = proxies if on in ("all", "anchor") else raw
+        candidates = proxies if on in ("all", "reference") else raw
         seen = self._compare(batch, anchors, candidates, generator)
         if mix == 1:
             return seen
@@ -203,6 +205,7 @@ def _comparison(
         within=within,
         anchor_features=torch.cat([features[m] for m in rows]) if features else None,
         candidate_features=torch.cat([features[m] for m in columns]) if features else None,
+        candidate_head=batch.heads[columns[0]] if batch.heads and len(columns) == 1 else None,
         anchor_class=groups_rows,
         candidate_class=groups_columns,
     )

@@ -76,9 +76,9 @@ def test_imports_go_down(package, floors):
     height = {name: number for number, names in enumerate(floors) for name in names}
     wrong = []
     for path in modules(package):
-        room = (dotted(path).split(".") + [""])[1]
+        room = [*dotted(path).split("."), ""][1]
         for name in imported(path):
-            target = (name.split(".") + [""])[1]
+            target = [*name.split("."), ""][1]
             if name.split(".")[0] != package or not room or not target or target == room:
                 continue
             assert room in height, f"{path}: the room '{room}' has no floor yet; add it to this test"

@@ -113,9 +113,8 @@ def with_setting(values: Mapping[str, Any], path: str, value: Any) -> dict[str, 
     selection; the options of the loss before are dropped.
     """
     if path == "loss" and isinstance(value, str):
-        prefixed = value.startswith(PREFIX)
-        kept = _without_loss(dict(values)) | ({} if prefixed else {"proxy": "identity"})
-        return _expand_loss(kept | {"loss": value})
+        proxy = values.get("proxy") if value.startswith(PREFIX) else "identity"
+        return _without_loss(values) | _expand_loss({"loss": value} | ({"proxy": proxy} if proxy else {}))
     head, _, rest = path.partition(".")
     changed = dict(values)
     if not rest:
@@ -244,30 +243,30 @@ def _training(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _expand_loss(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that it stands for."""
-    if not values.get("loss"):
+    """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that it stands for.
+
+    What stands in `values` already wins over what a recipe brings.
+    """
+    if not values.get("loss") or "recipe" in values:
         return values
     section = _named(values["loss"])
     name = str(section.pop("name"))
     if name.startswith(PREFIX):
         name = name.removeprefix(PREFIX)
         proxy = _named(values.get("proxy") or "anchor-aware")
-        values["proxy"] = proxy | {"name": "anchor-aware"}
+        values = values | {"proxy": proxy | {"name": "anchor-aware"}}
     if name not in RECIPES:
         lookup({**LOSSES, **RECIPES}, name, "loss")
         return values | {"loss": {"name": name} | section}
     recipe = RECIPES[name]
-    values |= {"recipe": name, "loss": dict(recipe.loss) | section}
-    if recipe.selection is not None:
-        values["selection"] = dict(recipe.selection)
-    if recipe.directions is not None:
-        values["directions"] = list(recipe.directions)
-    return values
+    brought = {"selection": recipe.selection, "directions": recipe.directions}
+    brought = {key: value for key, value in brought.items() if value is not None}
+    return brought | values | {"recipe": name, "loss": dict(recipe.loss) | section}
 
 
-def _without_loss(values: dict[str, Any]) -> dict[str, Any]:
-    """Drop what belonged to the loss before: its options, the recipe it was, the selection that came with it."""
-    dropped = {"loss", "recipe"} | ({"selection", "directions"} if "recipe" in values else set())
+def _without_loss(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop the loss, and where it was a recipe, the selection and the directions that it had brought."""
+    dropped = ("loss", "recipe", "selection", "directions") if "recipe" in values else ("loss",)
     return {key: value for key, value in values.items() if key not in dropped}
 
 

@@ -1,15 +1,16 @@
 """The data a config names: a file of any layout, or the sample clips."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
 from aadml.experiments.config import Config
 from aadml.types import Splits
+from feature_extraction.backbones import extractor
 from feature_extraction.errors import InputError
 from feature_extraction.extract import extract
-from feature_extraction.weights import cache_folder
+from feature_extraction.manifest import read_manifest
+from feature_extraction.weights import weights_folder
 
 
 def load_splits(config: Config) -> Splits:
@@ -21,8 +22,7 @@ def load_splits(config: Config) -> Splits:
     if not config["data"]:
         raise InputError("data: none named; give --data F.h5, or train on the sample clips by leaving it out")
     content = open_data(config["data"])
-    splits = to_splits(content, validation=config["validation"], seed=config["seed"])
-    return replace(splits, name=str(config["data"]))
+    return to_splits(content, validation=config["validation"], seed=config["seed"], name=str(config["data"]))
 
 
 def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
@@ -42,12 +42,16 @@ def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
 def sample_features(say: Callable[[str], None]) -> Path:
     """Return the feature file of the default sample clips, made in the cache where it is not there yet."""
     wanted = SampleClips()
-    folder = cache_folder() / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
+    folder = weights_folder().parent / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
     features = folder / "features.h5"
     if features.is_file():
         return features
     say(f"rendering {wanted.clips} sample clips into {folder}")
     manifest = write_sample_clips(folder, wanted)
     say("extracting log-mel and hog-color features")
-    extract(manifest, features, audio="log-mel", visual="hog-color")
+    outcome = extract(
+        read_manifest(manifest), features, [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
+    )
+    if outcome.failures:
+        raise InputError(f"{folder}: {len(outcome.failures)} sample clips could not be read back; delete the folder")
     return features

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aadml.experiments.data import load_splits
 from aadml.experiments.config import Config, read_yaml, resolve
+from aadml.experiments.data import load_splits
 from aadml.experiments.environment import data_hash, environment
 from aadml.experiments.runs import (
     CHECKPOINT,
@@ -29,6 +29,7 @@ from aadml.methods import METHODS
 from aadml.methods.inputs import Scaling, fit_scaling, load_scaling
 from aadml.methods.method import Context, Method
 from aadml.options import lookup
+from aadml.proxies.anchor_aware import degeneracy
 from aadml.retrieval import evaluate
 from aadml.types import Clips, Embeddings, Features, Modality, Splits
 from feature_extraction.atomic import write_text
@@ -78,7 +79,7 @@ def train_run(config: Config, folder: Path, **callbacks: Callable[..., None] | N
     _check_same_data(folder, splits)
     write_text(folder / CONFIG, config.yaml())
     write_text(folder / ENVIRONMENT, json.dumps(environment(splits, device), indent=2) + "\n")
-    session = RunSession(folder, encoder.scaling.state(), **callbacks)  # type: ignore[arg-type]
+    session = RunSession(folder, encoder.scaling.state(), **callbacks)
     train, valid = encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid)
     encoder.method.fit(train, valid, session)
     _write_checkpoint(folder, encoder, session)
@@ -128,6 +129,16 @@ def load_encoder(config: Config, splits: Splits, tensors: Mapping[str, Tensor]) 
     built.method.load({k.removeprefix("method."): v for k, v in tensors.items() if k.startswith("method.")})
     inputs = {k.removeprefix("inputs."): v for k, v in tensors.items() if k.startswith("inputs.")}
     return Encoder(built.method, load_scaling(inputs, **config["inputs"]), built.class_names)
+
+
+def remarks(config: Config) -> list[str]:
+    """Say what people should know of a config before it trains: readings of the proxy that degenerate."""
+    proxy = config.values.get("proxy", {})
+    if proxy.get("name") != "anchor-aware":
+        return []
+    options = {key: value for key, value in proxy.items() if key != "name"}
+    sentence = degeneracy(options)
+    return [f"proxy: {sentence}"] if sentence else []
 
 
 def is_finished(folder: Path) -> bool:

@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from aadml.composition import compose_objective
 from aadml.label_losses import LABEL_LOSSES
 from aadml.methods.learned import LearnedMethod
-from aadml.methods.learner import Batch, Epoch, Learner, Player, on_device
+from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, on_device
 from aadml.methods.method import Context, Method
 from aadml.methods.networks import LabelSpaceEncoder, label_space_network
 from aadml.methods.readouts import Readout, choose_readout, readout_candidates
 from aadml.methods.settings import Training
 from aadml.objective import Embedded
 from aadml.options import checked_options, lookup
+from aadml.synthesis import GenerativeLoss
 from aadml.types import Clips, Modality
-
 
 Section = Mapping[str, Any] | str
 """A section of the config: a name with options, or a bare name."""
@@ -83,25 +83,35 @@ class LabelSpaceLearner(Learner):
     def players(self) -> Mapping[str, Player]:
         """Train encoders and proxies together; a loss with a generator of its own adds a second player."""
         loss = self.objective.loss
-        generator = list(loss.parameters()) if isinstance(loss, nn.Module) else []
+        generator = list(loss.parameters()) if isinstance(loss, GenerativeLoss) else []  # type: ignore[attr-defined]
         own = {id(parameter) for parameter in generator}
         rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
         players = {"encoders": Player(rest, self._loss)}
-        if generator:
-            players["generator"] = Player(generator, self._generator_loss)
-        return players
+        return players | ({"generator": Player(generator, self._generator_loss)} if generator else {})
+
+    def stages(self, epochs: int) -> Sequence[Stage]:
+        """Train in one stage, or in those of a loss with a generator of its own."""
+        loss = self.objective.loss
+        if not isinstance(loss, GenerativeLoss):
+            return super().stages(epochs)
+        phases = [phase for phase in loss.phases(epochs) if phase.epochs]
+        return [
+            Stage(p.name, p.epochs, p.players, keep_optimizer=True, start_from_best=False, keep_best=True)
+            for p in phases
+        ]
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Embed the training clips anew and hand them to the proxies as their bank (spec of the correlation graph)."""
         self._train = train
         loss, proxy = self.objective.loss, self.objective.proxy
-        if hasattr(loss, "enter_epoch"):
-            loss.enter_epoch(epoch.number, epoch.total)
+        if isinstance(loss, GenerativeLoss):
+            loss.enter(epoch.stage)
         if proxy is not None and self.metric_weight:
             bank = {m: self._vectors(train, m) for m in train.modalities}
             inputs = {m: train.matrix(m) for m in train.modalities}
             generator = torch.Generator().manual_seed(torch.initial_seed() % 2**62)
-            proxy.refresh(bank, train.labels, inputs, generator)
+            refresh: Any = proxy.refresh
+            refresh(bank, train.labels, inputs, generator)
 
     def calibrate(self, valid: Clips) -> None:
         """Choose read-out and temperature on the validation clips."""
@@ -147,7 +157,8 @@ class LabelSpaceLearner(Learner):
     def _embedded(self, batch: Batch) -> Embedded:
         features = {m: self.encoders[m].features(values) for m, values in batch.features.items()}  # type: ignore[operator]
         vectors = {m: self.encoders[m].predicted(values) for m, values in features.items()}  # type: ignore[operator]
-        return Embedded(vectors, batch.labels, batch.index, features=features)
+        heads = {m: encoder.predicted for m, encoder in self.encoders.items()}
+        return Embedded(vectors, batch.labels, batch.index, features=features, heads=heads)  # type: ignore[arg-type]
 
     def _encode(self, modality: Modality, rows: Tensor) -> Tensor:
         """Encode rows of the training set with gradient, for proxies with live neighbors."""

@@ -53,7 +53,7 @@ def label_space_network(
 
 
 class LabelSpaceEncoder(nn.Module):
-    """AADML's sub-network (Zeng et al., ICMR 2024, section 5.2): hidden layers, then one linear layer to label space."""
+    """AADML's sub-network (Zeng et al., ICMR 2024, section 5.2): hidden layers and a linear one to label space."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class LabelSpaceEncoder(nn.Module):
         self.input_noise = input_noise
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Return the last hidden layer (b, hidden[-1]) of inputs (b, d); noise is added to the inputs while training."""
+        """Return the last hidden layer (b, hidden[-1]) of inputs (b, d), to which noise is added while training."""
         if self.training and self.input_noise:
             inputs = inputs + self.input_noise * torch.randn_like(inputs)
         hidden = self.hidden(inputs)

@@ -1,8 +1,9 @@
 """Optimizers of the players of a learner: built from the `training` section, saved and restored as plain tensors."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +56,7 @@ class Optimization:
         parts = player.loss(batch)
         loss = parts["loss"]
         if loss.requires_grad:
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             if self._settings[name].clip_norm:
                 nn.utils.clip_grad_norm_(player.parameters, self._settings[name].clip_norm)
             if bool(torch.isfinite(loss)):
@@ -82,11 +83,11 @@ class Optimization:
             one.load_state_dict({"state": entries[name], "param_groups": one.state_dict()["param_groups"]})
 
 
-def optimizer(parameters: object, settings: Training) -> torch.optim.Optimizer:
+def optimizer(parameters: Iterable[nn.Parameter], settings: Training) -> torch.optim.Optimizer:
     """Build the optimizer that `settings` names, fused where torch has it."""
     build = lookup(OPTIMIZERS, settings.optimizer, "training.optimizer")
     takes = inspect.signature(build).parameters
-    options = {
+    options: dict[str, Any] = {
         "lr": settings.learning_rate,
         "weight_decay": settings.weight_decay,
         "betas": tuple(settings.betas),

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from itertools import chain
 
 import pytest
 import torch
@@ -55,7 +56,7 @@ class Linear(Learner):
         return {"loss": self.scale * torch.stack(losses).sum()}
 
 
-class Killed(Exception):
+class KilledError(Exception):
     pass
 
 
@@ -70,7 +71,7 @@ class Recorder(Session):
     def save(self, checkpoint):
         self.state = Checkpoint(copy.deepcopy(dict(checkpoint.tensors)), dict(checkpoint.facts))
         if self.die_after is not None and checkpoint.facts["epochs_done"] == self.die_after:
-            raise Killed
+            raise KilledError
 
     def resume(self):
         return self.state
@@ -86,7 +87,7 @@ def run(settings=None, session=None, learner=None, seed=0, valid=None):
 
 def test_every_epoch_sees_every_clip_once_in_a_new_order():
     learner, _ = run(Training(epochs=2, batch=8))
-    first, second = sum(learner.seen[:4], []), sum(learner.seen[4:], [])
+    first, second = list(chain(*learner.seen[:4])), list(chain(*learner.seen[4:]))
     assert sorted(first) == sorted(second) == list(range(30))
     assert first != second
 
@@ -137,7 +138,7 @@ def test_a_killed_training_continues_to_the_same_bytes(optimizer, killed_after):
     settings = Training(epochs=6, batch=8, optimizer=optimizer, momentum=0.5, schedule="step", schedule_every=2)
     whole, _ = run(settings)
     session = Recorder(die_after=killed_after)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         run(settings, session)
     again = Recorder(state=session.state, best=session.best())
     continued, _ = run(settings, again)
@@ -150,7 +151,7 @@ def test_a_killed_training_continues_across_stages():
     whole, _ = run(learner=Linear(stages=stages))
     for killed_after in range(1, 8):
         session = Recorder(die_after=killed_after)
-        with pytest.raises(Killed):
+        with pytest.raises(KilledError):
             run(session=session, learner=Linear(stages=stages))
         continued, _ = run(session=Recorder(state=session.state, best=session.best()), learner=Linear(stages=stages))
         for key, value in whole.state_dict().items():

@@ -124,7 +124,7 @@ def mel_filters(settings: LogMelSettings) -> Values:
     to_mel, to_hertz = _SCALES[settings.scale]
     ends = to_mel(np.array([settings.low, settings.high]))
     corners = np.linspace(ends[0], ends[1], settings.bands + 2, dtype=np.float64)
-    frequencies = np.arange(settings.fft // 2 + 1) * (settings.sample_rate / settings.fft)
+    frequencies: Values = np.arange(settings.fft // 2 + 1, dtype=np.float64) * (settings.sample_rate / settings.fft)
     points = to_mel(frequencies) if settings.edges == "mel" else frequencies
     edges = corners if settings.edges == "mel" else to_hertz(corners)
     lower, center, upper = edges[:-2], edges[1:-1], edges[2:]

@@ -48,7 +48,7 @@ class Whitening:
         """
         scaled = self.components / np.sqrt(self.variance + self.epsilon)
         centered = np.asarray(features, dtype=np.float64) - self.mean
-        return np.einsum("nd,dk->nk", centered, scaled, optimize=True).astype(np.float32)
+        return np.asarray(np.einsum("nd,dk->nk", centered, scaled, optimize=True), dtype=np.float32)
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """Return what has to be kept to repeat `transform`: `mean`, `components`, `variance`, `epsilon`."""
@@ -145,15 +145,14 @@ def vggish_pca(features: Floats, eigenvectors: Floats, means: Floats) -> NDArray
         (n, 128) float32.
     """
     centered = np.asarray(features, dtype=np.float64) - np.asarray(means, dtype=np.float64).reshape(-1)
-    return np.einsum("nd,kd->nk", centered, np.asarray(eigenvectors, dtype=np.float64), optimize=True).astype(
-        np.float32
-    )
+    rows = np.einsum("nd,kd->nk", centered, np.asarray(eigenvectors, dtype=np.float64), optimize=True)
+    return np.asarray(rows, dtype=np.float32)
 
 
 def quantize(features: Floats, *, rounding: Literal["nearest", "floor"]) -> NDArray[np.uint8]:
     """Clip to [-2, 2] and keep 8 bits: (x + 2) * 255 / 4, to the nearest (YouTube-8M) or downwards (VGGish)."""
     scaled = (np.clip(features, LOWEST, HIGHEST) - LOWEST) * (255.0 / (HIGHEST - LOWEST))
-    return (np.rint(scaled) if rounding == "nearest" else np.floor(scaled)).astype(np.uint8)
+    return np.asarray(np.rint(scaled) if rounding == "nearest" else np.floor(scaled), dtype=np.uint8)
 
 
 def dequantize(quantized: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -1,0 +1,310 @@
+"""Inception-V3 (Szegedy et al., CVPR 2016), pooled to 2048 dimensions, under torchvision's parameter names.
+
+With the auxiliary head it has torchvision's 580 entries and 27,161,264 parameters, so torchvision's published file,
+timm's, and ports that share the names all load. They are different networks of one shape: which one it was is kept with
+the features.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+from feature_extraction.backbones import Description, Extractor
+from feature_extraction.errors import InputError
+from feature_extraction.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
+from feature_extraction.media import Frames
+from feature_extraction.network_run import batched, bfloat16_units, chosen_device, seeded
+from feature_extraction.tensor_files import sha256
+from feature_extraction.weights import load_weights, weights_path
+from feature_extraction.whitening import Whitening, dequantize, fit_whitening, quantize, youtube8m_whitening
+
+Reduction = Callable[[Description], Description]
+
+DIMENSION = 2048
+REDUCED = 1024
+SIDE = 299  # pixels
+_BATCH = 8  # frames; fixed, so that a clip's values cannot depend on the clips beside it
+_IMAGENET_MEAN, _IMAGENET_SD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_UNUSED = ("fc.", "AuxLogits.")  # what features do not need
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a weight file wants the network to be built and fed.
+
+    Attributes:
+        pool_padding: see `InceptionV3`.
+        last_pool: see `InceptionV3`.
+        transform_input: see `network_input`.
+    """
+
+    pool_padding: PoolPadding = "counted"
+    last_pool: LastPool = "average"
+    transform_input: bool = True
+
+
+# what is known of the files of `weights.WEIGHTS`; any other file is read as torchvision's
+READINGS: dict[str, Reading] = {
+    "inception-v3-gluon": Reading(transform_input=False),
+    "inception-v3-2015": Reading(pool_padding="excluded", last_pool="max"),
+}
+
+
+class InceptionV3(nn.Module):
+    """The network up to its pooled features.
+
+    Args:
+        pool_padding: whether the 3x3 average pools inside the blocks count the zeros beyond the border: "counted" for
+            torchvision's and timm's files, "excluded" for weights that come from TensorFlow or Keras.
+        last_pool: pool of the last block: "average", or "max" as in TensorFlow's graph of 2015-12-05 and its ports.
+        classes: of the classifier in the file to be loaded, 0 for none; the features do not depend on it.
+        auxiliary: whether the auxiliary head is present.
+    """
+
+    def __init__(
+        self,
+        *,
+        pool_padding: PoolPadding = "counted",
+        last_pool: LastPool = "average",
+        classes: int = 1000,
+        auxiliary: bool = True,
+    ) -> None:
+        super().__init__()
+        self.Conv2d_1a_3x3 = Unit(3, 32, 3, stride=2, same=False)
+        self.Conv2d_2a_3x3 = Unit(32, 32, 3, same=False)
+        self.Conv2d_2b_3x3 = Unit(32, 64, 3)
+        self.Conv2d_3b_1x1 = Unit(64, 80, 1)
+        self.Conv2d_4a_3x3 = Unit(80, 192, 3, same=False)
+        width, self.blocks = 192, list[str]()
+        for name, branches in blocks(last_pool):
+            block = Mixed(width, branches, pool_padding=pool_padding)
+            self.add_module(name, block)
+            self.blocks.append(name)
+            width = block.outputs
+            if name == "Mixed_6e" and auxiliary:
+                self.AuxLogits = Auxiliary(width, classes)
+        if classes:
+            self.fc = nn.Linear(width, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Pool images to features.
+
+        Args:
+            images: (n, 3, h, w) normalized as the weights want them (`network_input`); 299 x 299 is what they know.
+
+        Returns:
+            (n, 2048), the mean over the last grid.
+        """
+        x = self.Conv2d_2b_3x3(self.Conv2d_2a_3x3(self.Conv2d_1a_3x3(images)))
+        x = F.max_pool2d(x, 3, stride=2)
+        x = F.max_pool2d(self.Conv2d_4a_3x3(self.Conv2d_3b_1x1(x)), 3, stride=2)
+        for name in self.blocks:
+            x = getattr(self, name)(x)
+        pooled: Tensor = x.mean(dim=(2, 3))
+        return pooled
+
+
+def network_input(frames: Tensor, *, transform_input: bool) -> Tensor:
+    """Normalize frames as the weights want them.
+
+    torchvision's network takes images normalized by ImageNet's mean and deviation, and with `transform_input` (which
+    its published file needs, and which `pretrained=True` turns on unasked) brings them to the range of TensorFlow's.
+
+    Args:
+        frames: (n, h, w, 3) uint8 RGB.
+        transform_input: True: values in [-1, 1], x / 127.5 - 1 (weights that descend from TensorFlow's, torchvision's
+            among them); False: ImageNet's mean and deviation (GluonCV's).
+
+    Returns:
+        (n, 3, h, w) float32, in channels-last memory.
+    """
+    images = frames.permute(0, 3, 1, 2).float()
+    if transform_input:
+        return images / 127.5 - 1.0
+    mean, deviation = (torch.tensor(v, device=images.device)[:, None, None] for v in (_IMAGENET_MEAN, _IMAGENET_SD))
+    return (images / 255.0 - mean) / deviation
+
+
+def load_inception_v3(tensors: Mapping[str, Tensor], reading: Reading) -> InceptionV3:
+    """Build the network that a weight file holds.
+
+    Args:
+        tensors: under torchvision's names, with or without the auxiliary head and the classifier.
+        reading: how the file wants the network to be built.
+
+    Returns:
+        The network, in evaluation mode.
+
+    Raises:
+        InputError: a tensor of the features is missing, unknown, or of another shape.
+    """
+    head = tensors.get("fc.weight")
+    network = InceptionV3(
+        pool_padding=reading.pool_padding,
+        last_pool=reading.last_pool,
+        classes=0 if head is None else len(head),
+        auxiliary="AuxLogits.fc.weight" in tensors,
+    )
+    wanted = network.state_dict()
+    missing = [n for n in wanted if n not in tensors and not n.endswith("num_batches_tracked")]
+    unknown = [n for n in tensors if n not in wanted and not n.startswith(_UNUSED)]
+    other = [n for n, tensor in wanted.items() if n in tensors and tensors[n].shape != tensor.shape]
+    for names, what in ((missing, "lacks"), (unknown, "has the unknown"), (other, "has another shape of")):
+        if names:
+            raise InputError(
+                f"Inception-V3 weights: the file {what} {names[0]} ({len(names)} such); wants torchvision's names"
+            )
+    network.load_state_dict(
+        {n: tensors[n].to(tensor.dtype) for n, tensor in wanted.items() if n in tensors}, strict=False
+    )
+    return network.eval()
+
+
+def folded(network: InceptionV3) -> InceptionV3:
+    """Fold every batch normalization into its convolution, in place: the same function, a third less memory traffic."""
+    for module in network.modules():
+        if isinstance(module, Unit) and isinstance(module.bn, nn.BatchNorm2d):
+            module.conv = fuse_conv_bn_eval(module.conv, module.bn)
+            module.add_module("bn", nn.Identity())
+    return network
+
+
+def inception_v3(
+    *,
+    weights: str = "auto",
+    pool_padding: str | None = None,
+    transform_input: bool | None = None,
+    reduction: str = "none",
+    matrices: str = "auto",
+    eight_bit: bool = False,
+    precision: str = "float32",
+    frames_per_second: float = 1.0,
+    device: str = "auto",
+) -> Extractor:
+    """Describe frames by Inception-V3: 2048-d, or 1024-d after whitening; pooling is the mean over frames.
+
+    Args:
+        weights: `auto` (torchvision's file), `untrained`, a name of the table of weights, or a file.
+        pool_padding: `counted` or `excluded` (see `InceptionV3`); None: as the weights want it.
+        transform_input: see `network_input`; None: as the weights want it.
+        reduction: `none`; `own-pca` (PCA with whitening to 1024, fitted to the frames of the training clips and kept in
+            the feature file); `youtube-8m` (the released matrices).
+        matrices: of `youtube-8m`: `auto` (the published archive), or a folder or archive with the three .npy files.
+        eight_bit: whether reduced values go through 8 bits, as YouTube-8M's did.
+        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
+        frames_per_second: how many frames of each second are described.
+        device: `auto`, `cpu` or `cuda`.
+
+    Returns:
+        The extractor.
+
+    Raises:
+        InputError: an option is out of its range, or the weights cannot be had or read.
+    """
+    _check_options(pool_padding=pool_padding, reduction=reduction, precision=precision, eight_bit=eight_bit)
+    target = chosen_device(device, "inception-v3")
+    half = precision == "bfloat16" or (precision == "auto" and bfloat16_units(target))
+    reading = _reading(weights, pool_padding, transform_input)
+    network, found = _loaded(weights, reading)
+    reduce, source = _reduction(reduction, matrices, eight_bit)
+    parameters: dict[str, Any] = {
+        **asdict(reading),
+        "side": SIDE,
+        "frames_per_second": frames_per_second,
+        "reduction": reduction,
+        "eight_bit": eight_bit,
+        "precision": "bfloat16" if half else "float32",
+        "torch": torch.__version__,
+        **found,
+        **source,
+    }
+    return Extractor(
+        name="inception-v3",
+        modality="visual",
+        dimension=DIMENSION if reduction == "none" else REDUCED,
+        inputs=Frames(frames_per_second=frames_per_second, height=SIDE, width=SIDE),
+        parameters=parameters,
+        prepare=np.asarray,
+        describe=_describer(folded(network), target, reading.transform_input, half, reduce),
+        finish=partial(_whitened, eight_bit=eight_bit) if reduction == "own-pca" else None,
+    )
+
+
+def _describer(
+    network: InceptionV3, device: torch.device, transform_input: bool, half: bool, reduce: Reduction | None
+) -> Callable[[Sequence[NDArray[Any]]], list[Description]]:
+    network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def run(frames: Tensor) -> Tensor:
+        with torch.autocast(device.type, torch.bfloat16, enabled=half):
+            pooled: Tensor = network(network_input(frames, transform_input=transform_input))
+        return pooled
+
+    def describe(clips: Sequence[NDArray[Any]]) -> list[Description]:
+        rows = batched(run, [torch.from_numpy(np.ascontiguousarray(clip)).to(device) for clip in clips], _BATCH)
+        return [reduce(part) for part in rows] if reduce else rows
+
+    return describe
+
+
+def _check_options(*, pool_padding: str | None, reduction: str, precision: str, eight_bit: bool) -> None:
+    for option, given, possible in (
+        ("pool_padding", pool_padding or "counted", ("counted", "excluded")),
+        ("reduction", reduction, ("none", "own-pca", "youtube-8m")),
+        ("precision", precision, ("float32", "bfloat16", "auto")),
+    ):
+        if given not in possible:
+            raise InputError(f"inception-v3.{option}: given {given}, possible are {', '.join(possible)}")
+    if eight_bit and reduction == "none":
+        raise InputError("inception-v3.eight_bit: 8 bits hold whitened values; choose reduction own-pca or youtube-8m")
+
+
+def _reading(weights: str, pool_padding: str | None, transform_input: bool | None) -> Reading:
+    """Read the file as is known of it, save where the user says otherwise."""
+    reading = READINGS.get(weights, Reading())
+    if pool_padding is not None:
+        reading = replace(reading, pool_padding="counted" if pool_padding == "counted" else "excluded")
+    return reading if transform_input is None else replace(reading, transform_input=transform_input)
+
+
+def _loaded(weights: str, reading: Reading) -> tuple[InceptionV3, dict[str, Any]]:
+    if weights == "untrained":
+        build = partial(
+            InceptionV3, pool_padding=reading.pool_padding, last_pool=reading.last_pool, classes=0, auxiliary=False
+        )
+        return seeded(build).eval(), {"weights": "untrained"}
+    tensors, found = load_weights(weights, "inception-v3")
+    return load_inception_v3(tensors, reading), found
+
+
+def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, Any]]:
+    """Return the reduction that needs no fit, and what has to be said about its origin."""
+    if reduction != "youtube-8m":
+        return None, {}
+    path = weights_path("youtube-8m-pca") if matrices == "auto" else Path(matrices).expanduser()
+    return partial(_reduced, youtube8m_whitening(path, REDUCED), eight_bit=eight_bit), {"matrices": sha256(path)}
+
+
+def _reduced(whitening: Whitening, rows: Description, *, eight_bit: bool) -> Description:
+    white = whitening.transform(rows)
+    return dequantize(quantize(white, rounding="nearest")) if eight_bit else white
+
+
+def _whitened(
+    descriptions: list[Description], splits: Sequence[str], *, eight_bit: bool
+) -> tuple[list[Description], dict[str, NDArray[np.float32]]]:
+    """Fit the whitening to the frames of the training clips, apply it to all."""
+    train = (rows for rows, split in zip(descriptions, splits, strict=True) if split == "train")
+    whitening = fit_whitening(train, REDUCED)
+    kept = whitening.arrays()
+    whitening = Whitening.of_arrays(kept)  # what is written down is what was used, to the last bit
+    return [_reduced(whitening, rows, eight_bit=eight_bit) for rows in descriptions], kept

@@ -1,0 +1,225 @@
+"""VGGish (Hershey et al., ICASSP 2017): 128 numbers for each 0.96 s of sound, every variant under its own name.
+
+Values published under one name differ in kind: the released AudioSet features are after PCA and 8-bit quantization,
+Google's code gave values after a last ReLU until August 2020 and before it since (tensorflow/models#9080), and the
+common PyTorch port keeps the ReLU. So the variant is chosen by name and kept with the features.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from feature_extraction.backbones import Description, Extractor
+from feature_extraction.errors import InputError
+from feature_extraction.log_mel import VGGISH, log_mel
+from feature_extraction.media import Sound
+from feature_extraction.network_run import batched, chosen_device, seeded
+from feature_extraction.weights import load_weights
+from feature_extraction.whitening import quantize, vggish_pca
+
+Variant = Literal["pre-activation", "post-relu", "pca", "pca-8bit"]
+VARIANTS: tuple[Variant, ...] = get_args(Variant)
+
+DIMENSION = 128
+PATCH = 96  # frames of the front end, 0.96 s
+_BATCH = 16  # patches; fixed, so that a clip's values cannot depend on the clips beside it
+_SHORTEST = VGGISH.window + (PATCH - 1) * VGGISH.hop  # samples of one patch
+_CONVOLUTIONS = {0: (1, 64), 3: (64, 128), 6: (128, 256), 8: (256, 256), 11: (256, 512), 13: (512, 512)}
+_POOLED_AFTER = (0, 3, 8, 13)
+_LINEARS = {0: (512 * 6 * 4, 4096), 2: (4096, 4096), 4: (4096, DIMENSION)}
+_TENSORFLOW_NAMES = {
+    "features.0": "vggish/conv1",
+    "features.3": "vggish/conv2",
+    "features.6": "vggish/conv3/conv3_1",
+    "features.8": "vggish/conv3/conv3_2",
+    "features.11": "vggish/conv4/conv4_1",
+    "features.13": "vggish/conv4/conv4_2",
+    "embeddings.0": "vggish/fc1/fc1_1",
+    "embeddings.2": "vggish/fc1/fc1_2",
+    "embeddings.4": "vggish/fc2",
+}
+_PCA_NAMES = {
+    "eigenvectors": ("pca_eigen_vectors", "pproc.pca_eigen_vectors", "pproc.pca_matrix"),
+    "means": ("pca_means", "pproc.pca_means"),
+}
+
+
+class VGGish(nn.Module):
+    """The network, under the parameter names of the common PyTorch port."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.ModuleDict({str(i): nn.Conv2d(*c, 3, padding=1) for i, c in _CONVOLUTIONS.items()})
+        self.embeddings = nn.ModuleDict({str(i): nn.Linear(*c) for i, c in _LINEARS.items()})
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """Embed patches.
+
+        Args:
+            patches: (n, 96, 64) log-mel values of `log_mel.VGGISH`.
+
+        Returns:
+            (n, 128) before any last ReLU.
+        """
+        x = patches[:, None]
+        for i in _CONVOLUTIONS:
+            x = F.relu(self.features[str(i)](x))
+            if i in _POOLED_AFTER:
+                x = F.max_pool2d(x, 2)
+        x = x.permute(0, 2, 3, 1).flatten(1)  # TensorFlow flattens height, width, channels
+        x = F.relu(self.embeddings["0"](x))
+        x = F.relu(self.embeddings["2"](x))
+        embedded: Tensor = self.embeddings["4"](x)
+        return embedded
+
+
+def vggish_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Translate a weight file into the state of `VGGish`.
+
+    Args:
+        tensors: of the TensorFlow checkpoint (kernels height, width, in, out; matrices in, out), of the common PyTorch
+            port, or of an own file; what else they hold is left alone.
+
+    Returns:
+        Parameter name -> tensor.
+
+    Raises:
+        InputError: a tensor is missing or has another shape.
+    """
+    foreign = "vggish/conv1/weights" in tensors
+    state: dict[str, Tensor] = {}
+    for name, wanted in VGGish().to("meta").state_dict().items():
+        layer, _, kind = name.rpartition(".")
+        source = f"{_TENSORFLOW_NAMES[layer]}/{'weights' if kind == 'weight' else 'biases'}" if foreign else name
+        if source not in tensors:
+            raise InputError(f"VGGish weights: no tensor {source}; given {', '.join(list(tensors)[:4])} ...")
+        tensor = tensors[source].float()
+        if foreign and kind == "weight":
+            tensor = tensor.permute(3, 2, 0, 1) if tensor.ndim == 4 else tensor.T
+        if tensor.shape != wanted.shape:
+            raise InputError(f"VGGish weights: {source} is {tuple(tensor.shape)}, wants {tuple(wanted.shape)}")
+        state[name] = tensor.contiguous()
+    return state
+
+
+def vggish_patches(samples: Tensor, hop_frames: int = PATCH) -> Tensor:
+    """Cut sound into log-mel patches.
+
+    Sound shorter than one patch (0.975 s) is filled with zeros at its end; what remains after the last whole patch of
+    longer sound is left out, as in the original.
+
+    Args:
+        samples: (s,) mono at 16 kHz, in [-1, 1].
+        hop_frames: front-end frames (10 ms) from one patch to the next; 96 leaves no overlap.
+
+    Returns:
+        (t, 96, 64), t at least 1.
+    """
+    if len(samples) < _SHORTEST:
+        samples = F.pad(samples, (0, _SHORTEST - len(samples)))
+    return log_mel(samples, VGGISH).unfold(0, PATCH, hop_frames).transpose(1, 2).contiguous()
+
+
+def vggish(
+    *,
+    variant: str = "pre-activation",
+    patch_hop: float = 0.96,
+    weights: str = "auto",
+    pca: str = "auto",
+    device: str = "auto",
+) -> Extractor:
+    """Embed sound by VGGish (128-d); pooling is the mean over patches.
+
+    Args:
+        variant: `pre-activation` (Google's code since August 2020), `post-relu` (before, and the common PyTorch port),
+            `pca` (whitened by AudioSet's PCA) or `pca-8bit` (then quantized to 0 ... 255, as AudioSet was released).
+        patch_hop: seconds from one patch to the next, a multiple of 0.01.
+        weights: `auto` (the published checkpoint), `untrained`, a name of the table of weights, or a file.
+        pca: the PCA's parameters, alike; only read by the `pca` variants, and only where `weights` does not hold them.
+        device: `auto`, `cpu` or `cuda`.
+
+    Returns:
+        The extractor.
+
+    Raises:
+        InputError: no such variant, hop or weights.
+    """
+    if variant not in VARIANTS:
+        raise InputError(f"vggish.variant: given {variant}, possible are {', '.join(VARIANTS)}")
+    hop = round(float(patch_hop) * VGGISH.sample_rate / VGGISH.hop)
+    if hop < 1 or abs(hop * VGGISH.hop / VGGISH.sample_rate - float(patch_hop)) > 1e-9:
+        raise InputError(f"vggish.patch_hop: given {patch_hop}, wants seconds in steps of 0.01, at least 0.01")
+    network, found, matrices = _loaded(weights, pca, wants_pca="pca" in variant)
+    parameters: dict[str, Any] = {
+        "variant": variant,
+        "patch_hop": hop * VGGISH.hop / VGGISH.sample_rate,
+        "short": "filled with zeros to one patch",
+        "front_end": VGGISH.provenance(),
+        "torch": torch.__version__,
+        **found,
+    }
+    target = chosen_device(device, "vggish")
+    network = network.eval().to(target)
+
+    def describe(sounds: Sequence[NDArray[Any]]) -> list[Description]:
+        patches = [vggish_patches(torch.from_numpy(sound).to(target, torch.float32), hop) for sound in sounds]
+        return [_finished(rows, variant, matrices) for rows in batched(network, patches, _BATCH)]
+
+    return Extractor(
+        name="vggish",
+        modality="audio",
+        dimension=DIMENSION,
+        inputs=Sound(VGGISH.sample_rate),
+        parameters=parameters,
+        prepare=np.asarray,
+        describe=describe,
+    )
+
+
+def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, NDArray[Any]]) -> Description:
+    """Turn pre-activation rows (t, 128) into those of the variant."""
+    if variant == "post-relu":
+        return np.maximum(rows, 0.0)
+    if variant == "pre-activation":
+        return rows
+    whitened = vggish_pca(rows, matrices["eigenvectors"], matrices["means"])
+    return whitened if variant == "pca" else quantize(whitened, rounding="floor").astype(np.float32)
+
+
+def _loaded(weights: str, pca: str, *, wants_pca: bool) -> tuple[VGGish, dict[str, Any], dict[str, NDArray[Any]]]:
+    """Build the network and read its PCA where wanted; with them what has to be said about their origin."""
+    if weights == "untrained":
+        if wants_pca:
+            raise InputError(
+                "vggish: AudioSet's PCA belongs to the published weights; "
+                "with weights untrained the variant is pre-activation or post-relu"
+            )
+        return seeded(VGGish), {"weights": "untrained"}, {}
+    tensors, found = load_weights(weights, "vggish")
+    network = VGGish()
+    network.load_state_dict(vggish_state(tensors))
+    if not wants_pca:
+        return network, found, {}
+    matrices = _pca(tensors)
+    if not matrices:
+        tensors, source = load_weights(pca, "vggish-pca")
+        found |= {"pca": source["weights"], "pca_file": source["weight_file"]}
+        matrices = _pca(tensors)
+    shapes = {name: matrix.shape for name, matrix in matrices.items()}
+    if shapes != {"eigenvectors": (DIMENSION, DIMENSION), "means": (DIMENSION,)}:
+        raise InputError(f"vggish.pca: wants pca_eigen_vectors (128, 128) and pca_means (128,), found {shapes}")
+    return network, found, matrices
+
+
+def _pca(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+    found = {key: next((tensors[n] for n in names if n in tensors), None) for key, names in _PCA_NAMES.items()}
+    return {
+        key: (tensor.flatten() if key == "means" else tensor).double().numpy()
+        for key, tensor in found.items()
+        if tensor is not None
+    }

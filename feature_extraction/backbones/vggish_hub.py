@@ -1,0 +1,125 @@
+"""VGGish as a TensorFlow SavedModel: the one published on TF-Hub, or a folder of one's own. Needs the `tfhub` extra.
+
+The model takes a waveform and does its own front end; what it gives is kept as it is.
+"""
+
+import os
+import sys
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.backbones import Description, Extractor
+from feature_extraction.errors import InputError
+from feature_extraction.media import Sound
+from feature_extraction.tensor_files import sha256
+
+PUBLISHED = "https://tfhub.dev/google/vggish/1"
+SAMPLE_RATE = 16_000  # Hz
+_SHORTEST = 15_600  # samples of one patch
+_PACKAGES = ("tensorflow", "tensorflow-hub")
+
+
+def vggish_hub(*, model: str = PUBLISHED) -> Extractor:
+    """Embed sound by a VGGish SavedModel (128-d); pooling is the mean over patches.
+
+    Sound shorter than one patch (0.975 s) is filled with zeros at its end.
+
+    Args:
+        model: a TF-Hub address, or a folder with a SavedModel that maps (s,) float32 samples at 16 kHz to (t, 128).
+
+    Returns:
+        The extractor.
+
+    Raises:
+        InputError: TensorFlow is not installed, or the model cannot be had or read.
+    """
+    embed, folder = _loaded(model)
+    parameters: dict[str, Any] = {
+        "model": PUBLISHED if model == PUBLISHED else "a SavedModel of one's own",
+        "weights": sha256(folder),
+        "short": "filled with zeros to one patch",
+        **{package: _version(package) for package in _PACKAGES},
+    }
+
+    def describe(sounds: Sequence[NDArray[Any]]) -> list[Description]:
+        return [_embedded(embed, sound) for sound in sounds]
+
+    return Extractor(
+        name="vggish-hub",
+        modality="audio",
+        dimension=128,
+        inputs=Sound(SAMPLE_RATE),
+        parameters=parameters,
+        prepare=np.asarray,
+        describe=describe,
+    )
+
+
+def _embedded(embed: Callable[[NDArray[Any]], Any], sound: NDArray[Any]) -> Description:
+    samples = np.pad(sound.astype(np.float32), (0, max(0, _SHORTEST - len(sound))))
+    rows = np.asarray(embed(samples), dtype=np.float32)
+    if rows.ndim != 2 or rows.shape[1] != 128 or not len(rows):
+        raise InputError(f"vggish-hub.model: gave {rows.shape} for {len(samples)} samples, wants (t, 128)")
+    return rows
+
+
+def _loaded(model: str) -> tuple[Callable[[NDArray[Any]], Any], Path]:
+    """Load the model with TensorFlow's noise turned down; with it the folder it lies in."""
+    missing = [package for package in _PACKAGES if find_spec(package.replace("-", "_")) is None]
+    if missing:
+        raise InputError(f"vggish-hub needs {' and '.join(missing)}: pip install 'aadml[tfhub]', or choose vggish")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    _provide_pkg_resources()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a dozen deprecations inside TensorFlow and its dependencies
+        import tensorflow_hub
+
+        try:
+            folder = Path(tensorflow_hub.resolve(model))
+            loaded = tensorflow_hub.load(str(folder))
+        except Exception as error:  # TensorFlow raises a dozen unrelated kinds for a file that is not there
+            why = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            raise InputError(
+                f"vggish-hub.model: {model} cannot be loaded ({why}); give a folder that holds it"
+            ) from error
+    embed = loaded if callable(loaded) else loaded.signatures.get("serving_default")
+    if embed is None:
+        raise InputError(f"vggish-hub.model: {model} is no callable and has no serving_default signature")
+    return (lambda samples: _values(embed(samples))) if callable(loaded) else _signature(embed), folder
+
+
+def _signature(function: Any) -> Callable[[NDArray[Any]], Any]:
+    import tensorflow
+
+    names = list(function.structured_input_signature[1])
+    return lambda samples: _values(function(**{names[0]: tensorflow.constant(samples)}))
+
+
+def _values(output: Any) -> Any:
+    return next(iter(output.values())) if isinstance(output, dict) else output
+
+
+def _provide_pkg_resources() -> None:
+    """Give tensorflow-hub 0.16.1 the one function it wants of a module that setuptools 82 no longer has."""
+    if "pkg_resources" in sys.modules or find_spec("pkg_resources") is not None:
+        return
+    from packaging.version import parse
+
+    module = types.ModuleType("pkg_resources")
+    module.__dict__["parse_version"] = parse
+    sys.modules["pkg_resources"] = module
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

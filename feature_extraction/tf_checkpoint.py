@@ -1,0 +1,232 @@
+"""Read the tensors of a TensorFlow checkpoint with NumPy alone.
+
+No well-kept reader outside TensorFlow exists, and TensorFlow weighs 2 GB. Both formats are sorted string tables
+(LevelDB's layout) of protocol buffers: version 1 (`vggish_model.ckpt`) keeps the values in the table, version 2 keeps
+them in a data file beside the `.index`. Sources: saved_tensor_slice.proto and tensor_bundle.proto of TensorFlow,
+LevelDB's table_format.md, Snappy's format_description.txt.
+"""
+
+import mmap
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.errors import InputError
+
+_MAGIC = bytes.fromhex("57fb808b247547db")
+_DTYPES: dict[int, str] = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}  # DataType of types.proto
+_PACKED_FIELDS: dict[int, int] = {1: 5, 2: 6, 3: 7, 9: 10}  # float_val, double_val, int_val, int64_val of a TensorProto
+
+
+def is_tf_checkpoint(path: Path) -> bool:
+    """Whether `path` names a checkpoint: a version 1 file, a version 2 prefix, or its `.index`."""
+    table = _table_file(path)
+    if not table.is_file() or table.stat().st_size < 48:
+        return False
+    with table.open("rb") as file:
+        file.seek(-8, 2)
+        return file.read(8) == _MAGIC
+
+
+def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
+    """Read all numeric tensors of a checkpoint.
+
+    Args:
+        path: a version 1 file, or the prefix or `.index` of a version 2 checkpoint.
+
+    Returns:
+        Variable name -> array. Tensors of other types than float16/32/64 and int32/64 are left out.
+
+    Raises:
+        InputError: the file is damaged, or a tensor is spread over several slices.
+    """
+    table = _table_file(path)
+    try:
+        with table.open("rb") as file:
+            content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        entries = list(_table(content))
+        if table.suffix == ".index":
+            return _bundle(entries, table.with_suffix(""))
+        return _slices(entries)
+    except (ValueError, KeyError, IndexError, TypeError, struct.error, OSError, OverflowError, MemoryError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: not a whole TensorFlow checkpoint ({error})") from error
+
+
+def _table_file(path: Path) -> Path:
+    index = path.with_name(path.name + ".index")
+    return path if path.is_file() or not index.is_file() else index
+
+
+def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
+    """Read version 1: the first entry says names, shapes and types, each further one holds a tensor's values."""
+    shapes: dict[str, tuple[tuple[int, ...], int]] = {}
+    tensors: dict[str, NDArray[Any]] = {}
+    for _, value in entries:
+        for field, part in _fields(value):
+            if field == 1:
+                for kind, meta in _fields(part):
+                    if kind == 1:
+                        found = dict(_fields(meta))
+                        shapes[bytes(found[1]).decode()] = (_shape(found.get(2)), int(found.get(3, 0)))
+            elif field == 2:
+                found = dict(_fields(part))
+                name = bytes(found[1]).decode()
+                shape, dtype = shapes[name]
+                if name in tensors:
+                    raise InputError(f"{name}: is spread over several slices, which is not supported")
+                if dtype in _DTYPES:
+                    tensors[name] = _tensor_values(found[3], dtype).reshape(shape)
+    return tensors
+
+
+def _tensor_values(proto: memoryview, dtype: int) -> NDArray[Any]:
+    """Read the values of a TensorProto: raw content, or the packed field of its type."""
+    found = dict(_fields(proto))
+    raw = found.get(4, found.get(_PACKED_FIELDS.get(dtype, 0), b""))
+    if 4 not in found and dtype in (3, 9):
+        return np.array(list(_varints(raw)), dtype=np.uint64).astype(_DTYPES[dtype])
+    return np.frombuffer(raw, dtype=_DTYPES[dtype]).copy()
+
+
+def _bundle(entries: list[tuple[bytes, memoryview]], prefix: Path) -> dict[str, NDArray[Any]]:
+    """Read version 2: the table says where in the data files each tensor lies."""
+    shards = int(dict(_fields(entries[0][1])).get(1, 1))
+    tensors: dict[str, NDArray[Any]] = {}
+    for key, value in entries[1:]:
+        found = dict(_fields(value))
+        dtype = int(found.get(1, 0))
+        if 7 in found:
+            raise InputError(f"{key.decode()}: is spread over several slices, which is not supported")
+        if dtype not in _DTYPES:
+            continue
+        data = prefix.with_name(f"{prefix.name}.data-{int(found.get(3, 0)):05d}-of-{shards:05d}")
+        shape, size = _shape(found.get(2)), int(found.get(5, 0))
+        with data.open("rb") as file:
+            file.seek(int(found.get(4, 0)))
+            raw = file.read(size)
+        if len(raw) != size:
+            raise InputError(f"{data}: ends before {key.decode()}")
+        tensors[key.decode()] = np.frombuffer(raw, dtype=_DTYPES[dtype]).reshape(shape).copy()
+    return tensors
+
+
+def _shape(proto: Any) -> tuple[int, ...]:
+    sizes = [dict(_fields(dim)) for field, dim in _fields(proto) if field == 2] if proto is not None else []
+    return tuple(int(size.get(1, 0)) for size in sizes)
+
+
+def _table(content: memoryview) -> Iterator[tuple[bytes, memoryview]]:
+    """Walk the entries of a sorted string table in order."""
+    if bytes(content[-8:]) != _MAGIC:
+        raise InputError("the table's magic number is missing")
+    footer = content[-48:]
+    _, at = _varint(footer, 0)
+    _, at = _varint(footer, at)
+    for _, handle in _block(content, *_handle(footer, at)):
+        yield from _block(content, *_handle(handle, 0))
+
+
+def _handle(buffer: memoryview, at: int) -> tuple[int, int]:
+    offset, at = _varint(buffer, at)
+    size, _ = _varint(buffer, at)
+    return offset, size
+
+
+def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes, memoryview]]:
+    """Walk one block: keys share their beginnings; the end lists restart points, which are not needed."""
+    compression = content[offset + size]
+    block = content[offset : offset + size]
+    if compression == 1:
+        block = memoryview(_snappy(block))
+    elif compression != 0:
+        raise InputError(f"compression {compression} is not known")
+    end = len(block) - 4 - 4 * struct.unpack("<I", block[-4:])[0]
+    at, key = 0, b""
+    while at < end:
+        shared, at = _varint(block, at)
+        added, at = _varint(block, at)
+        length, at = _varint(block, at)
+        key = key[:shared] + bytes(block[at : at + added])
+        yield key, block[at + added : at + added + length]
+        at += added + length
+
+
+def _fields(buffer: Any) -> Iterator[tuple[int, Any]]:
+    """Walk the fields of a protocol buffer: numbers for varints, bytes for everything else."""
+    at = 0
+    while at < len(buffer):
+        tag, at = _varint(buffer, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = _varint(buffer, at)
+            yield tag >> 3, value
+            continue
+        if kind == 2:
+            length, at = _varint(buffer, at)
+        elif kind in (1, 5):
+            length = 8 if kind == 1 else 4
+        else:
+            raise InputError(f"wire type {kind} is not known")
+        if at + length > len(buffer):
+            raise InputError("a field reaches beyond the end")
+        yield tag >> 3, buffer[at : at + length]
+        at += length
+
+
+def _varint(buffer: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = buffer[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+        if shift > 63:
+            raise InputError("a number is too long")
+
+
+def _varints(buffer: memoryview) -> Iterator[int]:
+    at = 0
+    while at < len(buffer):
+        value, at = _varint(buffer, at)
+        yield value
+
+
+def _snappy(block: memoryview) -> bytearray:
+    """Undo Snappy: a length, then literals and copies of what came before."""
+    length, at = _varint(block, 0)
+    result = bytearray()
+    while at < len(block):
+        tag = block[at]
+        at += 1
+        if tag & 3 == 0:
+            size = tag >> 2
+            if size >= 60:
+                extra = size - 59
+                size = int.from_bytes(block[at : at + extra], "little")
+                at += extra
+            result += block[at : at + size + 1]
+            at += size + 1
+            continue
+        extra = (0, 1, 2, 4)[tag & 3]
+        back = int.from_bytes(block[at : at + extra], "little")
+        size = (tag >> 2) + 1
+        if extra == 1:
+            back, size = back | (tag >> 5) << 8, (tag >> 2 & 7) + 4
+        at += extra
+        if not 0 < back <= len(result):
+            raise InputError("a copy reaches before the beginning")
+        start = len(result) - back
+        if back >= size:
+            result += result[start : start + size]
+        else:
+            result += (result[start:] * (size // back + 1))[:size]
+    if len(result) != length:
+        raise InputError(f"a block of {length} bytes unfolded to {len(result)}")
+    return result

@@ -1,8 +1,26 @@
 """Watchers: figures of a training that tell when it has gone wrong, in words for people."""
 
-from torch import Tensor
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison import Comparison, Terms
 
 COLLAPSED = 1e-6
+PATIENCE = 5
+"""How many values in a row (epochs, as a rule) must agree before a warning."""
+
+PROBE = 256
+WORKING_MATRICES = 4
+"""Score-sized matrices that come and go beside what the graph keeps: two forward, two backward."""
+
+
+def active_share(terms: Terms) -> float:
+    """Give the share of a comparison's terms that are not zero; 0 where there are none."""
+    return float(terms.active.sum() / terms.possible.sum().clamp_min(1))
 
 
 def collapse_warning(vectors: Tensor) -> str | None:
@@ -21,3 +39,117 @@ def collapse_warning(vectors: Tensor) -> str | None:
     if spread > COLLAPSED * max(scale, COLLAPSED):
         return None
     return f"collapsed to one point (variance {spread:.2g}); try a smaller learning rate or an easier selection"
+
+
+def margin_warning(losses: Sequence[float], margin: float, *, tolerance: float = 0.01) -> str | None:
+    """Say so where a mean hinge has stayed at its margin: positives are no nearer than negatives, all may be one point.
+
+    Args:
+        losses: mean losses so far, in order.
+        margin: of the hinge.
+        tolerance: how near is at the margin, as a share of it.
+
+    Returns:
+        A sentence, or None.
+    """
+    recent = losses[-PATIENCE:]
+    if len(recent) < PATIENCE or any(abs(loss - margin) > tolerance * margin for loss in recent):
+        return None
+    return (
+        f"the loss has stayed at the margin {margin:g} for {PATIENCE} epochs: nothing tells positives from negatives; "
+        "try a smaller learning rate or an easier selection"
+    )
+
+
+def saturation_warning(shares: Sequence[float], *, least: float = 1e-4) -> str | None:
+    """Say so where hardly a term costs anything any more.
+
+    Args:
+        shares: shares of active terms so far, in order.
+        least: what counts as none.
+
+    Returns:
+        A sentence, or None.
+    """
+    recent = shares[-PATIENCE:]
+    if len(recent) < PATIENCE or max(recent) > least:
+        return None
+    return (
+        f"no more than {max(recent):.2g} of the terms cost anything, for {PATIENCE} epochs: the metric loss teaches "
+        "nothing more; try a harder selection or a larger margin"
+    )
+
+
+def gradient_norm(parameters: Iterable[nn.Parameter]) -> float:
+    """Give the Euclidean norm of all gradients together; 0 where there are none."""
+    norms = [torch.linalg.vector_norm(p.grad.float()) for p in parameters if p.grad is not None]
+    return float(torch.linalg.vector_norm(torch.stack(norms))) if norms else 0.0
+
+
+def gradient_warning(norm: float) -> str | None:
+    """Say so where a gradient norm is zero or no number."""
+    if norm == 0:
+        return "the gradient is zero: nothing is being trained"
+    if norm != norm or norm == float("inf"):
+        return "the gradient is not finite; try a smaller learning rate, or gradient clipping"
+    return None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one step of a loss takes, without the encoders.
+
+    Attributes:
+        seconds: forward and backward, on this machine as busy as it is.
+        bytes: memory at the peak.
+    """
+
+    seconds: float
+    bytes: int
+
+
+def estimate(
+    loss: Callable[[Comparison], Terms], batch: int, dimension: int, *, classes: int = 10, features: int = 0
+) -> Estimate:
+    """Foretell what one step of a loss takes, from a step of at most 256 clips: both grow with the square of the batch.
+
+    Args:
+        loss: with its options bound.
+        batch: clips a batch, b anchors against b candidates.
+        dimension: d of the embeddings.
+        classes: among which the clips are spread.
+        features: width of penultimate features, for losses that generate; 0 for none.
+    """
+    probe = min(batch, PROBE)
+    comparison = _sample(probe, dimension, classes, features)
+    saved: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss(comparison).total.sum().backward()
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        loss(_sample(probe, dimension, classes, features)).total.sum().backward()
+        seconds.append(time.perf_counter() - start)
+    growth = (batch / probe) ** 2
+    return Estimate(min(seconds) * growth, round(sum(saved.values()) * growth) + WORKING_MATRICES * 4 * batch * batch)
+
+
+def _sample(count: int, dimension: int, classes: int, features: int) -> Comparison:
+    random = torch.Generator().manual_seed(0)
+    labels = torch.arange(count) % classes
+
+    def rows(width: int) -> Tensor:
+        return torch.randn(count, width, generator=random).requires_grad_()
+
+    across = Comparison.of_labels(rows(dimension), rows(dimension), labels, labels)
+    across = replace(across, within=torch.zeros_like(across.positives))
+    if not features:
+        return across
+    head = nn.Linear(features, dimension)
+    return replace(across, anchor_features=rows(features), candidate_features=rows(features), candidate_head=head)

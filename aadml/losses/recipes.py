@@ -26,6 +26,8 @@ TOGETHER = ("both-both",)
 WHOLE = {"name": "all"}
 COSINE_HINGE = {"name": "triplet", "score": "cosine", "margin": 0.2, "reduction": "per-anchor", "combine": "sum"}
 
+GENERATIVE = ("triplet", "contrastive", "n-pair")
+
 RECIPES: dict[str, Recipe] = {
     "complete-triplet": Recipe(
         "Triplets whose anchor, positive and negative are each of either modality (the AADML paper's Triplet†, CCTL).",
@@ -85,4 +87,12 @@ RECIPES: dict[str, Recipe] = {
         WHOLE,
         TOGETHER,
     ),
+} | {
+    f"{name}-{form}": Recipe(f"{what} ({source}) with the {form} loss.", {"name": loss, "form": form}, WHOLE)
+    for name, loss, what, source, forms in (
+        ("daml", "daml", "Adversarially generated negatives", "DAML, Duan et al., CVPR 2018", GENERATIVE),
+        ("dsml", "daml", "The AADML paper's name for DAML", "Duan et al., CVPR 2018", GENERATIVE),
+        ("hdml", "hdml", "Negatives made as hard as training bears", "HDML, Zheng et al., CVPR 2019", GENERATIVE[::2]),
+    )
+    for form in forms
 }

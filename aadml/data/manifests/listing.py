@@ -13,10 +13,10 @@ from feature_extraction.atomic import atomic_path
 from feature_extraction.errors import InputError
 from feature_extraction.manifest import SPLITS
 
-MEDIA_SUFFIXES = frozenset(
-    (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv", ".ogv")
-    + (".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac")
-)
+_VIDEO_SUFFIXES = (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv")
+_SOUND_SUFFIXES = (".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac")
+
+MEDIA_SUFFIXES = frozenset((*_VIDEO_SUFFIXES, ".ogv", *_SOUND_SUFFIXES))
 """Endings of file names that count as media."""
 
 
@@ -96,7 +96,7 @@ class Listing:
 
 
 def write_manifest(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
-    """Write a manifest: `id,media,label,split` and the further columns; media relative to it where they lie below its folder.
+    """Write a manifest: `id,media,label,split` and further columns; media relative to it if below its folder.
 
     Raises:
         InputError: no entries, an id that repeats, or a place that cannot be written.

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from aadml.data.samples.captions import _WORDS, CAPTIONS, write_captions
+from aadml.data.samples.events import EVENTS
+from aadml.data.samples.scene import COLORS
+from aadml.data.samples.setting import draw_setting
+
+SIDES = {"left": "on the left", "middle": "in the middle", "right": "on the right"}
+NOISES = {"hiss": "hissing", "rumble": "rumbling", "hum": "humming", "chatter": "murmuring"}
+PACES = ("slow", "steady", "fast")
+PITCHES = ("low-", "medium-", "high-")
+
+
+def settings(label, count=40, difficulty=0.7):
+    return [draw_setting(label, 2.0, difficulty, np.random.default_rng(seed)) for seed in range(count)]
+
+
+@pytest.mark.parametrize("label", EVENTS)
+def test_every_event_has_five_different_sentences(label):
+    for seed, setting in enumerate(settings(label)):
+        captions = write_captions(setting, np.random.default_rng(seed))
+        assert len(captions) == len(set(captions)) == CAPTIONS
+        assert all(caption[0].isupper() and caption.endswith(".") and "{" not in caption for caption in captions)
+
+
+@pytest.mark.parametrize("label", EVENTS)
+def test_what_a_caption_says_is_true_of_the_clip(label):
+    for seed, setting in enumerate(settings(label)):
+        for caption in write_captions(setting, np.random.default_rng(seed)):
+            words = caption.lower()
+            assert all(name == setting.scene.color for name in COLORS if f" {name} " in words)
+            assert all(name == setting.place for name, phrase in SIDES.items() if phrase in words)
+            assert all(name == setting.noise for name, word in NOISES.items() if word in words)
+            third = min(int(3 * setting.scene.tempo), 2)
+            said = words.replace("slowly", "slow").replace("quickly", "fast").replace("at a medium pace", "steady")
+            assert all(number == third for number, pace in enumerate(PACES) if f" {pace}" in f" {said}")
+            third = min(int(3 * setting.scene.pitch), 2)
+            assert all(number == third for number, pitch in enumerate(PITCHES) if pitch in words)
+            if "in the background" in words:
+                assert setting.heard is not None
+                assert words.endswith(f"in the background {_WORDS[setting.heard.label].faint}.")
+
+
+def test_captions_of_one_event_are_varied():
+    captions = [
+        c for s, setting in enumerate(settings("bird")) for c in write_captions(setting, np.random.default_rng(s))
+    ]
+    assert len(set(captions)) > 0.7 * len(captions)

@@ -1,0 +1,102 @@
+import csv
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from aadml.data.sample_clips import COLUMNS, SampleClips, write_sample_clips
+from aadml.data.samples.events import EVENTS
+from feature_extraction.errors import InputError
+
+SMALL = SampleClips(clips=20, seconds=0.5)
+
+
+def rows(manifest):
+    with manifest.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    target = tmp_path_factory.mktemp("clips")
+    write_sample_clips(target, SMALL, workers=2)
+    return target
+
+
+def test_the_manifest_names_every_clip_with_label_split_and_captions(folder):
+    listed = rows(folder / "manifest.csv")
+    assert tuple(listed[0]) == COLUMNS
+    assert len({row["id"] for row in listed}) == 20
+    assert {row["label"] for row in listed} == set(EVENTS)
+    assert all((folder / row["media"]).stat().st_size > 2000 for row in listed)
+    assert all(len({row[f"caption_{number}"] for number in range(1, 6)}) == 5 for row in listed)
+    assert {path.name for path in folder.rglob("*")} == {f"{r['id']}.mp4" for r in listed} | {"clips", "manifest.csv"}
+
+
+def test_one_process_writes_the_same_bytes_as_two(folder, tmp_path):
+    done = []
+    write_sample_clips(tmp_path, SMALL, workers=1, progress=done.append)
+    assert sum(done) == 20
+    for path in folder.rglob("*.*"):
+        assert path.read_bytes() == (tmp_path / path.relative_to(folder)).read_bytes(), path.name
+
+
+def test_a_clip_does_not_depend_on_how_many_there_are():
+    few, many = SampleClips(clips=10, seconds=0.5).render(4), SampleClips(clips=500, seconds=0.5).render(4)
+    assert np.array_equal(few.sound, many.sound)
+    assert np.array_equal(few.pictures, many.pictures)
+
+
+def test_the_default_set_is_balanced_in_every_split():
+    wanted = SampleClips()
+    counts = Counter((wanted.label(index), wanted.split(index)) for index in range(wanted.clips))
+    assert counts == {
+        (label, split): number for label in EVENTS for split, number in {"train": 12, "valid": 3, "test": 5}.items()
+    }
+
+
+def test_an_interrupted_rendering_leaves_whole_clips_and_no_manifest(tmp_path):
+    (tmp_path / "manifest.csv").write_text("of an earlier set")
+
+    def stop(count):
+        raise KeyboardInterrupt
+
+    for workers in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            write_sample_clips(tmp_path, SMALL, workers=workers, progress=stop)
+        assert not (tmp_path / "manifest.csv").exists()
+        assert all(path.stat().st_size > 2000 for path in (tmp_path / "clips").glob("[!.]*.mp4"))
+
+
+def test_a_broken_clip_of_an_earlier_run_is_made_anew(folder, tmp_path):
+    broken = tmp_path / "clips" / "bird-0007.mp4"
+    broken.parent.mkdir()
+    broken.write_bytes(b"half a file")
+    write_sample_clips(tmp_path, SMALL, workers=1)
+    assert broken.read_bytes() == (folder / "clips" / "bird-0007.mp4").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ({"clips": 0}, "clips"),
+        ({"seconds": 0.1}, "seconds"),
+        ({"seed": -1}, "seed"),
+        ({"difficulty": 1.5}, "difficulty"),
+    ],
+)
+def test_what_cannot_be_rendered_is_refused_by_name(wrong, word):
+    with pytest.raises(InputError, match=word):
+        SampleClips(**wrong)
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(InputError, match="is a file"):
+        write_sample_clips(tmp_path / "taken", SMALL)
+
+
+def test_a_failure_in_a_process_is_told_in_this_one(tmp_path):
+    (tmp_path / "clips" / "bird-0007.mp4").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"bird-0007\.mp4"):
+        write_sample_clips(tmp_path, SMALL, workers=2)

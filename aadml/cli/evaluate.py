@@ -57,7 +57,8 @@ def command(
         options["extra"] = metrics
     if precision != "float32":
         options["precision"] = precision
-    if embeddings is not None:
+    if run is None:
+        assert embeddings is not None
         from aadml.retrieval import evaluate
         from aadml.retrieval.embeddings_file import read_embeddings
 

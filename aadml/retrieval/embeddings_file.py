@@ -41,6 +41,9 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
         found = ", ".join(arrays) or "nothing"
         raise InputError(f"{place}: has {found}; wanted 'audio', 'visual' or 'text' (two at least) and 'label'")
     count = len(next(iter(vectors.values())))
+    for modality, matrix in vectors.items():
+        if len(matrix) != count:
+            raise InputError(f"{place}: {len(matrix)} {modality} rows, but {count} of {next(iter(vectors))}")
     columns = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
     values, codes = np.unique(columns["label"], return_inverse=True)
     names = _class_names(values, arrays.get("class_names"))

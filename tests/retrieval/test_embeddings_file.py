@@ -1,0 +1,99 @@
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from aadml.retrieval.embeddings_file import read_embeddings
+from feature_extraction.errors import InputError
+
+AUDIO = np.arange(8.0).reshape(4, 2)
+
+
+def arrays(**changes):
+    return {"audio": AUDIO, "visual": AUDIO + 1, "label": np.array([7, 3, 7, 5])} | changes
+
+
+def test_an_npz_file_is_read_whole_where_it_names_no_split(tmp_path):
+    np.savez(tmp_path / "e.npz", **arrays())
+    found, split = read_embeddings(tmp_path / "e.npz")
+    assert split == "all"
+    assert found.labels.tolist() == [2, 0, 2, 1]
+    assert found.class_names == ("3", "5", "7")
+    assert found.ids == ("0", "1", "2", "3")
+    assert torch.equal(found.vectors["visual"], torch.from_numpy(AUDIO + 1))
+    assert found.similarity == "cosine"
+
+
+def test_an_hdf5_file_is_read_with_its_names_its_split_and_its_similarity(tmp_path):
+    with h5py.File(tmp_path / "e.h5", "w") as file:
+        for key, value in arrays(label=np.array([1, 0, 1, 0])).items():
+            file[key] = value
+        text = h5py.string_dtype()
+        file.create_dataset("id", data=["a", "b", "c", "ä"], dtype=text)
+        file.create_dataset("split", data=["val", "test", "test", "train"], dtype=text)
+        file.create_dataset("class_names", data=["rain", "dog"], dtype=text)
+        file.attrs["similarity"] = "dot"
+    found, split = read_embeddings(tmp_path / "e.h5")
+    assert (split, found.ids, found.similarity, found.class_names) == ("test", ("b", "c"), "dot", ("rain", "dog"))
+    assert found.labels.tolist() == [0, 1]
+    assert read_embeddings(tmp_path / "e.h5", "valid")[0].ids == ("a",)
+    with pytest.raises(InputError, match="no clip of the split 'dev0'; there are test, train, valid"):
+        read_embeddings(tmp_path / "e.h5", "dev0")
+
+
+@pytest.mark.parametrize("label", [np.array(["x", "y", "x", "z"]), np.array([[0.0], [1], [0], [2]])])
+def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
+    np.savez(tmp_path / "e.npz", **arrays(label=label))
+    assert read_embeddings(tmp_path / "e.npz")[0].labels.tolist() == [0, 1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"audio": AUDIO * np.nan}, "the audio vectors hold NaN"),
+        ({"audio": AUDIO[:, 0]}, r"audio: float64 of shape \(4,\); wanted numbers \(n, d\)"),
+        ({"audio": AUDIO.astype(str)}, "audio: .* wanted numbers"),
+        ({"audio": AUDIO[:3]}, "4 visual rows, but 3 of audio"),
+        ({"visual": AUDIO[:3]}, "3 visual rows, but 4 of audio"),
+        ({"label": np.arange(3)}, r"label: shape \(3,\); wanted \(4,\)"),
+        ({"label": np.array([0.5, 1, 2, 3])}, "holds fractions"),
+        ({"label": np.array([1, 2, 3, {}], dtype=object)}, "cannot be read as npz or HDF5"),
+        ({"id": np.array(["a"])}, "id: shape"),
+    ],
+)
+def test_what_is_malformed_is_refused_with_the_name_of_the_file(tmp_path, changes, message):
+    np.savez(tmp_path / "e.npz", **arrays(**changes))
+    with pytest.raises(InputError, match=f"(?s)e.npz.*{message}"):
+        read_embeddings(tmp_path / "e.npz")
+
+
+def test_what_is_missing_is_named(tmp_path):
+    np.savez(tmp_path / "e.npz", audio=AUDIO, label=np.arange(4))
+    with pytest.raises(InputError, match="has audio, label; wanted"):
+        read_embeddings(tmp_path / "e.npz")
+    with pytest.raises(InputError, match="no such file"):
+        read_embeddings(tmp_path / "absent.npz")
+    with pytest.raises(InputError, match="is a folder"):
+        read_embeddings(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken", b"\x89HDF\r\n\x1a\n broken", b"text"])
+def test_a_damaged_file_is_refused(tmp_path, content):
+    (tmp_path / "e.npz").write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read as npz or HDF5"):
+        read_embeddings(tmp_path / "e.npz")
+
+
+def test_a_truncated_archive_is_refused(tmp_path):
+    np.savez(tmp_path / "whole.npz", **arrays())
+    whole = (tmp_path / "whole.npz").read_bytes()
+    (tmp_path / "e.npz").write_bytes(whole[:300] + bytes(200) + whole[500:])
+    with pytest.raises(InputError, match=r"e\.npz"):
+        read_embeddings(tmp_path / "e.npz")
+
+
+def test_a_group_in_place_of_an_array_is_refused(tmp_path):
+    with h5py.File(tmp_path / "e.h5", "w") as file:
+        file.create_group("audio")
+    with pytest.raises(InputError, match=r"e\.h5.*'audio' is a group"):
+        read_embeddings(tmp_path / "e.h5")

@@ -1,0 +1,49 @@
+import torch
+
+from aadml.retrieval import evaluate
+from aadml.retrieval.summary import class_table, summary
+from aadml.types import Embeddings
+
+
+def evaluation(**options):
+    generator = torch.Generator().manual_seed(0)
+    vectors = {m: torch.randn(30, 3, generator=generator).round() for m in ("audio", "visual")}
+    given = Embeddings(vectors, torch.arange(30) % 3, tuple(map(str, range(30))), class_names=("rain", "dog", "car"))
+    return evaluate(given, **options)
+
+
+def row(text, name):
+    return next(line.split(name)[1].split() for line in text.splitlines() if line.startswith(name))
+
+
+def test_every_figure_stands_under_its_name_for_each_direction_with_the_protocol():
+    found = evaluation(protocol="bank", split="valid", extra=("running", "map-at-k"))
+    text = summary(found)
+    assert text.splitlines()[0] == "protocol bank, split valid, similarity cosine"
+    result = found["audio-visual"]
+    assert row(text, "MAP ")[0] == f"{result.map:.4f}"
+    assert row(text, "MAP ")[2] == f"{found.map_mean:.4f}"
+    low, high = result.map_bounds
+    assert row(text, "MAP, worst..best order of ties")[0] == f"{low:.4f}..{high:.4f}"
+    assert row(text, "chance level of MAP")[2] == f"{found.chance:.4f}"
+    assert row(text, "tie rate")[0] == f"{result.tie_rate:.2%}"
+    assert row(text, "precision@10")[0] == f"{result.to_json()['precision_at']['10']:.4f}"
+    assert row(text, "MAP@5, over min(R,k)")[0] == f"{result.to_json()['map_at']['min(R,k)']['5']:.4f}"
+    assert "running MAP" in text
+    assert "accuracy" in text
+
+
+def test_running_map_is_shown_only_when_asked_for():
+    assert "running" not in summary(evaluation())
+
+
+def test_one_direction_has_no_mean_column():
+    text = summary(evaluation(directions=[("audio", "visual")]))
+    assert "mean" not in text.splitlines()[3]
+    assert len(row(text, "MAP ")) == 1
+
+
+def test_the_table_by_class_names_every_class():
+    lines = class_table(evaluation()["audio-visual"]).splitlines()
+    assert [line.split()[0] for line in lines] == ["audio-visual", "rain", "dog", "car"]
+    assert lines[1].split()[1] == "10"

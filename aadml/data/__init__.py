@@ -1,6 +1,7 @@
 """Data: readers of what the field has on disk, data sets, splits, synthetic features and rendered sample clips.
 
-The names below are imported on first use: rendering sample clips does not wait for torch.
+The names below are imported on first use: rendering sample clips does not wait for torch. Synthetic features are made by
+`aadml.data.synthetic.synthetic`.
 """
 
 import importlib
@@ -12,17 +13,14 @@ if TYPE_CHECKING:
     from aadml.data.reading import open_data
     from aadml.data.sample_clips import SampleClips, write_sample_clips
     from aadml.data.splits import to_splits
-    from aadml.data.synthetic import SHAPES, synthetic
 
-__all__ = ["DATASETS", "SHAPES", "SampleClips", "examine", "open_data", "synthetic", "to_splits", "write_sample_clips"]
+__all__ = ["DATASETS", "SampleClips", "examine", "open_data", "to_splits", "write_sample_clips"]
 
 _HOMES = {
     "DATASETS": "datasets",
-    "SHAPES": "synthetic",
     "SampleClips": "sample_clips",
     "examine": "examination",
     "open_data": "reading",
-    "synthetic": "synthetic",
     "to_splits": "splits",
     "write_sample_clips": "sample_clips",
 }

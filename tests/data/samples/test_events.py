@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -62,7 +64,7 @@ def test_the_ball_is_on_the_floor_when_it_thumps():
     hits = [t for number, t in enumerate(quiet) if number == 0 or t - quiet[number - 1] > 0.1]
     assert len(hits) >= 3
     lowest = [bottom_of_red(drawn(shown, t + 0.005)) for t in hits]
-    between = [bottom_of_red(drawn(shown, (one + two) / 2)) for one, two in zip(hits, hits[1:], strict=False)]
+    between = [bottom_of_red(drawn(shown, (one + two) / 2)) for one, two in pairwise(hits)]
     assert min(lowest) > max(between) + 10
 
 

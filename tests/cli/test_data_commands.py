@@ -1,0 +1,111 @@
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from aadml.cli import cli
+from aadml.data import open_data
+from aadml.data.synthetic import synthetic
+from feature_extraction.errors import InputError
+from feature_extraction.feature_file import write_features
+
+
+def call(*words):
+    return CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
+
+
+@pytest.fixture
+def npz(tmp_path):
+    generator = np.random.default_rng(0)
+    arrays = {f"{view}_{part}": generator.standard_normal((6, 3)) for view in "xy" for part in ("train", "test")}
+    np.savez(tmp_path / "v.npz", **arrays, label_train=np.arange(6) % 2, label_test=np.arange(6) % 2)
+    return tmp_path / "v.npz"
+
+
+def test_sample_data_ends_with_the_manifest(tmp_path):
+    result = call("sample-data", tmp_path / "clips", "--clips", 10, "--seconds", 0.5, "--workers", 1)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [str(tmp_path / "clips" / "manifest.csv")]
+    assert "10 clips of 0.5 s" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "options", [("--difficulty", "nasty"), ("--difficulty", "2"), ("--clips", "0"), ("--seconds", "nan")]
+)
+def test_sample_data_refuses_by_name(tmp_path, options):
+    with pytest.raises(InputError, match=options[0].strip("-")):
+        call("sample-data", tmp_path / "clips", *options)
+    assert not (tmp_path / "clips").exists()
+
+
+def test_convert_and_inspect_agree(npz, tmp_path):
+    (tmp_path / "names.txt").write_text("even\nodd\n")
+    result = call(
+        "convert", npz, tmp_path / "o.h5", "--audio", "x", "--visual", "y", "--class-names", tmp_path / "names.txt"
+    )
+    assert result.exit_code == 0
+    assert result.stdout.strip() == str(tmp_path / "o.h5")
+    assert open_data(tmp_path / "o.h5").class_names == ("even", "odd")
+    found = json.loads(call("inspect", tmp_path / "o.h5", "--json").stdout)
+    assert found["clips"] == 12
+    assert found["classes"]["odd"] == {"train": 3, "valid": 0, "test": 3}
+    shown = call("inspect", tmp_path / "o.h5")
+    assert "audio: 3-d" in shown.stdout
+    assert "warning: there are no valid clips" in shown.stderr
+
+
+def test_convert_leaves_nothing_behind_when_it_fails(npz, tmp_path):
+    with pytest.raises(InputError, match="--audio VIEW"):
+        call("convert", npz, tmp_path / "o.h5")
+    with pytest.raises(InputError, match="is a folder"):
+        call("convert", npz, tmp_path, "--audio", "x", "--visual", "y")
+    assert [path.name for path in tmp_path.iterdir()] == ["v.npz"]
+
+
+def test_convert_can_drop_incomplete_classes(tmp_path):
+    content = synthetic(classes=3, train=(4, 4, 4), valid=0, test=(2, 2, 0), dimensions=(2, 2))
+    write_features(tmp_path / "i.h5", content)
+    result = call("convert", tmp_path / "i.h5", tmp_path / "o.h5", "--incomplete-classes", "drop")
+    assert "'class 2' has no test clips" in result.stderr
+    assert open_data(tmp_path / "o.h5").class_names == ("class 0", "class 1")
+
+
+def test_manifest_lists_a_tree_and_tells_what_it_is(tmp_path):
+    for label in ("cat", "dog"):
+        for number in range(5):
+            path = tmp_path / "tree" / label / f"{label}{number}.mp4"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(path.name)
+    result = call("manifest", "class-folders", tmp_path / "tree", "-o", tmp_path / "m.csv", "--test", 0.4)
+    assert result.exit_code == 0
+    assert "10 clips, 2 classes" in result.stderr
+    assert "missing media files: 0" in result.stderr
+    lines = (tmp_path / "m.csv").read_text().splitlines()
+    assert lines[0] == "id,media,label,split"
+    assert sum(line.endswith(",test") for line in lines) == 4
+    assert lines[1].split(",")[1] == "tree/cat/cat0.mp4"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("av",), "did you mean 'ave'"),
+        (("class-folders", "--folds", "f"), "takes no such option"),
+        (("ave", "--clock-limit", "many"), "--clock-limit"),
+        (("vegas",), "is no folder"),
+    ],
+)
+def test_manifest_refuses_in_one_line(tmp_path, words, message):
+    with pytest.raises(InputError, match=message):
+        call("manifest", words[0], tmp_path / "absent", "-o", tmp_path / "m.csv", *words[1:])
+    assert not (tmp_path / "m.csv").exists()
+
+
+def test_manifest_can_skip_what_is_missing(shared_data, tmp_path):
+    source = shared_data / "ave_annotations"
+    with pytest.raises(InputError, match="no clips to list"):
+        call("manifest", "ave", source, "-o", tmp_path / "m.csv", "--skip-missing")
+    result = call("manifest", "ave", source, "-o", tmp_path / "m.csv", "--clock-limit", "none")
+    assert "2015 clips, 15 classes (1625 train, 195 valid, 195 test)" in result.stderr
+    assert len((tmp_path / "m.csv").read_text().splitlines()) == 2016

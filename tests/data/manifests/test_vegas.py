@@ -1,0 +1,57 @@
+from collections import Counter
+
+import pytest
+
+from aadml.data.manifests.vegas import vegas
+from feature_extraction.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for label in ("baby_cry", "dog"):
+        for number in range(10):
+            path = tmp_path / "data" / label / "videos" / f"{label}_video_{number:05d}.mp4"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(path.name)
+    folds = tmp_path / "folds"
+    folds.mkdir()
+    for fold in range(5):
+        names = [f"{label}_video_{number:05d}" for label in ("baby_cry", "dog") for number in (fold, fold + 5)]
+        (folds / f"{fold}.txt").write_text("\n".join(names))
+    return tmp_path
+
+
+def test_a_fifth_of_each_class_is_drawn_for_test_without_folds(folder):
+    counts = Counter((entry.label, entry.split) for entry in vegas(folder / "data").entries)
+    assert counts == {(label, split): n for label in ("baby_cry", "dog") for split, n in (("train", 8), ("test", 2))}
+
+
+def test_a_fold_is_the_test_split(folder):
+    listing = vegas(folder / "data", folds=folder / "folds", test_fold=1)
+    tests = {entry.id for entry in listing.entries if entry.split == "test"}
+    assert tests == {f"{label}_video_0000{number}" for label in ("baby_cry", "dog") for number in (0, 5)}
+    assert set(listing.hashes) == {f"{fold}.txt" for fold in range(5)}
+
+
+def test_videos_without_a_fold_and_ids_without_a_video_are_told(folder):
+    (folder / "data" / "dog" / "videos" / "dog_video_00003.mp4").rename(folder / "data" / "dog" / "new.mp4")
+    notes = " ".join(vegas(folder / "data", folds=folder / "folds").notes)
+    assert "1 videos stand in no fold" in notes
+    assert "1 ids of the folds have no video" in notes
+
+
+def test_what_cannot_be_listed_is_refused(folder, tmp_path):
+    with pytest.raises(InputError, match="is no folder"):
+        vegas(folder / "absent")
+    with pytest.raises(InputError, match="without a folder of folds"):
+        vegas(folder / "data", test_fold=2)
+    with pytest.raises(InputError, match="is no folder of folds"):
+        vegas(folder / "data", folds=folder / "none")
+    (folder / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no media"):
+        vegas(folder / "empty")
+    with pytest.raises(InputError, match="lists no ids"):
+        vegas(folder / "data", folds=folder / "empty")
+    (folder / "empty" / "fold.txt").write_text("other")
+    with pytest.raises(InputError, match="name none of the 20 videos"):
+        vegas(folder / "data", folds=folder / "empty")

@@ -1,0 +1,82 @@
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from aadml.data.examination import examine, find_duplicates
+
+
+def warnings(content):
+    return " | ".join(examine(content).warnings)
+
+
+def test_counts_clips_by_split_and_class(make_content):
+    found = examine(make_content([0, 0, 1, 0], ["train", "train", "train", "test"]))
+    assert found.clips == 4
+    assert found.splits == {"train": 3, "valid": 0, "test": 1}
+    assert found.classes["class 0"] == {"train": 2, "valid": 0, "test": 1}
+    assert "there are no valid clips" in found.warnings
+    assert "classes without test clips: class 1" in found.warnings
+
+
+def test_ranges_are_those_of_the_values(make_content):
+    values = np.asarray([[0.0, -2.0], [0.0, 6.0]], dtype=np.float32)
+    figures = examine(make_content([0, 1], ["train", "test"], features={"audio": values})).modalities["audio"]
+    assert figures["dimensions"] == 2
+    assert (figures["minimum"], figures["maximum"], figures["mean"]) == (-2.0, 6.0, 1.0)
+    assert figures["zeros"] == 0.5
+    assert figures["constant_dimensions"] == 1
+    assert figures["standard_deviation"] == pytest.approx(values.std())
+
+
+def test_duplicates_are_counted_within_and_across_splits():
+    found = find_duplicates(list("aabcbd"), ["train", "train", "train", "test", "test", "test"], list("uvwxyz"))
+    assert found.within == {"train": 1, "valid": 0, "test": 0}
+    assert found.across == {"train-valid": 0, "train-test": 1, "valid-test": 0}
+    assert found.examples == ("w",)
+
+
+def test_identical_feature_rows_across_splits_are_warned_of(make_content):
+    values = np.arange(12, dtype=np.float32).reshape(4, 3)
+    twin = values.copy()
+    twin[3] = twin[0]
+    zero = np.asarray([[0.0], [1.0], [2.0], [-0.0]], dtype=np.float32)
+    content = make_content([0, 1, 0, 1], ["train", "train", "test", "test"], features={"audio": twin, "visual": zero})
+    found = examine(content)
+    assert found.duplicates["audio"].across["train-test"] == 1
+    assert found.duplicates["visual"].across["train-test"] == 1
+    assert found.duplicates["all modalities"].across["train-test"] == 1
+    assert "1 identical feature rows (audio) stand in both of train-test (clip 0)" in found.warnings
+    content = make_content([0, 1, 0, 1], ["train", "train", "test", "test"], features={"audio": twin, "visual": values})
+    assert examine(content).duplicates["all modalities"].across["train-test"] == 0
+
+
+def test_ids_in_two_splits_are_warned_of(make_content):
+    content = make_content([0, 1, 0], ["train", "train", "test"], ids=["x", "y", "x"])
+    assert "1 ids stand in both of train-test (x)" in warnings(content)
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        (np.asarray([[0, 200], [3, 255]]), "8-bit"),
+        (np.asarray([[0, 0.5], [0, 1.5]]), "ReLU"),
+        (np.asarray([[1, 0.5], [1, -1.5]]), "1 of 2 dimensions never change"),
+        (np.asarray([[0, 0], [1, -1.5]]), "1 clips have only zeros"),
+        (np.asarray([[5e4, 0.5], [1, -1.5]]), "standardize"),
+    ],
+)
+def test_values_of_another_kind_are_warned_of(make_content, values, word):
+    content = make_content([0, 1], ["train", "test"], features={"audio": values.astype(np.float32)})
+    assert word in warnings(content)
+
+
+def test_untrained_weights_are_warned_of(make_content):
+    content = make_content([0, 1], ["train", "test"], provenance={"audio": {"weights": "untrained"}, "visual": {}})
+    assert "audio: made by an untrained network" in warnings(content)
+
+
+def test_can_be_written_as_json(make_content):
+    found = examine(make_content([0, 1, 1], ["train", "valid", "test"], provenance={"audio": {"a": 1}, "visual": {}}))
+    assert json.loads(json.dumps(asdict(found)))["clips"] == 3

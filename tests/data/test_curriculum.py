@@ -1,5 +1,3 @@
-import itertools
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -73,11 +71,11 @@ def pairings(items):
 
 
 def test_eight_items_in_pairs_reach_the_best_of_all_105_partitions():
-    for seed in range(12):
+    for seed in range(4):
         vectors = clustered(8, 4, seed=seed)
         values = [objective(vectors, torch.tensor(p)) for p in pairings(list(range(8)))]
         assert len(values) == 105
-        for (difficulty, builder), best in itertools.product(WAYS[:4], [None]):
+        for difficulty, builder in WAYS[:4]:
             best = max(values) if difficulty == "hard" else min(values)
             found = partition(vectors, 2, difficulty=difficulty, builder=builder, restarts=20, seed=seed)
             assert objective(vectors, found) == pytest.approx(best, rel=1e-5), (seed, difficulty, builder)

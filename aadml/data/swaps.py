@@ -1,0 +1,119 @@
+"""Swaps of items between batches: those that improve a partition, and those that keep duplicates apart."""
+
+import torch
+from torch import Tensor
+
+from feature_extraction.errors import InputError
+
+Codes = Tensor | None
+"""(n, k) int64: items that agree in any of the k codes are duplicates."""
+
+_PAIRS_AT_ONCE = 128
+_PATIENCE = 8  # sweeps that find next to nothing before no more are made
+_MOVES = 4  # swaps a pair of batches may make in one sweep
+
+
+def conflicts(codes: Tensor, rows: Tensor, others: Tensor) -> Tensor:
+    """Mark duplicates: rows (..., r) against others (..., o) -> (..., r, o) bool; a row is no duplicate of itself."""
+    same = (codes[rows][..., :, None, :] == codes[others][..., None, :, :]).any(-1)
+    return same & (rows[..., :, None] != others[..., None, :])
+
+
+def refine(
+    vectors: Tensor, batches: Tensor, sense: int, codes: Codes, sweeps: int, generator: torch.Generator
+) -> Tensor:
+    """Swap items between random disjoint pairs of batches wherever that improves the sum of |s_m|^2.
+
+    Swapping i of batch m with j of batch n changes it by 2 (s_m - s_n) . (e_j - e_i) + 2 |e_i - e_j|^2.
+
+    Args:
+        vectors: (n, d) unit vectors.
+        batches: (m, b) rows, on the CPU.
+        sense: +1 to raise the sum, -1 to lower it.
+        codes: duplicates that must not come together; None for no guard.
+        sweeps: how often all batches are paired anew; ends early once too few swaps are left to find.
+        generator: of the pairings.
+
+    Returns:
+        (m, b) rows; never worse than before.
+    """
+    batches = batches.clone()
+    idle = 0
+    for _ in range(sweeps if len(batches) > 1 else 0):
+        order = torch.randperm(len(batches), generator=generator)
+        pairs = order[: len(order) // 2 * 2].view(-1, 2)
+        swapped = sum(_sweep(vectors, batches, part, sense, codes) for part in pairs.split(_PAIRS_AT_ONCE))
+        idle = 0 if swapped > len(batches) // 100 else idle + 1
+        if idle == _PATIENCE:
+            break
+    return batches
+
+
+def _sweep(vectors: Tensor, batches: Tensor, pairs: Tensor, sense: int, codes: Codes) -> int:
+    """Make up to `_MOVES` best swaps in each of the pairs (p, 2) of batches; count them."""
+    left, right = batches[pairs[:, 0]], batches[pairs[:, 1]]  # (p, b)
+    mine, theirs = vectors[left.to(vectors.device)], vectors[right.to(vectors.device)]  # (p, b, d)
+    pair, size = torch.arange(len(pairs)), left.shape[1]
+    gap = (mine.sum(1) - theirs.sum(1))[..., None]  # (p, d, 1)
+    swapped = 0
+    for _ in range(_MOVES):
+        # unit vectors: |e_i - e_j|^2 = 2 - 2 e_i . e_j
+        change = 2 * ((theirs @ gap).transpose(1, 2) - mine @ gap) + 4 - 4 * mine @ theirs.transpose(1, 2)
+        gain = (sense * change).cpu()
+        if codes is not None:
+            gain.masked_fill_(_clashes(codes, left, right), -torch.inf)
+        best, place = gain.flatten(1).max(1)
+        moving = pair[best > 1e-4]
+        if not len(moving):
+            break
+        i, j = place[moving] // size, place[moving] % size
+        left[moving, i], right[moving, j] = right[moving, j], left[moving, i]
+        gap[moving, :, 0] += 2 * (theirs[moving, j] - mine[moving, i])
+        mine[moving, i], theirs[moving, j] = theirs[moving, j], mine[moving, i]
+        swapped += len(moving)
+    batches[pairs[:, 0]], batches[pairs[:, 1]] = left, right
+    return swapped
+
+
+def _clashes(codes: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """Mark the swaps (p, i, j) after which j of `right` or i of `left` would meet a duplicate."""
+    cross = conflicts(codes, left, right)  # (p, i, j)
+    j_meets = cross.sum(1, keepdim=True) - cross.long()  # duplicates of j in left, other than i
+    i_meets = cross.sum(2, keepdim=True) - cross.long()
+    return (j_meets > 0) | (i_meets > 0)
+
+
+def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor:
+    """Swap items until no batch holds duplicates.
+
+    Raises:
+        InputError: a duplicate found no place in any other batch.
+    """
+    batches = batches.clone()
+    for number in range(len(batches)):
+        while bool((clash := conflicts(codes, batches[number], batches[number])).any()):
+            place = int(clash.any(1).nonzero()[0])
+            if not _moved(batches, number, place, codes, generator):
+                raise InputError(
+                    "curriculum: duplicates could not be kept apart; take smaller batches, or turn the guard off"
+                )
+    return batches
+
+
+def _moved(batches: Tensor, number: int, place: int, codes: Tensor, generator: torch.Generator) -> bool:
+    """Swap one item into another batch, where both then meet no duplicate; False if there is no such batch."""
+    own = batches[number : number + 1]
+    item = own[:, place]
+    others = torch.cat([own[:, :place], own[:, place + 1 :]], 1)
+    for chosen in torch.randperm(len(batches), generator=generator).split(64):
+        chosen = chosen[chosen != number]
+        theirs = batches[chosen]  # (p, b)
+        meets = conflicts(codes, theirs, item.expand(len(theirs), 1))[..., 0]  # duplicates of the item, by place
+        welcome = (meets.sum(1, keepdim=True) - meets.long()) == 0
+        fits = ~conflicts(codes, theirs, others.expand(len(theirs), -1)).any(2)
+        options = (welcome & fits).nonzero()
+        if len(options):
+            batch, spot = int(chosen[options[0, 0]]), int(options[0, 1])
+            batches[number, place], batches[batch, spot] = batches[batch, spot].item(), item.item()
+            return True
+    return False

@@ -65,7 +65,7 @@ class MediaFailure(Exception):  # noqa: N818 - a finding about a file, not a def
 
 @dataclass(frozen=True)
 class Sound:
-    """What an audio extractor wants decoded: mono float32 samples (s,) in [-1, 1].
+    """What an audio extractor wants decoded: mono float32 samples (s,) in [-1, 1], the mean of the channels.
 
     Attributes:
         sample_rate: in Hz; the sound is resampled once, straight to it.
@@ -208,17 +208,21 @@ def _resampled(frames: Iterator[Any], rate: int) -> Iterator[NDArray[np.float32]
         if (frame.format.name, frame.layout.name, frame.sample_rate) != kind:
             yield from _drained(resampler)
             kind = (frame.format.name, frame.layout.name, frame.sample_rate)
-            resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
+            resampler = av.AudioResampler(format="fltp", rate=rate)
         frame.pts = None  # gaps and jumps of the clock are not sound
-        for block in resampler.resample(frame):
-            yield block.to_ndarray()[0]
+        yield from (_mono(block) for block in resampler.resample(frame))
     yield from _drained(resampler)
 
 
 def _drained(resampler: Any) -> Iterator[NDArray[np.float32]]:
     if resampler is not None:
-        for block in resampler.resample(None):
-            yield block.to_ndarray()[0]
+        yield from (_mono(block) for block in resampler.resample(None))
+
+
+def _mono(block: Any) -> NDArray[np.float32]:
+    """Average the channels; FFmpeg's own down-mix would make two equal channels louder by 3 dB."""
+    channels: NDArray[np.float32] = block.to_ndarray()  # (c, s)
+    return channels[0] if len(channels) == 1 else np.asarray(channels.mean(axis=0), dtype=np.float32)
 
 
 def _frames(container: Any, inputs: Frames, limits: Limits, minimum_seconds: float) -> NDArray[np.uint8]:

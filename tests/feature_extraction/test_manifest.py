@@ -1,0 +1,98 @@
+import os
+import re
+
+import pytest
+
+from feature_extraction.errors import InputError
+from feature_extraction.manifest import read_manifest
+
+
+def written(tmp_path, text, name="manifest.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_reads_rows_in_order_with_media_beside_the_manifest(tmp_path):
+    path = written(tmp_path, "id,media,label,split,speaker\na,x/1.mp4,dog,train,ann\nb,-2.mp4,cat,test,\n")
+    manifest = read_manifest(path)
+    assert [row.id for row in manifest.rows] == ["a", "b"]
+    assert manifest.rows[0].media == {"audio": str(tmp_path / "x/1.mp4"), "visual": str(tmp_path / "x/1.mp4")}
+    assert manifest.rows[1].media["audio"] == str(tmp_path / "-2.mp4")
+    assert [row.columns for row in manifest.rows] == [{"speaker": "ann"}, {"speaker": ""}]
+    assert manifest.class_names == ("cat", "dog")
+
+
+def test_reads_two_files_a_clip(tmp_path):
+    path = written(tmp_path, "label,split,id,audio,visual\ndog,train,a,/far/1.wav,1.png\n")
+    assert read_manifest(path).rows[0].media == {"audio": "/far/1.wav", "visual": str(tmp_path / "1.png")}
+
+
+def test_reads_val_as_valid_whatever_its_case(tmp_path):
+    path = written(tmp_path, "id,media,label,split\na,1,x,val\nb,1,x,Valid\nc,1,x,TEST\nd,1,x,validation\n")
+    assert [row.split for row in read_manifest(path).rows] == ["valid", "valid", "test", "valid"]
+
+
+def test_orders_integer_labels_as_numbers_and_others_as_text(tmp_path):
+    integers = written(tmp_path, "id,media,label,split\na,1,10,train\nb,1,9,train\nc,1,-1,train\n")
+    assert read_manifest(integers).class_names == ("-1", "9", "10")
+    mixed = written(tmp_path, "id,media,label,split\na,1,10,train\nb,1,9,train\nc,1,--1,train\n")
+    assert read_manifest(mixed).class_names == ("--1", "10", "9")
+
+
+def test_reads_quoted_newlines_a_byte_order_mark_and_windows_lines(tmp_path):
+    path = written(tmp_path, b'\xef\xbb\xbfid,media,label,split\r\n"a\nb","1\n2.mp4",x,train\r\n')
+    row = read_manifest(path).rows[0]
+    assert row.id == "a\nb"
+    assert row.media["audio"] == str(tmp_path / "1\n2.mp4")
+
+
+def test_keeps_media_names_that_are_not_utf8(tmp_path):
+    path = written(tmp_path, b"id,media,label,split\na,\xff\xfe.mp4,x,train\n")
+    assert os.fsencode(read_manifest(path).rows[0].media["visual"]) == os.fsencode(tmp_path) + b"/\xff\xfe.mp4"
+
+
+def test_an_empty_cell_names_no_file(tmp_path):
+    path = written(tmp_path, "id,media,label,split\na,,x,train\n")
+    assert read_manifest(path).rows[0].media == {"audio": "", "visual": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty; its first line must be id,media,label,split"),
+        ("id,media,label,split\n", "has a header but no rows"),
+        ("id,media,label\na,1,x\n", "column 'split' is missing; needed are id,media,label,split"),
+        ("id,audio,label,split\na,1,x,train\n", "column 'visual' is missing"),
+        ("id;media;label;split\na;1;x;train\n", "column 'id' is missing"),
+        ("id,id,media,label,split\na,a,1,x,train\n", "column 'id' occurs twice"),
+        ("id,media,audio,label,split\na,1,1,x,train\n", "has both 'media' and 'audio' or 'visual'"),
+        ("id,media,label,split,a/b\na,1,x,train,\n", "'a/b' cannot name a column"),
+        ("id,media,label,split,\na,1,x,train,\n", "'' cannot name a column"),
+        ("id,media,label,split\na,1,x\n", "line 2 has 3 cells, the header 4"),
+        ("id,media,label,split\n,1,x,train\n", "line 2: the id is empty"),
+        ("id,media,label,split\na,1,,train\n", "line 2: the label is empty"),
+        ("id,media,label,split\na,1,x,exam\n", "line 2: the split is 'exam', not one of train, valid, test"),
+        ("id,media,label,split\na,1,x,train\nb,1,x,test\na,2,x,train\n", "id 'a' occurs in lines 2, 4"),
+        (b"id,media,label,split\n\xff,1,x,train\n", r"line 2: the id '\udcff' is not UTF-8"),
+        (b"id,media,label,split\na,1,\xff,train\n", "line 2: the label"),
+        ('id,media,label,split\n"a"b,1,x,train\n', "line 2 is not CSV"),
+        ('id,media,label,split\n"a,1,x,train\n', "is not CSV"),
+    ],
+)
+def test_says_what_is_wrong_and_where(tmp_path, text, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_manifest(written(tmp_path, text))
+
+
+def test_counts_the_problems_it_does_not_name(tmp_path):
+    rows = "".join(f"{number},1,x,exam\n" for number in range(9))
+    with pytest.raises(InputError, match="and 4 more"):
+        read_manifest(written(tmp_path, "id,media,label,split\n" + rows))
+
+
+def test_refuses_a_folder_and_a_missing_file(tmp_path):
+    with pytest.raises(InputError, match="is a folder; a manifest is a CSV file"):
+        read_manifest(tmp_path)
+    with pytest.raises(InputError, match="no such file"):
+        read_manifest(tmp_path / "none.csv")

@@ -1,0 +1,207 @@
+import csv
+import os
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from feature_extraction.media import REASONS, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
+
+SOUND, FRAMES, LIMITS = Sound(16_000), Frames(), Limits()
+
+
+def reason(path, inputs, limits=LIMITS, minimum_seconds=0.0):
+    try:
+        decode(str(path), inputs, limits, minimum_seconds)
+    except MediaFailure as failure:
+        return failure.reason
+    return "ok"
+
+
+def peak(samples, rate):
+    return np.argmax(np.abs(np.fft.rfft(samples))) * rate / len(samples)
+
+
+@pytest.mark.parametrize("rate", [8_000, 16_000, 32_000])
+def test_sound_keeps_its_pitch_and_its_length_at_any_rate(tmp_path, render, rate):
+    samples = decode(str(render(tmp_path / "a.mp4", seconds=1.5, tone=440)), Sound(rate), LIMITS, 0.0)
+    assert samples.dtype == np.float32
+    assert len(samples) == 1.5 * rate  # the encoder's padding is trimmed
+    assert peak(samples, rate) == pytest.approx(440, abs=1)
+    assert np.abs(samples).max() == pytest.approx(0.5, abs=0.05)
+
+
+def test_two_channels_become_their_mean(tmp_path, render):
+    one_of_two = render(tmp_path / "a.wav", channels=2, picture=False, codecs=("", "pcm_s16le"))
+    for rate in (16_000, 8_000):
+        assert np.abs(decode(str(one_of_two), Sound(rate), LIMITS, 0.0)).max() == pytest.approx(0.25, abs=0.005)
+
+
+def test_keeps_the_first_frame_of_every_second(tmp_path, render):
+    frames = decode(str(render(tmp_path / "a.mp4", seconds=3.4)), FRAMES, LIMITS, 0.0)
+    assert frames.shape == (4, 48, 64, 3)
+    assert frames.dtype == np.uint8
+    np.testing.assert_allclose(frames[:, 24, 40, 1], [10, 50, 90, 130], atol=4)
+
+
+@pytest.mark.parametrize(("per_second", "count"), [(0.5, 2), (1, 3), (4, 12), (10, 30), (100, 30)])
+def test_keeps_as_many_frames_a_second_as_asked_for(tmp_path, render, per_second, count):
+    path = str(render(tmp_path / "a.mp4", seconds=3.0))
+    assert len(decode(path, Frames(frames_per_second=per_second), LIMITS, 0.0)) == count
+    assert len(decode(path, Frames(frames_per_second=per_second, limit=2), LIMITS, 0.0)) == 2
+
+
+@pytest.mark.parametrize(("height", "width"), [(24, 32), (100, 100), (1, 1)])
+def test_resizes_frames(tmp_path, render, height, width):
+    frames = decode(str(render(tmp_path / "a.mp4")), Frames(height=height, width=width), LIMITS, 0.0)
+    assert frames.shape == (2, height, width, 3)
+
+
+def test_shows_rotated_video_upright_as_opencv_does(shared_data):
+    for name in ["video_only/video_rotation_90.mp4", "clean_av/fire2.mp4"]:
+        path = str(shared_data / "media" / name)
+        expected = cv2.cvtColor(cv2.VideoCapture(path).read()[1], cv2.COLOR_BGR2RGB)
+        first = decode(path, FRAMES, LIMITS, 0.0)[0]
+        assert first.shape == expected.shape
+        assert np.abs(first.astype(int) - expected).mean() < 2
+
+
+def test_every_real_file_decodes_or_fails_as_its_list_says(shared_data):
+    with (shared_data / "media" / "MANIFEST.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 36
+    for row in rows:
+        path = shared_data / "media" / row["file"]
+        broken = bool(row["decode_error_pyav18"]) or "FAIL" in row["streams"]
+        has_sound, frames = " a:" in f" {row['streams']}", int(row["decoded_video_frames"])
+        covers = row["file"] in ("audio_only/silence-44-s.flac", "odd/has-tags.m4a")
+        has_video = " v:" in f" {row['streams']}" and not covers
+        for inputs, there, count, absent in [
+            (SOUND, has_sound, int(row["decoded_audio_samples"]), "no-audio"),
+            (FRAMES, has_video, frames, "no-video"),
+        ]:
+            unopened = "FAIL" in row["streams"]
+            expected = "corrupt" if unopened or (there and (broken or not count)) else "ok" if there else absent
+            assert reason(path, inputs) == expected, row["file"]
+
+
+def test_a_file_without_the_wanted_stream_says_so(tmp_path, render):
+    assert reason(render(tmp_path / "mute.mp4", tone=None), SOUND) == "no-audio"
+    assert reason(render(tmp_path / "blind.m4a", picture=False), FRAMES) == "no-video"
+
+
+def test_what_is_not_a_file_is_missing(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ["none.mp4", "", "pipe"]:
+        assert reason(tmp_path / path, SOUND) == "missing"
+    assert reason("", SOUND) == "missing"
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9, 0.99])
+@pytest.mark.parametrize(
+    ("name", "codecs"),
+    [("a.mp4", ("mpeg4", "aac")), ("a.webm", ("libvpx", "libopus")), ("a.avi", ("mpeg4", "pcm_s16le"))],
+)
+def test_a_file_that_was_cut_short_is_corrupt(tmp_path, render, name, codecs, share):
+    path = render(tmp_path / name, rate=48_000, codecs=codecs)
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+    assert "corrupt" in {reason(path, SOUND), reason(path, FRAMES)}
+
+
+def test_a_decode_that_breaks_off_is_corrupt_even_though_frames_came(shared_data):
+    assert reason(shared_data / "media/corrupt/corrupted.mp4", FRAMES) == "corrupt"
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damage_anywhere_is_answered_with_a_reason(tmp_path, render, data):
+    path = tmp_path / "whole.mp4"
+    if not path.exists():
+        render(path)
+    content = bytearray(path.read_bytes())
+    start = data.draw(st.integers(0, len(content) - 1))
+    noise = data.draw(st.binary(min_size=1, max_size=200))
+    content[start : start + len(noise)] = noise
+    damaged = tmp_path / "damaged.mp4"
+    damaged.write_bytes(content)
+    for inputs in (SOUND, FRAMES):
+        assert reason(damaged, inputs) in {"ok", *REASONS}
+
+
+def test_limits_refuse_what_is_too_large(tmp_path, render):
+    path = render(tmp_path / "a.mp4", seconds=3.0)
+    assert reason(path, SOUND, Limits(seconds=1)) == "too-large"
+    assert reason(path, FRAMES, Limits(seconds=1)) == "too-large"
+    assert reason(path, FRAMES, Limits(pixels=64 * 48 - 1)) == "too-large"
+    assert reason(path, FRAMES, Limits(streams=1)) == "too-large"
+    assert reason(path, FRAMES, Limits(seconds=4, pixels=64 * 48, streams=2)) == "ok"
+
+
+def test_refuses_clips_that_are_too_short(tmp_path, render):
+    path = render(tmp_path / "a.mp4", seconds=1.2)
+    for inputs in (SOUND, FRAMES):
+        assert reason(path, inputs, minimum_seconds=1.2) == "ok"
+        assert reason(path, inputs, minimum_seconds=1.3) == "too-short"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#EXTM3U\n#EXTINF:10,\n{target}\n",
+        "ffconcat version 1.0\nfile '{target}'\n",
+        "\ufeff\n#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:0\n#EXTINF:10.0,\nfile://{target}\n#EXT-X-ENDLIST\n",
+        "[playlist]\nFile1={target}\n",
+        '<?xml version="1.0"?><MPD><BaseURL>{target}</BaseURL></MPD>',
+    ],
+)
+@pytest.mark.parametrize("name", ["list.m3u8", "list.mp4", "list.txt"])
+def test_a_playlist_reads_no_other_file(tmp_path, render, text, name):
+    secret = render(tmp_path / "secret.mp4")
+    (tmp_path / name).write_text(text.format(target=secret))
+    assert reason(tmp_path / name, SOUND) == "refused"
+    assert reason(tmp_path / name, FRAMES) == "refused"
+
+
+def test_a_playlist_that_is_not_recognized_still_reads_no_other_file(tmp_path, render, monkeypatch):
+    secret = render(tmp_path / "secret.mp4")
+    monkeypatch.setattr("feature_extraction.media._POINTER_HEADS", (b"\0never",))
+    for text in ["#EXTM3U\n#EXTINF:10,\n{target}\n#EXT-X-ENDLIST\n", "ffconcat version 1.0\nfile '{target}'\n"]:
+        (tmp_path / "list.m3u8").write_text(text.format(target=secret))
+        assert reason(tmp_path / "list.m3u8", SOUND) in ("refused", "corrupt")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"-i.mp4",
+        b"two words.mp4",
+        b"new\nline.mp4",
+        b"\xff\xfe.mp4",
+        b"concat:a|b.mp4",
+        b"a%03d.mp4",
+        b"http:x",
+        b"a.txt",
+    ],
+)
+def test_names_mean_nothing(tmp_path, render, name, monkeypatch):
+    whole = render(tmp_path / "whole.mp4")
+    whole.rename(os.path.join(tmp_path, os.fsdecode(name)))  # noqa: PTH118
+    monkeypatch.chdir(tmp_path)
+    for path in [os.fsdecode(name), str(tmp_path / os.fsdecode(name))]:
+        assert reason(path, SOUND) == "ok"
+        assert reason(path, FRAMES) == "ok"
+
+
+def test_sound_that_is_not_a_number_is_corrupt(tmp_path):
+    samples = np.full(16_000, np.nan, "<f4").tobytes()
+    head = b"RIFF" + (36 + len(samples)).to_bytes(4, "little") + b"WAVEfmt " + (16).to_bytes(4, "little")
+    head += b"\x03\0\x01\0" + (16_000).to_bytes(4, "little") + (64_000).to_bytes(4, "little") + b"\x04\0\x20\0"
+    (tmp_path / "a.wav").write_bytes(head + b"data" + len(samples).to_bytes(4, "little") + samples)
+    assert reason(tmp_path / "a.wav", SOUND) == "corrupt"
+
+
+def test_names_its_versions():
+    versions = decoder_versions()
+    assert {"av", "opencv", "numpy", "libavcodec", "libswresample"} <= set(versions)

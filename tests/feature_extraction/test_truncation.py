@@ -1,0 +1,47 @@
+import io
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from feature_extraction.truncation import missing_bytes
+
+
+@pytest.mark.parametrize(("name", "codecs"), [("a.mp4", ("mpeg4", "aac")), ("a.webm", ("libvpx", "libopus"))])
+def test_counts_what_was_cut_off(tmp_path, render, name, codecs):
+    whole = render(tmp_path / name, rate=48_000, codecs=codecs).read_bytes()
+    assert missing_bytes(io.BytesIO(whole)) == 0
+    for cut in (1, 10, 100):
+        assert missing_bytes(io.BytesIO(whole[:-cut])) == cut
+    assert missing_bytes(io.BytesIO(whole[: len(whole) // 2])) > 0  # of later boxes nothing is known
+
+
+def test_does_not_judge_what_it_does_not_understand():
+    for content in [
+        b"",
+        b"RIFF\xff\xff\xff\xffWAVE",
+        b"\x00\x00\x00\x00ftyp",
+        b"\x1a\x45\xdf\xa3",
+        b"\x1a\x45\xdf\xa3\x00",
+    ]:
+        assert missing_bytes(io.BytesIO(content)) == 0
+
+
+def test_a_box_or_a_segment_of_unknown_length_runs_to_the_end():
+    boxes = b"\x00\x00\x00\x08ftyp" + b"\x00\x00\x00\x00mdat" + b"x" * 9
+    segment = b"\x1a\x45\xdf\xa3\x80" + b"\x18\x53\x80\x67\x01\xff\xff\xff\xff\xff\xff\xff" + b"x" * 9
+    assert missing_bytes(io.BytesIO(boxes)) == 0
+    assert missing_bytes(io.BytesIO(segment)) == 0
+
+
+def test_reads_lengths_of_eight_bytes():
+    box = b"\x00\x00\x00\x01mdat" + (1000).to_bytes(8) + b"x" * 84
+    assert missing_bytes(io.BytesIO(box)) == 900
+
+
+@given(st.binary(max_size=64), st.sampled_from([b"", b"\x00\x00\x00\x08ftyp", b"\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67"]))
+@example(b"\x01", b"\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67")
+def test_answers_for_any_bytes_and_rewinds(content, head):
+    file = io.BytesIO(head + content)
+    assert missing_bytes(file) >= 0
+    assert file.tell() == 0

@@ -39,13 +39,24 @@ def batched(network: Callable[[Tensor], Tensor], clips: Sequence[Tensor], size: 
     return np.split(whole, np.cumsum([len(clip) for clip in clips])[:-1])
 
 
+def unfilled(build: Callable[[], Network]) -> Network:
+    """Build a network whose weights are not yet set (to be loaded or drawn), without drawing a random number."""
+    with torch.device("meta"):
+        network = build()
+    network.to_empty(device="cpu")
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.reset_parameters()
+    return network
+
+
 def seeded(build: Callable[[], Network], seed: int = 0) -> Network:
-    """Build a network and fill its weights from a seed: variance-preserving normals, zero biases.
+    """Build a network and fill its weights from a seed: normals that keep the variance under ReLU, zero biases.
 
     Nothing else that draws random numbers is disturbed.
     """
     generator = torch.Generator().manual_seed(seed)
-    network = build()
+    network = unfilled(build)
     with torch.no_grad():
         for module in network.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):

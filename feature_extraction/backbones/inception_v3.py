@@ -22,7 +22,7 @@ from feature_extraction.backbones import Description, Extractor
 from feature_extraction.errors import InputError
 from feature_extraction.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
 from feature_extraction.media import Frames
-from feature_extraction.network_run import batched, bfloat16_units, chosen_device, seeded
+from feature_extraction.network_run import batched, bfloat16_units, chosen_device, seeded, unfilled
 from feature_extraction.tensor_files import sha256
 from feature_extraction.weights import load_weights, weights_path
 from feature_extraction.whitening import Whitening, dequantize, fit_whitening, quantize, youtube8m_whitening
@@ -148,11 +148,14 @@ def load_inception_v3(tensors: Mapping[str, Tensor], reading: Reading) -> Incept
         InputError: a tensor of the features is missing, unknown, or of another shape.
     """
     head = tensors.get("fc.weight")
-    network = InceptionV3(
-        pool_padding=reading.pool_padding,
-        last_pool=reading.last_pool,
-        classes=0 if head is None else len(head),
-        auxiliary="AuxLogits.fc.weight" in tensors,
+    network = unfilled(
+        partial(
+            InceptionV3,
+            pool_padding=reading.pool_padding,
+            last_pool=reading.last_pool,
+            classes=0 if head is None else len(head),
+            auxiliary="AuxLogits.fc.weight" in tensors,
+        )
     )
     wanted = network.state_dict()
     missing = [n for n in wanted if n not in tensors and not n.endswith("num_batches_tracked")]

@@ -1,0 +1,209 @@
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from feature_extraction.backbones import extractor
+from feature_extraction.backbones.vggish import VARIANTS, VGGish, vggish, vggish_patches, vggish_state
+from feature_extraction.errors import InputError
+from feature_extraction.log_mel import VGGISH, log_mel
+from feature_extraction.network_run import seeded
+from feature_extraction.tensor_files import read_tensors, sha256, write_tensors
+from feature_extraction.whitening import quantize, vggish_pca
+
+TENSORFLOW = {
+    "features.0": "vggish/conv1", "features.3": "vggish/conv2", "features.6": "vggish/conv3/conv3_1",
+    "features.8": "vggish/conv3/conv3_2", "features.11": "vggish/conv4/conv4_1", "features.13": "vggish/conv4/conv4_2",
+    "embeddings.0": "vggish/fc1/fc1_1", "embeddings.2": "vggish/fc1/fc1_2", "embeddings.4": "vggish/fc2",
+}  # fmt: skip
+
+
+def port() -> nn.Module:
+    """The common PyTorch port's architecture, as nn.Sequential, with its ReLU at the end."""
+    layers: list[nn.Module] = []
+    width = 1
+    for outputs in (64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool"):
+        if outputs == "pool":
+            layers.append(nn.MaxPool2d(2, 2))
+        else:
+            layers += [nn.Conv2d(width, int(outputs), 3, padding=1), nn.ReLU()]
+            width = int(outputs)
+    linears = [nn.Linear(12288, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 128), nn.ReLU()]
+    return nn.ModuleDict({"features": nn.Sequential(*layers), "embeddings": nn.Sequential(*linears)})
+
+
+@pytest.fixture(scope="module")
+def network() -> VGGish:
+    return seeded(VGGish, 3).eval()
+
+
+@pytest.fixture(scope="module")
+def sound() -> np.ndarray:
+    generator = np.random.default_rng(0)
+    time = np.arange(40_000) / 16_000
+    return (0.3 * np.sin(2 * np.pi * 440 * time) + 0.1 * generator.normal(size=len(time))).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def own_file(network, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("vggish") / "own.safetensors"
+    generator = np.random.default_rng(1)
+    pca = {
+        "pca_eigen_vectors": torch.from_numpy(generator.normal(size=(128, 128)).astype(np.float32) / 3),
+        "pca_means": torch.from_numpy(generator.normal(size=(128, 1)).astype(np.float32)),
+    }
+    write_tensors(path, {**network.state_dict(), **pca})
+    return path
+
+
+@pytest.fixture(scope="module")
+def embed(own_file):
+    return vggish(weights=str(own_file)).describe
+
+
+def test_equals_the_layers_of_the_common_port_before_its_last_relu(network):
+    theirs = port()
+    theirs.load_state_dict(network.state_dict())
+    patches = torch.randn(2, 96, 64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        maps = theirs["features"](patches[:, None])
+        flat = torch.stack([torch.stack([m[:, h, w] for h in range(6) for w in range(4)]).flatten() for m in maps])
+        expected = theirs["embeddings"][:-1](flat)
+        torch.testing.assert_close(network(patches), expected, rtol=1e-4, atol=1e-5)
+
+
+def tensorflow_arrays(network) -> dict[str, torch.Tensor]:
+    arrays = {}
+    for name, tensor in network.state_dict().items():
+        layer, _, kind = name.rpartition(".")
+        turned = tensor.permute(2, 3, 1, 0) if tensor.ndim == 4 else tensor.T if tensor.ndim == 2 else tensor
+        arrays[f"{TENSORFLOW[layer]}/{'weights' if kind == 'weight' else 'biases'}"] = turned.contiguous()
+    return arrays
+
+
+def test_every_file_format_gives_back_the_same_network(network, own_file):
+    port_file = {**network.state_dict(), "pproc.pca_means": torch.zeros(128, 1)}
+    for tensors in (tensorflow_arrays(network), port_file, read_tensors(own_file)):
+        state = vggish_state(tensors)
+        assert state.keys() == network.state_dict().keys()
+        assert all(torch.equal(state[name], tensor) for name, tensor in network.state_dict().items())
+
+
+def test_a_file_of_another_network_is_refused_by_the_tensor_it_lacks(network):
+    with pytest.raises(InputError, match=r"no tensor features.0.weight; given conv1.weight"):
+        vggish_state({"conv1.weight": torch.zeros(1)})
+    with pytest.raises(InputError, match=r"features.0.weight is \(64, 3, 3, 3\), wants \(64, 1, 3, 3\)"):
+        vggish_state({**network.state_dict(), "features.0.weight": torch.zeros(64, 3, 3, 3)})
+
+
+def test_the_variants_are_their_formulas(own_file, embed, sound):
+    rows = {name: vggish(variant=name, weights=str(own_file)).describe([sound])[0] for name in VARIANTS[1:]}
+    tensors = read_tensors(own_file)
+    plain = embed([sound])[0]
+    assert (plain < 0).any()
+    np.testing.assert_array_equal(rows["post-relu"], np.maximum(plain, 0))
+    white = vggish_pca(plain, tensors["pca_eigen_vectors"].numpy(), tensors["pca_means"].numpy())
+    np.testing.assert_array_equal(rows["pca"], white)
+    np.testing.assert_array_equal(rows["pca-8bit"], quantize(white, rounding="floor"))
+
+
+def test_the_features_say_which_variant_weights_and_front_end_they_come_from(own_file):
+    parameters = vggish(variant="pca", weights=str(own_file), patch_hop=0.5).parameters
+    assert parameters["variant"] == "pca"
+    assert parameters["weights"] == sha256(own_file)
+    assert parameters["front_end"] == VGGISH.provenance()
+    assert parameters["patch_hop"] == 0.5
+
+
+def test_ten_seconds_are_ten_patches_and_a_shorter_hop_overlaps_them():
+    samples = torch.randn(160_000, generator=torch.Generator().manual_seed(0))
+    patches = vggish_patches(samples)
+    assert patches.shape == (10, 96, 64)
+    torch.testing.assert_close(patches.flatten(0, 1), log_mel(samples, VGGISH)[:960])
+    overlapping = vggish_patches(samples, hop_frames=48)
+    assert overlapping.shape == (19, 96, 64)
+    torch.testing.assert_close(overlapping[::2], patches)
+
+
+def test_short_sound_is_filled_with_zeros_to_one_patch(embed, sound):
+    padded = np.pad(sound[:700], (0, 15_600 - 700))
+    np.testing.assert_array_equal(embed([sound[:700]])[0], embed([padded])[0])
+    assert embed([sound[:0]])[0].shape == (1, 128)
+    assert embed([sound[:15_600]])[0].shape == embed([sound[:30_000]])[0].shape == (1, 128)
+
+
+def test_a_clip_has_the_same_bits_whatever_clips_are_beside_it(embed, sound):
+    clips = [sound, sound[:9_000], np.concatenate([sound[::-1]] * 6), sound[1000:]]
+    together = embed(clips)
+    for order in ([2, 0, 3, 1], [1], [3, 2]):
+        for place, rows in zip(order, embed([clips[i] for i in order]), strict=True):
+            np.testing.assert_array_equal(rows, together[place])
+
+
+def test_untrained_weights_are_the_same_every_time_and_disturb_no_other_randomness(sound):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    untrained = vggish(weights="untrained")
+    assert torch.equal(torch.rand(1), expected)
+    assert untrained.parameters["weights"] == "untrained"
+    first = untrained.describe([sound])[0]
+    np.testing.assert_array_equal(first, vggish(weights="untrained").describe([sound])[0])
+    assert np.isfinite(first).all()
+    assert first.std() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"variant": "relu"}, "possible are pre-activation, post-relu, pca, pca-8bit"),
+        ({"patch_hop": 0.005}, "wants seconds in steps of 0.01"),
+        ({"weights": "untrained", "variant": "pca"}, "PCA belongs to the published weights"),
+        ({"weights": "nowhere.pth"}, "no such file"),
+        ({"weights": "untrained", "device": "abacus"}, "possible are auto, cpu"),
+        ({"varaint": "pca"}, "did you mean 'variant'?"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(options, message):
+    with pytest.raises(InputError, match=message.replace("(", r"\(").replace("?", r"\?")) as caught:
+        extractor("vggish", "audio", options)
+    assert "\n" not in str(caught.value)
+
+
+def test_hub_without_tensorflow_says_what_to_install(monkeypatch):
+    from feature_extraction.backbones import vggish_hub
+
+    monkeypatch.setattr(vggish_hub, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"needs tensorflow and tensorflow-hub: pip install 'aadml\[tfhub\]'"):
+        vggish_hub.vggish_hub()
+
+
+@pytest.mark.slow
+def test_equals_the_same_network_in_tensorflow_through_tensorflow_hub(network, sound, tmp_path):
+    if importlib.util.find_spec("tensorflow_hub") is None:
+        pytest.skip("tensorflow-hub is not installed")
+    np.savez(tmp_path / "weights.npz", **{n: t.numpy() for n, t in tensorflow_arrays(network).items()})
+    np.save(tmp_path / "sound.npy", sound)
+    script = Path(__file__).with_name("vggish_in_tensorflow.py")
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    expected = np.load(tmp_path / "tensorflow.npy")
+    write_tensors(tmp_path / "own.safetensors", network.state_dict())
+    ours = vggish(weights=str(tmp_path / "own.safetensors")).describe([sound])[0]
+    assert ours.shape == expected.shape == (2, 128)
+    assert np.abs(ours - expected).max() / np.abs(expected).max() < 1e-4
+    np.testing.assert_array_equal(np.load(tmp_path / "extractor.npy"), expected)
+    assert np.load(tmp_path / "short.npy").shape == (1, 128)
+    for name in ("version1.ckpt", "version2.ckpt", "version2.ckpt.index"):
+        state = vggish_state(read_tensors(tmp_path / name))
+        assert all(torch.equal(state[key], tensor) for key, tensor in network.state_dict().items())

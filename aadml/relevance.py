@@ -1,11 +1,10 @@
 """Relevance of two sequences, frame by word (Xie et al., Unsupervised audio-caption aligning, ICASSP 2022)."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from feature_extraction.errors import InputError
 
@@ -66,7 +65,7 @@ def relevance(
     rows = []
     for x, x_lengths in zip(torch.split(left, high), torch.split(frame_lengths, high), strict=True):
         scores = [
-            checkpoint(_block, x, x_lengths, y, y_lengths, form, use_reentrant=False, preserve_rng_state=False)
+            _Recomputed.apply(x, x_lengths, y, y_lengths, form)  # type: ignore[no-untyped-call]
             for y, y_lengths in columns
         ]
         rows.append(torch.cat(scores, 1))
@@ -84,9 +83,29 @@ def _real(lengths: Tensor, count: int) -> Tensor:
     return torch.arange(count, device=lengths.device)[None, :] < lengths[:, None]
 
 
+class _Recomputed(torch.autograd.Function):
+    """A block whose products are not kept but made again for the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        frames, frame_lengths, words, word_lengths, ctx.form = inputs
+        ctx.save_for_backward(frames, frame_lengths, words, word_lengths)
+        return _block(frames, frame_lengths, words, word_lengths, ctx.form)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        frames, frame_lengths, words, word_lengths = ctx.saved_tensors
+        frames, words = frames.detach().requires_grad_(), words.detach().requires_grad_()
+        with torch.enable_grad():
+            scores = _block(frames, frame_lengths, words, word_lengths, ctx.form)
+        to_frames, to_words = torch.autograd.grad(scores, (frames, words), gradients)
+        return to_frames, None, to_words, None, None
+
+
 def _block(frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor, form: str) -> Tensor:
     """Score a block of pairs, cut to its longest sequences: (a, t, d), (a,), (c, w, d), (c,) -> (a, c)."""
-    frames, words = frames[:, : int(frame_lengths.max())], words[:, : int(word_lengths.max())]
+    frames = frames[:, : max(int(frame_lengths.max()), 1)]
+    words = words[:, : max(int(word_lengths.max()), 1)]
     with torch.autocast(frames.device.type, enabled=False):
         products = frames.flatten(0, 1) @ words.flatten(0, 1).T
     products = products.view(*frames.shape[:2], *words.shape[:2])  # (a, t, c, w)

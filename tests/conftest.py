@@ -2,6 +2,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("aadml", deadline=None)
+settings.load_profile("aadml")
 
 
 @pytest.fixture(scope="session")

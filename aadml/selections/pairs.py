@@ -21,8 +21,7 @@ def one_pair_a_class(comparison: Comparison, generator: torch.Generator, *, posi
     if positive == "all":
         raise InputError("selection.positive: one-pair-a-class keeps one positive an anchor, not all")
     positives = chosen_positives(comparison, positive, generator)
-    rows = positives.any(1).nonzero()[:, 0]
-    columns = positives[rows].int().argmax(1)
+    rows, columns = positives.nonzero(as_tuple=True)
     lots = torch.randperm(len(rows), generator=generator, device=generator.device).to(rows.device)
     same_class = ~comparison.negatives[rows][:, columns]
     first = lots[None, :].expand_as(same_class).masked_fill(~same_class, len(rows)).amin(1) if len(rows) else lots

@@ -27,7 +27,8 @@ def command(runs: Path, resume: Path | None, as_json: bool, **flags: Any) -> Non
     """
     from aadml.cli.progress import TrainingProgress
     from aadml.cli.settings import assemble
-    from aadml.experiments import run, runs as folders
+    from aadml.experiments import run
+    from aadml.experiments import runs as folders
     from aadml.experiments.data import with_sample_data
     from feature_extraction.errors import InputError
 
@@ -41,6 +42,7 @@ def command(runs: Path, resume: Path | None, as_json: bool, **flags: Any) -> Non
             click.echo(folder)
             return
     else:
+        flags["data"] = str(Path(flags["data"]).absolute()) if flags["data"] else None
         config = assemble(**flags)
         config = with_sample_data(config, lambda message: click.echo(f"aadml: {message}", err=True))
         folder = folders.new_run_folder(runs, config.label(), config["seed"])

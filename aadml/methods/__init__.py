@@ -3,10 +3,16 @@
 from collections.abc import Callable
 
 from aadml.methods.aadml import aadml
+from aadml.methods.correlation.c_cca import c_cca
+from aadml.methods.correlation.cca import cca
+from aadml.methods.correlation.kcca import kcca
 from aadml.methods.method import Method
 
 METHODS: dict[str, Callable[..., Method]] = {
     "aadml": aadml,
+    "cca": cca,
+    "kcca": kcca,
+    "c-cca": c_cca,
 }
 """name -> `(context, settings, *, options) -> Method`. Keyword-only arguments named like a section of the config
 receive that section; all others are options of the section `method`."""

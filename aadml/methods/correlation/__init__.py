@@ -1,0 +1,1 @@
+"""Methods that make the two modalities correlate."""

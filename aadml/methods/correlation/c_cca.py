@@ -1,0 +1,63 @@
+"""C-CCA: cluster canonical correlation analysis (Rasiwasia et al., AISTATS 2014)."""
+
+from functools import partial
+
+from torch import Tensor
+
+from aadml.methods.correlation.algebra import (
+    canonical,
+    centered,
+    cluster_cross_covariance,
+    covariance,
+    cross_covariance,
+)
+from aadml.methods.correlation.cca import projection_of
+from aadml.methods.correlation.projection import LinearMethod, Projection, pair
+from aadml.methods.method import Context, Method
+from aadml.methods.settings import Training
+from aadml.types import Clips, Modality
+from feature_extraction.errors import InputError
+
+
+def c_cca(
+    context: Context,
+    settings: Training,
+    *,
+    dimension: int = 10,
+    ridge: float = 1e-4,
+    pair_weight: float = 0.2,
+    weight_by_correlation: bool = False,
+) -> Method:
+    """Cluster CCA: every audio clip of a class is paired with every visual clip of it (Rasiwasia et al., 2014).
+
+    The cross-covariance is beta S_pair + (1 - beta) S_cluster. The second alone has rank C - 1 at most, so some weight
+    on the pairs is needed for C directions or more. Covariances are the plain ones, as in the code of the AADML paper's
+    group; the original paper weights clips by the size of their class.
+
+    Args:
+        context: dimensions of the two modalities.
+        settings: not used; the solution is closed.
+        dimension: directions kept (10: AADML paper's group).
+        ridge: added to the diagonals of both covariances.
+        pair_weight: beta (0.2: AADML paper's group).
+        weight_by_correlation: multiply every direction by its correlation.
+    """
+    if not 0 <= pair_weight <= 1:
+        raise InputError(f"method.pair_weight: {pair_weight:g} given; 0 to 1 is possible")
+    names = pair(context, "c-cca")
+    return LinearMethod(partial(_fit, names, dimension, ridge, pair_weight, weight_by_correlation))
+
+
+def mixed_cross_covariance(first: Tensor, second: Tensor, labels: Tensor, pair_weight: float) -> Tensor:
+    """Mix the cross-covariance of pairs with that of clusters: (n, d1), (n, d2) centered -> (d1, d2)."""
+    clusters = cluster_cross_covariance(first, second, labels)
+    return pair_weight * cross_covariance(first, second) + (1 - pair_weight) * clusters
+
+
+def _fit(
+    names: tuple[Modality, Modality], dimension: int, ridge: float, pair_weight: float, weighted: bool, clips: Clips
+) -> Projection:
+    (first, mean_first), (second, mean_second) = (centered(clips.matrix(name)) for name in names)
+    cross = mixed_cross_covariance(first, second, clips.labels, pair_weight)
+    solution = canonical(covariance(first, ridge), covariance(second, ridge), cross, dimension)
+    return projection_of(names, (mean_first, mean_second), solution, weighted=weighted)

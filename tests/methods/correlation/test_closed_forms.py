@@ -1,0 +1,154 @@
+"""CCA, cluster CCA and kernel CCA against independent computations and their invariances."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from sklearn.cross_decomposition import CCA
+
+from aadml.methods import METHODS
+from aadml.methods.correlation.algebra import canonical, centered, cluster_cross_covariance, inverse_square_root
+from aadml.methods.method import Context
+from aadml.methods.settings import Training
+from aadml.types import Clips
+from feature_extraction.errors import InputError
+
+CLOSED = ["cca", "kcca", "c-cca"]
+
+
+def clips(n=200, dimensions=(6, 9), classes=4, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(n) % classes
+    shared = torch.randn(n, 3, generator=generator) + 2 * torch.randn(classes, 3, generator=generator)[labels]
+    features = {}
+    for modality, d in zip(("audio", "visual"), dimensions, strict=True):
+        mixing = torch.randn(3, d, generator=generator)
+        features[modality] = shared @ mixing + 0.5 * torch.randn(n, d, generator=generator)
+    return Clips(features, labels, tuple(map(str, range(n))), tuple("abcdefgh"[:classes]))
+
+
+def fitted(name, data, **options):
+    context = Context({m: data.dimension(m) for m in data.modalities}, len(data.class_names))
+    method = METHODS[name](context, Training(), **options)
+    method.fit(data, data.select(torch.arange(0)))
+    return method
+
+
+def correlations(method, data):
+    first, second = (method.embed(data.matrix(m), m).double() for m in data.modalities)
+    first, second = first - first.mean(0), second - second.mean(0)
+    return (first * second).sum(0) / (first.norm(dim=0) * second.norm(dim=0))
+
+
+def test_canonical_correlations_equal_scikit_learn():
+    data = clips()
+    ours = correlations(fitted("cca", data, dimension=3, ridge=0.0), data)
+    peer = CCA(3, scale=False, max_iter=5000, tol=1e-12).fit(
+        data.matrix("audio").numpy(), data.matrix("visual").numpy()
+    )
+    first, second = peer.transform(data.matrix("audio").numpy(), data.matrix("visual").numpy())
+    expected = [np.corrcoef(first[:, i], second[:, i])[0, 1] for i in range(3)]
+    np.testing.assert_allclose(ours.numpy(), expected, atol=1e-6)
+
+
+def test_embeddings_of_the_training_clips_are_white():
+    data = clips()
+    method = fitted("cca", data, dimension=4, ridge=0.0)
+    for modality in data.modalities:
+        vectors = method.embed(data.matrix(modality), modality).double()
+        covariance = torch.cov(vectors.T)
+        torch.testing.assert_close(covariance, torch.eye(4, dtype=torch.float64), atol=1e-4, rtol=0)
+
+
+def test_cca_does_not_change_under_invertible_linear_maps():
+    data = clips()
+    mixing = torch.randn(6, 6, generator=torch.Generator().manual_seed(1)) + 3 * torch.eye(6)
+    mapped = Clips(
+        {"audio": data.matrix("audio") @ mixing + 5, "visual": data["visual"]}, data.labels, data.ids, data.class_names
+    )
+    before = correlations(fitted("cca", data, dimension=5, ridge=0.0), data)
+    after = correlations(fitted("cca", mapped, dimension=5, ridge=0.0), mapped)
+    torch.testing.assert_close(before, after, atol=1e-5, rtol=0)
+
+
+def test_the_cluster_cross_covariance_is_the_mean_over_all_pairs_of_a_class():
+    data = clips(30)
+    first, second = centered(data.matrix("audio"))[0], centered(data.matrix("visual"))[0]
+    total, count = torch.zeros(6, 9, dtype=torch.float64), 0
+    for i in range(30):
+        for j in range(30):
+            if data.labels[i] == data.labels[j]:
+                total += torch.outer(first[i], second[j])
+                count += 1
+    torch.testing.assert_close(cluster_cross_covariance(first, second, data.labels), total / count)
+
+
+def test_cluster_cca_with_all_weight_on_pairs_is_cca():
+    data = clips()
+    plain = fitted("cca", data, dimension=3).state()
+    cluster = fitted("c-cca", data, dimension=3, pair_weight=1.0).state()
+    assert all(torch.equal(plain[key], cluster[key]) for key in plain)
+
+
+def test_exact_kernel_cca_solves_the_generalized_eigenproblem():
+    data = clips(40)
+    method = fitted("kcca", data, dimension=3, ridge=0.3)
+    kernels = []
+    for modality in data.modalities:
+        mapped = method.maps[modality](data.matrix(modality))
+        mapped = mapped - mapped.mean(0)
+        kernels.append((mapped @ mapped.T).numpy())
+    first, second = kernels
+    zero, jitter = np.zeros_like(first), 1e-9 * np.eye(40)
+    left = np.block([[zero, first @ second], [second @ first, zero]])
+    own = [0.7 * kernel @ kernel + 0.3 * kernel + jitter for kernel in kernels]
+    right = np.block([[own[0], zero], [zero, own[1]]])
+    expected = np.sort(scipy.linalg.eigh(left, right, eigvals_only=True))[::-1][:3]
+    first, second = (centered(method.maps[m](data.matrix(m)))[0] for m in data.modalities)
+    solution = canonical(method._regularized(first), method._regularized(second), first.T @ second / 39, 3)
+    np.testing.assert_allclose(solution.correlations.numpy(), expected, atol=1e-5)
+
+
+def test_nystroem_with_every_clip_a_landmark_is_exact():
+    data = clips(60)
+    exact = fitted("kcca", data, dimension=3, landmarks=60)
+    more = fitted("kcca", data, dimension=3, landmarks=1000)
+    torch.testing.assert_close(exact.embed(data["audio"], "audio"), more.embed(data["audio"], "audio"))
+
+
+@pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.parametrize(
+    "kind", ["more dimensions than clips", "a constant column", "a repeated column", "an all-zero modality's column"]
+)
+def test_nothing_breaks_on_deficient_features(name, kind):
+    data = clips(12, (40, 60)) if kind == "more dimensions than clips" else clips(60)
+    audio = data.matrix("audio").clone()
+    if kind == "a constant column":
+        audio[:, 0] = 7.0
+    elif kind == "a repeated column":
+        audio[:, 1] = audio[:, 0]
+    elif kind == "an all-zero modality's column":
+        audio[:, 2] = 0.0
+    data = Clips({"audio": audio, "visual": data["visual"]}, data.labels, data.ids, data.class_names)
+    for ridge in (1e-4, 1e-12):
+        method = fitted(name, data, dimension=3, ridge=ridge)
+        for modality in data.modalities:
+            assert torch.isfinite(method.embed(data[modality], modality)).all()
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_too_many_dimensions_are_refused_with_what_is_possible(name):
+    with pytest.raises(InputError, match="dimension"):
+        fitted(name, clips(50), dimension=1000)
+
+
+def test_the_inverse_square_root_is_one_and_a_pseudo_inverse_where_rank_lacks():
+    values = torch.randn(8, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    full = values.T @ values
+    root = inverse_square_root(full)
+    torch.testing.assert_close(root @ full @ root, torch.eye(5, dtype=torch.float64))
+    deficient = values[:3].T @ values[:3]
+    root = inverse_square_root(deficient)
+    projector = root @ deficient @ root
+    torch.testing.assert_close(projector @ projector, projector)
+    assert round(float(projector.trace())) == 3

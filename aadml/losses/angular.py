@@ -30,6 +30,14 @@ def angular(comparison: Comparison, *, alpha: float = 45.0) -> Terms:
 
     Raises:
         InputError: an angle out of range, or a comparison of relevance scores.
+
+    Example:
+        >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
+        >>> terms = angular(comparison, alpha=45.0)
+        >>> loss = terms.total.sum() / terms.possible.sum().clamp_min(1)
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> optimizer.zero_grad()
     """
     if not 0 < alpha <= STEEPEST:
         raise InputError(f"loss.alpha: angular takes an angle above 0 and at most {STEEPEST:g} degrees, not {alpha:g}")

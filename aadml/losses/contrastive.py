@@ -20,6 +20,14 @@ def contrastive(comparison: Comparison, *, margin: float = 1.0, legacy_eq9_dista
     Returns:
         Per anchor the sum and the number of pairs that cost something. Positives cost without negatives and the other
         way round; an anchor with neither costs nothing.
+
+    Example:
+        >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
+        >>> terms = contrastive(comparison, margin=1.0)
+        >>> loss = terms.total.sum() / terms.active.sum().clamp_min(1)
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> optimizer.zero_grad()
     """
     distance = comparison.squared_distance if legacy_eq9_distance else comparison.distance
     pull = 0.5 * (distance.square() if legacy_eq9_distance else comparison.squared_distance)

@@ -28,6 +28,14 @@ def cross_clr(comparison: Comparison, *, temperature: float = 0.03, within_weigh
 
     Raises:
         InputError: the comparison does not say which candidates are of the anchor's own modality.
+
+    Example:
+        >>> both, clips, row = torch.cat([audio, visual]), clips.repeat(2), torch.arange(2 * len(audio))
+        >>> pairs = Comparison.of_ids(both, both, clips, clips, own=row.roll(len(audio)))
+        >>> terms = cross_clr(replace(pairs, within=row[:, None] // len(audio) == row // len(audio)))
+        >>> loss = terms.total.mean()
+        >>> loss.backward()
+        >>> optimizer.step()
     """
     within = comparison.need("within", "cross-clr").expand_as(comparison.positives)
     logits = tempered(comparison.cosine, temperature)

@@ -67,6 +67,15 @@ class Daml(nn.Module):
 
     Raises:
         InputError: another form, shares that leave no joint epochs.
+
+    Example:
+        >>> fa, fv = audio_body(audio), visual_body(visual)
+        >>> comparison = Comparison.of_labels(audio_head(fa), visual_head(fv), labels, labels)
+        >>> comparison = replace(comparison, anchor_features=fa, candidate_features=fv, candidate_head=visual_head)
+        >>> loss(comparison).total.mean().backward()
+        >>> encoder_optimizer.step()
+        >>> loss.generator_loss(comparison).backward()
+        >>> generator_optimizer.step()
     """
 
     draws: Tensor

@@ -26,6 +26,14 @@ def dsl(comparison: Comparison, *, temperature: float = 0.05, prior_temperature:
     Returns:
         One term an anchor; nothing for anchors without positives. Without negatives several positives still compete
         with each other.
+
+    Example:
+        >>> pairs = Comparison.of_ids(audio, text, clips, clips)
+        >>> terms = dsl(pairs, temperature=0.05)
+        >>> loss = terms.total.sum() / terms.possible.sum().clamp_min(1)
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> optimizer.zero_grad()
     """
     rivals = comparison.positives | comparison.negatives
     scores = tempered(comparison.cosine, temperature)

@@ -43,10 +43,6 @@ class Hdml(nn.Module):
     (generator and classifier, the latter trained on real features alone) minimise `generator_loss`, whose gradient
     reaches no encoder and no head.
 
-        for comparison in batches:
-            step(encoder_optimizer, loss(comparison).total.mean())
-            step(generator_optimizer, loss.generator_loss(comparison))
-
     Step one player before the other's loss is computed. Candidates are of one modality, so use one instance a
     direction. Triples are drawn anew after each training call, by a count that is part of the state.
 
@@ -69,6 +65,15 @@ class Hdml(nn.Module):
 
     Raises:
         InputError: another form.
+
+    Example:
+        >>> fa, fv = audio_body(audio), visual_body(visual)
+        >>> comparison = Comparison.of_labels(audio_head(fa), visual_head(fv), labels, labels)
+        >>> comparison = replace(comparison, candidate_features=fv, candidate_head=visual_head)
+        >>> loss(comparison).total.mean().backward()
+        >>> encoder_optimizer.step()
+        >>> loss.generator_loss(comparison).backward()
+        >>> generator_optimizer.step()
     """
 
     draws: Tensor

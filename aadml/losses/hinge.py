@@ -19,6 +19,14 @@ def hinge(comparison: Comparison, *, threshold: float = 0.3, margin: float = 1.0
     Returns:
         Per anchor the sum and the number of pairs that cost something. Positives cost without negatives and the other
         way round; an anchor with neither costs nothing.
+
+    Example:
+        >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
+        >>> terms = hinge(comparison, threshold=0.3, margin=1.0)
+        >>> loss = terms.total.sum() / terms.active.sum().clamp_min(1)
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> optimizer.zero_grad()
     """
     excess = comparison.distance - threshold
     pull = excess.clamp_min(0)

@@ -28,6 +28,14 @@ def n_pair(comparison: Comparison, *, l2: float = 3e-3, multi_positive: bool = F
         Per anchor one term a positive (with `multi_positive` one an anchor), and the penalty. An anchor without
         positives costs nothing; nor without negatives, but in the multi-positive form positives compete among
         themselves.
+
+    Example:
+        >>> comparison = one_pair_a_class(Comparison.of_labels(audio, visual, labels, labels), generator)
+        >>> terms = n_pair(comparison, l2=0.003)
+        >>> loss = terms.total.sum() / terms.possible.sum().clamp_min(1) + terms.penalty
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> optimizer.zero_grad()
     """
     positives, negatives = comparison.positives, comparison.negatives
     if multi_positive:

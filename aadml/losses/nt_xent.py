@@ -21,6 +21,14 @@ def nt_xent(comparison: Comparison, *, temperature: float = 0.07, mask_same_id: 
 
     Returns:
         One term a positive; nothing for anchors without positives or without anything to win against.
+
+    Example:
+        >>> pairs = Comparison.of_ids(audio, text, clips, clips)
+        >>> terms = nt_xent(pairs, temperature=0.07)
+        >>> loss = terms.total.sum() / terms.possible.sum().clamp_min(1)
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> optimizer.zero_grad()
     """
     negatives = comparison.negatives
     if not mask_same_id:

@@ -25,6 +25,14 @@ def posterior_nca(comparison: Comparison, *, temperature: float = 1.0) -> Terms:
 
     Raises:
         InputError: a comparison of relevance scores.
+
+    Example:
+        >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
+        >>> terms = posterior_nca(comparison)
+        >>> loss = torch.nn.functional.cross_entropy(audio, labels) + terms.total.mean()
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> optimizer.zero_grad()
     """
     anchors, candidates = comparison.vectors("posterior-nca")
     posteriors = [torch.softmax(tempered(vectors, temperature), 1) for vectors in (anchors, candidates)]

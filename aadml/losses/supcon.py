@@ -20,6 +20,14 @@ def supcon(comparison: Comparison, *, temperature: float = 0.07) -> Terms:
     Returns:
         One term an anchor; nothing for anchors without positives. Without negatives several positives still compete
         with each other: the least an anchor costs is log |P_i|.
+
+    Example:
+        >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
+        >>> terms = supcon(comparison, temperature=0.07)
+        >>> loss = terms.total.sum() / terms.possible.sum().clamp_min(1)
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> optimizer.zero_grad()
     """
     positives, negatives = comparison.positives, comparison.negatives
     return mean_over_positives(tempered(comparison.cosine, temperature), positives, positives | negatives)

@@ -1,0 +1,232 @@
+"""DCCA: deep canonical correlation analysis (Andrew et al., ICML 2013), and C-DCCA, its cluster form."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aadml.methods.correlation.algebra import canonical, centered, covariance, cross_covariance
+from aadml.methods.correlation.c_cca import mixed_cross_covariance
+from aadml.methods.correlation.projection import pair
+from aadml.methods.learned import LearnedMethod
+from aadml.methods.learner import Batch, Learner, Player
+from aadml.methods.method import Context, Method
+from aadml.methods.networks import layers
+from aadml.methods.settings import Training
+from aadml.types import Clips, Modality
+from feature_extraction.errors import InputError
+
+EIGENVALUE_FLOOR = 1e-9
+OBJECTIVES = ("trace", "squared")
+
+
+def total_correlation(first: Tensor, second: Tensor, cross: Tensor, objective: str = "trace") -> Tensor:
+    """Sum of the canonical correlations, or of their squares, with a gradient that stays finite.
+
+        T = S_aa^{-1/2} S_av S_vv^{-1/2};   "trace": sum of the singular values of T;   "squared": |T|_F^2
+
+    Args:
+        first: (d, d) covariance of the first modality, with its ridge.
+        second: (d, d) of the second.
+        cross: (d, d) cross-covariance.
+        objective: "trace" (Andrew et al., 2013) or "squared".
+
+    Returns:
+        A scalar in the precision of the arguments.
+    """
+    whitened_first = torch.linalg.solve_triangular(torch.linalg.cholesky(first), cross, upper=False)
+    whitened = torch.linalg.solve_triangular(torch.linalg.cholesky(second), whitened_first.T, upper=False)
+    squares: Tensor = whitened.square().sum()
+    if objective == "squared":
+        return squares
+    # the Cholesky factor whitens as the symmetric root does, up to a rotation, which no singular value sees
+    gram = whitened.T @ whitened
+    scale = torch.eye(len(gram), dtype=gram.dtype, device=gram.device) * EIGENVALUE_FLOOR
+    values: Tensor = torch.linalg.eigvalsh(gram + scale).clamp_min(EIGENVALUE_FLOOR).sqrt()
+    return values.sum()
+
+
+class CorrelationLearner(Learner):
+    """Encoders whose outputs correlate, and a linear solution on top of them.
+
+    Args:
+        context: dimensions of the two modalities.
+        hidden: modality -> sizes of the hidden layers.
+        outputs: size of the encoders' last layer.
+        dimension: directions kept of the linear solution.
+        ridge: added to the covariances of a batch.
+        objective: see `total_correlation`.
+        cross: (first (n, d1), second (n, d2), labels) -> cross-covariance.
+        dropout: share of the units dropped.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        hidden: Mapping[Modality, tuple[int, ...]],
+        outputs: int,
+        dimension: int,
+        ridge: float,
+        objective: str,
+        cross: Callable[[Tensor, Tensor, Tensor], Tensor],
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        if objective not in OBJECTIVES:
+            raise InputError(f"method.objective: no '{objective}'; there are {', '.join(OBJECTIVES)}")
+        if dimension > outputs:
+            raise InputError(f"method.dimension: {dimension} asked for; the encoders have {outputs} outputs")
+        self.names = pair(context, "dcca")
+        self.ridge, self.objective, self.cross, self.dimension = ridge, objective, cross, dimension
+        self.encoders = nn.ModuleDict({m: _encoder(context.dimensions[m], hidden[m], outputs, dropout) for m in hidden})
+        for name in self.names:
+            self.register_buffer(f"mean_{name}", torch.zeros(outputs))
+            self.register_buffer(f"weights_{name}", torch.eye(outputs)[:, :dimension].clone())
+
+    def players(self) -> Mapping[str, Player]:
+        """Train both encoders for one correlation."""
+        return {"encoders": Player(list(self.parameters()), self._loss)}
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Encode and project a batch (b, d) -> (b, dimension)."""
+        mean, weights = self.get_buffer(f"mean_{modality}"), self.get_buffer(f"weights_{modality}")
+        projected: Tensor = (self.encoders[modality](features) - mean) @ weights
+        return projected
+
+    def calibrate(self, valid: Clips) -> None:
+        """Solve the linear problem on the training clips' outputs: the validation score is that of the whole method."""
+        self._solve()
+
+    def before_epoch(self, train: Clips, epoch: object) -> None:
+        """Remember the training clips for the linear problem."""
+        self._train = train
+
+    def finish(self, train: Clips, valid: Clips) -> None:
+        """Solve the linear problem for the weights that were kept."""
+        self._train = train
+        self._solve()
+
+    def _solve(self) -> None:
+        with torch.no_grad():
+            outputs = [self.encoders[m](self._train.matrix(m).to(self.device)) for m in self.names]
+        (first, mean_first), (second, mean_second) = (centered(values) for values in outputs)
+        labels = self._train.labels.to(self.device)
+        covariances = covariance(first, self.ridge), covariance(second, self.ridge)
+        solution = canonical(*covariances, self.cross(first, second, labels), self.dimension)
+        for name, mean, weights in zip(
+            self.names, (mean_first, mean_second), (solution.first, solution.second), strict=True
+        ):
+            self.get_buffer(f"mean_{name}").copy_(mean)
+            self.get_buffer(f"weights_{name}").copy_(weights)
+
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        outputs = [self.encoders[m](batch.features[m]).double() for m in self.names]
+        first, second = (values - values.mean(0) for values in outputs)
+        cross = self.cross(first, second, batch.labels)
+        correlation = total_correlation(
+            covariance(first, self.ridge), covariance(second, self.ridge), cross, self.objective
+        )
+        return {"loss": -correlation, "correlation": correlation}
+
+
+def dcca(
+    context: Context,
+    settings: Training,
+    *,
+    dimension: int = 10,
+    outputs: int = 10,
+    hidden_audio: tuple[int, ...] = (128, 128, 64),
+    hidden_visual: tuple[int, ...] = (256, 256, 128),
+    dropout: float = 0.2,
+    ridge: float = 1e-3,
+    objective: str = "trace",
+) -> Method:
+    """Deep CCA: encoders trained for the sum of canonical correlations of a batch (Andrew et al., ICML 2013).
+
+    Args:
+        context: dimensions of audio and visual.
+        settings: the batch must be well above `outputs`.
+        dimension: directions kept of the linear CCA on the encoders' outputs.
+        outputs: size of the encoders' last layer (10: code of the AADML paper's group).
+        hidden_audio: hidden layers of the first modality (same source).
+        hidden_visual: hidden layers of the second (same source).
+        dropout: share of the units dropped (same source).
+        ridge: added to the covariances (1e-3 to 1e-4: same source).
+        objective: "trace" or "squared" (see `total_correlation`).
+    """
+    hidden = dict(zip(pair(context, "dcca"), (hidden_audio, hidden_visual), strict=True))
+    _check_batch(settings, outputs, "dcca")
+    learner = CorrelationLearner(
+        context,
+        hidden=hidden,
+        outputs=outputs,
+        dimension=dimension,
+        ridge=ridge,
+        objective=objective,
+        cross=_pairs,
+        dropout=dropout,
+    )
+    return LearnedMethod(learner, context, settings)
+
+
+def c_dcca(
+    context: Context,
+    settings: Training,
+    *,
+    dimension: int = 10,
+    outputs: int = 100,
+    hidden: tuple[int, ...] = (100, 100, 100),
+    dropout: float = 0.2,
+    ridge: float = 1e-3,
+    pair_weight: float = 0.2,
+    objective: str = "trace",
+) -> Method:
+    """Cluster deep CCA: deep CCA whose cross-covariance also pairs all clips of a class (Zeng et al., TOMM 2020).
+
+    Args:
+        context: dimensions of audio and visual.
+        settings: the batch must be well above `outputs`.
+        dimension: directions kept of the linear cluster CCA on the outputs (10: code of the AADML paper's group).
+        outputs: size of the encoders' last layer (100: same source).
+        hidden: hidden layers of both encoders (same source).
+        dropout: share of the units dropped (same source).
+        ridge: added to the covariances.
+        pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
+        objective: "trace" or "squared" (see `total_correlation`).
+    """
+    _check_batch(settings, outputs, "c-dcca")
+    learner = CorrelationLearner(
+        context,
+        hidden=dict.fromkeys(pair(context, "c-dcca"), hidden),
+        outputs=outputs,
+        dimension=dimension,
+        ridge=ridge,
+        objective=objective,
+        cross=partial(_clusters, pair_weight),
+        dropout=dropout,
+    )
+    return LearnedMethod(learner, context, settings)
+
+
+def _encoder(dimension: int, hidden: tuple[int, ...], outputs: int, dropout: float) -> nn.Sequential:
+    inner = layers((dimension, *hidden), activation="sigmoid", dropout=dropout)
+    return nn.Sequential(nn.BatchNorm1d(dimension), inner, nn.Linear((dimension, *hidden)[-1], outputs))
+
+
+def _pairs(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
+    return cross_covariance(first, second)
+
+
+def _clusters(pair_weight: float, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
+    return mixed_cross_covariance(first, second, labels, pair_weight)
+
+
+def _check_batch(settings: Training, outputs: int, method: str) -> None:
+    if settings.batch <= outputs:
+        raise InputError(
+            f"training.batch: {settings.batch} clips cannot tell {outputs} outputs apart; {method} needs a batch well "
+            f"above method.outputs, for example {4 * outputs}"
+        )

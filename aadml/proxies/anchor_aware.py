@@ -1,0 +1,298 @@
+"""Anchor-Aware proxies (Zeng et al., "Anchor-aware Deep Metric Learning for Audio-visual Retrieval", ICMR 2024).
+
+A clip is seen as a mixture of itself and its neighbors in the correlation graph, weighted by attention (Equations 5 to
+7); losses compare proxies instead of, or beside, the embeddings. This is a training-time device: at test time an item
+is embedded alone, and only `from_bank` (no labels, no partner) may use the proxy there.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from aadml.options import checked_options, lookup
+from aadml.proxies.attention import Attention
+from aadml.proxies.correlation import CorrelationGraph, GraphOptions
+from aadml.proxies.graph import NeighborLists, clique_pairs
+from aadml.proxies.readings import READINGS, Keys
+from aadml.types import Modality
+from feature_extraction.errors import InputError
+
+Encode = Callable[[Modality, Tensor], Tensor]
+Vectors = Callable[[Modality, Tensor], Tensor]
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "reading": tuple(READINGS),
+    "query": ("self", "partner"),
+    "residual": ("none", "add", "convex"),
+    "values": ("own", "other"),
+    "pairs": ("neighbors", "clique"),
+    "aa_on": ("all", "anchor", "reference"),
+}
+
+
+class AnchorAware(nn.Module):
+    """See every clip through its neighbors.
+
+        proxy_i = x_i + A(query_i, neighbors of i),   A = attention under one of six readings of Equation 7
+
+    `refresh` before each epoch; bank and lists are recomputed, never stored. An anchor without any neighbor stands for
+    itself.
+
+    Args:
+        dimension: d of the embeddings.
+        modalities: that will be seen, in any order; two of them for every option that crosses modalities.
+        k: neighbors an anchor, or pairs of the clique (3: best for the triplet losses, AADML Figure 4).
+        reading: "R1" ... "R6", see `aadml.proxies.readings`; R1, R2 and R4 degenerate, R5 mixes the batch.
+        query: who asks: the anchor itself ("self"), or its "partner" in the other modality (Equation 7; training only).
+        residual: "none" (the paper), "add" x + A, or "convex" (1 - w) x + w A.
+        residual_weight: w.
+        attention: "mha", "identity-start" or "free", see `aadml.proxies.attention`.
+        heads: of the attention; "auto" is the largest divisor of the width not above 5.
+        width: of the attention, where it is to be lifted above d; None is d.
+        attention_dropout: share of attention weights dropped.
+        temperature: of the free attention.
+        shared: one attention for all modalities, instead of one each.
+        values: vectors of the anchor's "own" modality, or of the "other" one on the same lists.
+        live: encode the neighbors anew, with gradient, instead of taking them from the bank.
+        pairs: attend to "neighbors", or to the pairs of the "clique" they form with the anchor (section 4.2.1).
+        aa_on: where `Objective` puts proxies: "all" sides (Equation 8), the "anchor" alone or the "reference" alone.
+        aa_mix: share of the loss that `Objective` computes on proxies; the rest is on the embeddings.
+        space: see `GraphOptions`, as all that follow.
+        scope: see `GraphOptions`.
+        same_class: see `GraphOptions`.
+        similarity: see `GraphOptions`.
+        graph_modality: see `GraphOptions`.
+        neighbors: see `GraphOptions`.
+        symmetrize: see `GraphOptions`.
+        shared_lists: see `GraphOptions`.
+
+    Raises:
+        InputError: a value that is not possible; the message names those that are.
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        modalities: tuple[Modality, ...],
+        *,
+        k: int = 3,
+        reading: str = "R6",
+        query: str = "self",
+        residual: str = "add",
+        residual_weight: float = 0.5,
+        attention: str = "mha",
+        heads: int | str = "auto",
+        width: int | None = None,
+        attention_dropout: float = 0.0,
+        temperature: float = 0.1,
+        shared: bool = False,
+        values: str = "own",
+        live: bool = False,
+        pairs: str = "neighbors",
+        aa_on: str = "all",
+        aa_mix: float = 0.5,
+        space: str = "embedding",
+        scope: str = "bank",
+        same_class: bool = True,
+        similarity: str = "cosine",
+        graph_modality: str = "within",
+        neighbors: str = "nearest",
+        symmetrize: bool = False,
+        shared_lists: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dimension, self.modalities = dimension, tuple(modalities)
+        self.k, self.reading, self.query, self.residual = k, reading, query, residual
+        self.values, self.live, self.pairs = values, live, pairs
+        self.residual_weight, self.aa_on, self.aa_mix = residual_weight, aa_on, aa_mix
+        self._check()
+        options = GraphOptions(
+            k, space, scope, same_class, similarity, graph_modality, neighbors, symmetrize, shared_lists
+        )
+        self.graph = CorrelationGraph(self.modalities, options.of_neighbors(self._members(k)))
+        attentions = [
+            Attention(
+                dimension,
+                kind=attention,
+                heads=heads,
+                width=width,
+                dropout=attention_dropout,
+                temperature=temperature,
+            )
+            for _ in (self.modalities[:1] if shared else self.modalities)
+        ]
+        self.attentions = nn.ModuleDict(dict(zip(self.modalities, attentions * len(self.modalities), strict=False)))
+
+    def refresh(
+        self,
+        bank: Mapping[Modality, Tensor],
+        labels: Tensor | None = None,
+        inputs: Mapping[Modality, Tensor] | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        groups: Tensor | None = None,
+    ) -> None:
+        """Store the training set's embeddings and find everybody's neighbors; call before each epoch.
+
+        Args:
+            bank: modality -> (n, d) embeddings of the training set, made in evaluation mode.
+            labels: (n,) classes; None where there are none (audio-text): lists are then label-free.
+            inputs: modality -> (n, f) features, for graphs in input space; their lists are computed once.
+            generator: of random neighbors.
+            groups: (n,) entries of one group are never neighbors (captions of one clip).
+
+        Raises:
+            InputError: something needed is missing, or k is larger than every class.
+        """
+        self.graph.refresh(bank, labels, inputs, generator, groups)
+
+    def remember(self, bank: Mapping[Modality, Tensor]) -> None:
+        """Store the training set's embeddings (n, d) for `from_bank`, without looking for neighbors."""
+        self.graph.remember(bank)
+
+    def forward(
+        self, embeddings: Mapping[Modality, Tensor], index: Tensor, encode: Encode | None = None
+    ) -> dict[Modality, Tensor]:
+        """Give the proxies of a batch.
+
+        Args:
+            embeddings: modality -> (b, d); row i of all modalities is one clip.
+            index: (b,) rows of the batch in the training set.
+            encode: (modality, rows (m,) of the training set) -> (m, d), for live neighbors; asked once a row.
+
+        Returns:
+            modality -> (b, d).
+
+        Raises:
+            InputError: a partner query in evaluation mode, no refresh yet, or live neighbors without `encode`.
+        """
+        if self.query == "partner" and not self.training:
+            raise InputError(
+                "proxy.query: a partner query in evaluation lets an item see its own answer; it is for training only"
+            )
+        lists = self.graph.lists(index, embeddings)
+        vectors = self._vectors(embeddings, encode)
+        proxies = {}
+        for modality, anchors in embeddings.items():
+            asking_modality = self.graph.other(modality) if self.query == "partner" else modality
+            proxies[modality] = self._proxies(
+                modality, anchors, embeddings[asking_modality], asking_modality, lists[modality], vectors
+            )
+        return proxies
+
+    @torch.no_grad()
+    def from_bank(self, vectors: Tensor, modality: Modality, *, k: int | None = None) -> Tensor:
+        """Give the proxies of new items: neighbors from the training bank, found without labels, asked by the item.
+
+        Args:
+            vectors: (m, d) embeddings, each treated alone.
+            modality: whose embeddings they are.
+            k: neighbors (or pairs), by default as in training.
+
+        Returns:
+            (m, d).
+
+        Raises:
+            InputError: no bank yet, or reading R5, under which items see each other.
+        """
+        if self.reading == "R5":
+            raise InputError("proxy.reading: R5 mixes the items of a batch; there is no proxy of one item alone")
+        k = self.k if k is None else k
+        lists = self.graph.nearest_in_bank(vectors, modality, self._members(k))
+        return self._proxies(modality, vectors, vectors, modality, lists, self._from_memory, k=k)
+
+    def _proxies(
+        self,
+        modality: Modality,
+        anchors: Tensor,
+        asking: Tensor,
+        asking_modality: Modality,
+        lists: NeighborLists,
+        vectors: Vectors,
+        *,
+        k: int | None = None,
+    ) -> Tensor:
+        rows, mask = lists.index.clamp_min(0), lists.mask
+        source = self.graph.other(modality) if self.values == "other" else modality
+        keys = vectors(source, rows).to(anchors.dtype)
+        questions = asking[:, None]
+        if self.pairs == "clique":
+            askers, asked = (torch.tensor(side, device=rows.device) for side in clique_pairs(k or self.k))
+            members = keys if asking_modality == source else vectors(asking_modality, rows).to(anchors.dtype)
+            there = torch.cat([torch.ones_like(mask[:, :1]), mask], 1)
+            questions = torch.cat([questions, members], 1)[:, askers]
+            keys, mask = keys[:, asked - 1], there[:, askers] & there[:, asked]
+        attention = cast(Attention, self.attentions[modality])
+        attended = READINGS[self.reading](attention, Keys(anchors, questions, keys, mask))
+        if self.residual == "add":
+            attended = anchors + attended
+        elif self.residual == "convex":
+            attended = torch.lerp(anchors, attended, self.residual_weight)
+        if self.reading in ("R1", "R4", "R6"):
+            return attended
+        return torch.where(mask.any(1)[:, None], attended, anchors)
+
+    def _vectors(self, embeddings: Mapping[Modality, Tensor], encode: Encode | None) -> Vectors:
+        """Choose where the neighbors' vectors come from: (modality, rows (b, k)) -> (b, k, d)."""
+        if self.graph.options.scope == "batch":
+            return lambda modality, rows: (embeddings[modality] if self.live else embeddings[modality].detach())[rows]
+        if not self.live:
+            return self._from_memory
+        if encode is None:
+            raise InputError("proxy.live: live neighbors need to be encoded; pass encode")
+
+        def encoded(modality: Modality, rows: Tensor) -> Tensor:
+            distinct, place = torch.unique(rows, return_inverse=True)
+            return encode(modality, distinct)[place]
+
+        return encoded
+
+    def _from_memory(self, modality: Modality, rows: Tensor) -> Tensor:
+        return self.graph.bank[modality][rows]
+
+    def _members(self, k: int) -> int:
+        """Count the neighbors that k pairs need, or k neighbors are."""
+        return max(clique_pairs(k)[0] + clique_pairs(k)[1]) if self.pairs == "clique" else k
+
+    def _check(self) -> None:
+        for name, choices in CHOICES.items():
+            lookup(dict.fromkeys(choices), getattr(self, name), f"proxy.{name}")
+        for name in ("residual_weight", "aa_mix"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"proxy.{name}: {getattr(self, name)} is not in [0, 1]")
+        crossing = [name for name, value in (("query", "partner"), ("values", "other")) if getattr(self, name) == value]
+        if crossing and len(self.modalities) != 2:
+            raise InputError(f"proxy.{crossing[0]}: needs two modalities, not {len(self.modalities)}")
+
+
+def degeneracy(options: Mapping[str, object]) -> str | None:
+    """Say in one sentence what a choice of options degenerates to; None where it is what it seems.
+
+    Args:
+        options: of the anchor-aware proxy; those left out have their defaults.
+    """
+    chosen = checked_options(AnchorAware, options, "proxy")
+    reading, free = chosen["reading"], chosen["attention"] == "free"
+    if chosen["aa_mix"] == 0:
+        return "aa_mix 0: proxies do not enter the loss; this is training without Anchor-Aware proxies"
+    if chosen["residual"] == "convex" and chosen["residual_weight"] == 0:
+        return "residual_weight 0: every proxy is its anchor; this is training without Anchor-Aware proxies"
+    if reading in ("R1", "R4"):
+        what = "the anchor itself" if free else "an affine map of the anchor"
+        return f"reading {reading}: attention returns {what}; graph, k and query have no effect"
+    if reading == "R2":
+        what = "the mean of the neighbors" if free else "an affine map of the neighbors' mean"
+        return f"reading R2: attention returns {what}, with equal weights; query and key projections learn nothing"
+    if reading == "R5":
+        return "reading R5: every clip attends to the whole batch; proxies depend on its composition"
+    detached = reading == "R3" and chosen["residual"] == "none" and not chosen["live"]
+    if reading == "R3" and chosen["k"] == 1 and chosen["residual"] != "none":
+        return "reading R3 with k 1: attention over one key is an affine map of the only neighbor; the query is inert"
+    if detached and chosen["aa_mix"] == 1 and chosen["aa_on"] == "all":
+        return (
+            "reading R3 without residual on detached neighbors: the metric loss reaches the encoders only through the"
+            " attention weights, and trains them hardly at all"
+        )
+    return None

@@ -1,0 +1,156 @@
+"""Attention of an anchor over a few keys (AADML, Equations 5 and 6), learned or free of parameters."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aadml.options import lookup
+from aadml.pairwise import TINY
+from feature_extraction.errors import InputError
+
+Kind = Literal["mha", "identity-start", "free"]
+ATTENTIONS: dict[str, str] = {
+    "mha": "multi-head attention, Xavier start",
+    "identity-start": "multi-head attention that starts as the softmax of dot products: W_q = W_k = 2I, W_v = W_o = I",
+    "free": "no parameters: softmax of cosine / temperature",
+}
+
+
+class Attention(nn.Module):
+    """Scaled dot-product attention with several heads and an output projection.
+
+    Masked keys get no weight; a set without any key gives zeros.
+
+    Args:
+        dimension: d of queries, keys, values and the result.
+        kind: a key of ATTENTIONS.
+        heads: how many, or "auto": the largest divisor of the width not above 5.
+        width: of all heads together, d by default; projections lift to it and bring back.
+        dropout: share of attention weights dropped in training.
+        temperature: of the free kind (0.1: the value measured with).
+
+    Raises:
+        InputError: heads that do not divide the width, or numbers out of range.
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        kind: str = "mha",
+        heads: int | str = "auto",
+        width: int | None = None,
+        dropout: float = 0.0,
+        temperature: float = 0.1,
+    ) -> None:
+        super().__init__()
+        lookup(ATTENTIONS, kind, "proxy.attention")
+        self.kind = kind
+        self.width = _checked_width(dimension, width, kind)
+        self.heads = number_of_heads(self.width, heads)
+        self.dropout = dropout
+        self.temperature = temperature
+        if not 0 <= dropout < 1:
+            raise InputError(f"proxy.attention_dropout: {dropout} is not in [0, 1)")
+        if temperature <= 0:
+            raise InputError(f"proxy.temperature: {temperature} is not above 0")
+        if kind != "free":
+            self.query = nn.Linear(dimension, self.width)
+            self.key = nn.Linear(dimension, self.width)
+            self.value = nn.Linear(dimension, self.width)
+            self.output = nn.Linear(self.width, dimension)
+            self._start()
+
+    def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, paired: bool = False) -> Tensor:
+        """Attend over the keys of each set.
+
+        Args:
+            queries: (s, l, d), l queries in each of s sets; (s, k, d) if paired.
+            keys: (s, k, d).
+            values: (s, k, d).
+            mask: (s, k) bool, true where there is a key.
+            paired: every key is asked by a query of its own, under one softmax: one result a set.
+
+        Returns:
+            (s, l, d), or (s, 1, d) if paired.
+        """
+        products = _of_pairs if paired else _of_all
+        if self.kind == "free":
+            cosine = products(F.normalize(queries, dim=2, eps=TINY), F.normalize(keys, dim=2, eps=TINY))
+            mixed: Tensor = self._weights(cosine / self.temperature, mask[:, None]) @ values
+            return mixed
+        query, key = self._split(self.query(queries)), self._split(self.key(keys))
+        logits = products(query, key) * (self.width // self.heads) ** -0.5  # (s, h, l, k)
+        mixed = self._weights(logits, mask[:, None, None]) @ self._split(self.value(values))
+        attended: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
+        return attended.masked_fill(~mask.any(1)[:, None, None], 0)
+
+    def _split(self, vectors: Tensor) -> Tensor:
+        """Deal the width to the heads: (s, k, width) -> (s, h, k, width / h)."""
+        return vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+    def _weights(self, logits: Tensor, mask: Tensor) -> Tensor:
+        # a finite floor instead of minus infinity: a set without keys then has finite weights and gradients
+        kept = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+        kept = kept.masked_fill(~mask, torch.finfo(kept.dtype).min)
+        weights = torch.softmax(kept, -1).masked_fill(~mask, 0)
+        return F.dropout(weights, self.dropout, self.training).to(logits.dtype)
+
+    def _start(self) -> None:
+        for layer in (self.query, self.key, self.value, self.output):
+            nn.init.zeros_(layer.bias)
+            if self.kind == "mha":
+                nn.init.xavier_uniform_(layer.weight)
+            else:
+                nn.init.eye_(layer.weight)
+        if self.kind == "identity-start":
+            with torch.no_grad():
+                self.query.weight.mul_(2)
+                self.key.weight.mul_(2)
+
+
+def _of_all(queries: Tensor, keys: Tensor) -> Tensor:
+    """Multiply all queries with all keys: (..., l, e) and (..., k, e) -> (..., l, k)."""
+    return queries @ keys.mT
+
+
+def _of_pairs(queries: Tensor, keys: Tensor) -> Tensor:
+    """Multiply each key with its own query: (..., k, e) twice -> (..., 1, k)."""
+    return (queries * keys).sum(-1)[..., None, :]
+
+
+def number_of_heads(width: int, heads: int | str) -> int:
+    """Resolve a head count.
+
+    Args:
+        width: what the heads divide among them.
+        heads: a divisor of it, or "auto" for the largest divisor not above 5.
+
+    Raises:
+        InputError: not a divisor; the message lists those there are.
+    """
+    divisors = [h for h in range(1, width + 1) if width % h == 0]
+    if heads == "auto":
+        return max(h for h in divisors if h <= 5)
+    if heads not in divisors:
+        raise InputError(
+            f"proxy.heads: {heads} heads do not divide {width} dimensions;"
+            f" possible are {', '.join(map(str, divisors))} (or auto)"
+        )
+    return int(heads)
+
+
+def _checked_width(dimension: int, width: int | None, kind: str) -> int:
+    if width is None:
+        return dimension
+    if not isinstance(width, int) or isinstance(width, bool) or width < 1:
+        raise InputError(f"proxy.width: {width!r} is not a whole number of dimensions above 0")
+    if kind == "free":
+        raise InputError("proxy.width: free attention has no projections; leave the width out")
+    if kind == "identity-start" and width < dimension:
+        raise InputError(
+            f"proxy.width: identity-start needs at least the {dimension} dimensions there are, not {width}"
+        )
+    return width

@@ -1,0 +1,202 @@
+"""Exact nearest neighbors by blocks: float32 products find the few that can matter, float64 decides among them.
+
+No matrix of all pairs is ever held. A block of queries is multiplied with the bank in column blocks, and only the
+largest product of every group of consecutive bank rows is kept: the k best rows lie in the k best groups, so these
+alone are looked into. The last few candidates are scored again in float64 by a sum whose order does not depend on
+where a row stands; equal vectors get equal scores, and ties are decided by index. Whatever rounding could have hidden
+is known by an error bound: a query with more near-ties than the slack holds is scored whole, in float64.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from aadml.options import lookup
+
+SIMILARITIES: dict[str, str] = {
+    "cosine": "cosine of the angle (0 with a zero vector); equal to twelve decimals is a tie",
+    "euclidean": "minus the squared Euclidean distance",
+    "dot": "inner product",
+}
+
+NARROW = 1024  # a bank this small is looked through whole, without groups
+SLACK_ITEMS = 8
+SLACK_GROUPS = 2
+DECIMALS = 12
+# entries of one block of products: the second-level cache of a CPU core, a part of a GPU's memory
+BLOCK = {"cpu": 2**19, "cuda": 2**26}
+COLUMNS = 2048
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Vectors whose float32 products rank as the similarity does, and how far such a product may be off.
+
+    Attributes:
+        queries: (a, e) float32.
+        bank: (m, e) float32, n rows and copies of the last one up to whole groups.
+        error: (a,) bound of the rounding error of a query's products.
+        count: n.
+        group: rows in a group.
+    """
+
+    queries: Tensor
+    bank: Tensor
+    error: Tensor
+    count: int
+    group: int
+
+
+def nearest(
+    queries: Tensor,
+    bank: Tensor,
+    *,
+    k: int,
+    similarity: str = "cosine",
+    query_codes: Tensor | None = None,
+    bank_codes: Tensor | None = None,
+    excluded: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """Find the k most similar bank rows of every query; of equally similar ones the smaller index comes first.
+
+    Args:
+        queries: (a, d).
+        bank: (n, d).
+        k: how many.
+        similarity: a key of SIMILARITIES.
+        query_codes: (a,) bank rows of the query's own code are left out.
+        bank_codes: (n,) likewise.
+        excluded: at most how many bank rows share one code.
+
+    Returns:
+        Indices (a, k) int64, best first, and similarities (a, k) float64; -1 and minus infinity where fewer remain.
+    """
+    lookup(SIMILARITIES, similarity, "similarity")
+    index = torch.full((len(queries), k), -1, dtype=torch.int64, device=bank.device)
+    score = torch.full((len(queries), k), -torch.inf, dtype=torch.float64, device=bank.device)
+    if not len(queries) or not len(bank) or not k:
+        return index, score
+    with torch.no_grad(), torch.autocast(bank.device.type, enabled=False):
+        wanted = min(k + excluded, len(bank))
+        prepared = _prepared(queries, bank, similarity, wanted)
+        for rows in torch.arange(len(queries), device=bank.device).split(_rows_at_once(prepared)):
+            candidates, sure = _candidates(prepared, rows, wanted)
+            if not bool(sure.all()):
+                candidates[~sure] = _best_of_all(queries[rows[~sure]], bank, similarity, candidates.shape[1])
+            candidates = candidates.sort(1).values
+            exact = _exact(queries[rows, None], bank[candidates], similarity)
+            if query_codes is not None and bank_codes is not None:
+                exact.masked_fill_(query_codes[rows, None] == bank_codes[candidates], -torch.inf)
+            best, order = exact.sort(dim=1, descending=True, stable=True)
+            best, order = best[:, :k], order[:, :k]
+            score[rows, : best.shape[1]] = best
+            index[rows, : best.shape[1]] = candidates.gather(1, order).masked_fill(best == -torch.inf, -1)
+    return index, score
+
+
+def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int) -> _Prepared:
+    q, b = queries.double(), bank.double()
+    if similarity == "cosine":
+        q, b = F.normalize(q, dim=1, eps=1e-300), F.normalize(b, dim=1, eps=1e-300)
+    elif similarity == "euclidean":
+        # -|q - b|^2 ranks as q.b - |b|^2 / 2; the closer to the origin, the smaller the rounding
+        center = b.mean(0)
+        q, b = q - center, b - center
+        q = torch.cat([q, torch.ones_like(q[:, :1])], 1)
+        b = torch.cat([b, -b.square().sum(1, keepdim=True) / 2], 1)
+    error = _unit_error(q.shape[1], bank.device) * q.norm(dim=1) * b.norm(dim=1).max()
+    group = _group_size(len(b), wanted, b.shape[1])
+    rest = 0 if len(b) <= NARROW else -len(b) % group
+    b = torch.cat([b.float(), b[-1:].float().expand(rest, -1)])
+    return _Prepared(q.float(), b, error.float(), len(bank), group)
+
+
+def _unit_error(dimension: int, device: torch.device) -> float:
+    """Bound the error of a product of two unit vectors.
+
+    The worst case grows with d; eight times the square root of d holds for all but one in 10^13 (Higham and Mary,
+    SIAM J. Sci. Comput. 2019). Where TensorFloat-32 is allowed products carry 10 bits only.
+    """
+    reduced = device.type == "cuda" and torch.get_float32_matmul_precision() != "highest"
+    return (2.0**-10 if reduced else 2.0**-24) * min(dimension + 3.0, 8 * math.sqrt(dimension) + 3)
+
+
+def _group_size(count: int, wanted: int, dimension: int) -> int:
+    """Balance the search among groups (count / size) against the search within (wanted * size * dimension)."""
+    size = math.sqrt(count / (wanted * max(1.0, dimension / 4)))
+    return int(2 ** min(7, max(3, round(math.log2(size)))))
+
+
+def _rows_at_once(prepared: _Prepared) -> int:
+    budget = BLOCK.get(prepared.bank.device.type, BLOCK["cpu"])
+    return max(16, budget // min(len(prepared.bank), COLUMNS))
+
+
+def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
+    """Pick a few bank rows that hold the best `wanted` of every query; (r, s), and (r,) whether they surely do."""
+    queries, error = prepared.queries[rows], prepared.error[rows]
+    few = min(wanted + SLACK_ITEMS, prepared.count)
+    if prepared.count <= NARROW:
+        value, candidates = (queries @ prepared.bank.T).topk(few, 1)
+        outside = value[:, -1]
+    else:
+        value, candidates, unopened = _within_groups(prepared, queries, wanted, few)
+        outside = torch.maximum(value[:, -1], unopened)
+    sure = outside < value[:, wanted - 1] - 2 * error
+    return candidates, sure | (few == prepared.count)
+
+
+def _within_groups(prepared: _Prepared, queries: Tensor, wanted: int, few: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Open the best groups; returns the best `few` products (r, s), their rows (r, s), the best left closed (r,)."""
+    groups = prepared.bank.unflatten(0, (-1, prepared.group))  # (groups, size, e)
+    maxima = queries.new_empty(len(groups), len(queries))
+    for part in torch.arange(len(groups)).split(max(1, COLUMNS // prepared.group)):
+        span = slice(int(part[0]), int(part[-1]) + 1)
+        products = groups[span].flatten(0, 1) @ queries.T
+        torch.amax(products.unflatten(0, (len(part), -1)), 1, out=maxima[span])
+    opened = min(wanted + SLACK_GROUPS, len(groups))
+    best, chosen = maxima.T.topk(opened, 1)
+    rows = (chosen[:, :, None] * prepared.group + torch.arange(prepared.group, device=queries.device)).flatten(1)
+    products = torch.bmm(groups[chosen].flatten(1, 2), queries[:, :, None])[:, :, 0]
+    value, place = products.masked_fill_(rows >= prepared.count, -torch.inf).topk(min(few, rows.shape[1]), 1)
+    unopened = best[:, -1] if opened < len(groups) else torch.full_like(best[:, -1], -torch.inf)
+    return value, rows.gather(1, place), unopened
+
+
+def _exact(queries: Tensor, bank: Tensor, similarity: str) -> Tensor:
+    """Score in float64: queries (r, 1, d) against bank (r, s, d) or (1, s, d) -> (r, s)."""
+    q, b = queries.double(), bank.double()
+    if similarity == "euclidean":
+        return (q - b).square_().sum(-1).neg_()
+    product = (q * b).sum(-1)
+    if similarity == "dot":
+        return product
+    norms = q.square().sum(-1).sqrt() * b.square().sum(-1).sqrt()
+    cosine = torch.where(norms > 0, product / norms, torch.zeros_like(product))
+    return cosine.round_(decimals=DECIMALS)
+
+
+def _best_of_all(queries: Tensor, bank: Tensor, similarity: str, k: int) -> Tensor:
+    """Score the whole bank in float64: the first k by similarity, then index, of every query: (r, k), in any order.
+
+    Equal queries are scored once, so a collapsed embedding costs no more than a sound one.
+    """
+    distinct, inverse = torch.unique(queries, dim=0, return_inverse=True)
+    budget = BLOCK.get(bank.device.type, BLOCK["cpu"])
+    columns = max(1, budget // bank.shape[1])
+    found = []
+    for some in distinct.split(max(1, budget // max(len(bank), columns))):
+        parts = [_exact(some[:, None], part[None], similarity) for part in bank.split(max(1, columns // len(some)))]
+        found.append(_first(torch.cat(parts, 1), k))
+    return torch.cat(found)[inverse]
+
+
+def _first(scores: Tensor, k: int) -> Tensor:
+    """Choose k entries a row, the largest, and of equal ones the first: (r, n) -> (r, k), ascending by index."""
+    last = scores.topk(k, 1).values[:, -1:]
+    above, tied = scores > last, scores == last
+    room = k - above.sum(1, keepdim=True)
+    return (above | (tied & (tied.cumsum(1) <= room))).nonzero()[:, 1].view(-1, k)

@@ -1,0 +1,236 @@
+"""The correlation graph: which clips are the neighbors of which (AADML, Equation 1), as lists of fixed width."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from aadml.proxies.exact_search import nearest
+from feature_extraction.errors import InputError
+
+
+@dataclass(frozen=True)
+class NeighborLists:
+    """Neighbors of a anchors, best first; an anchor with fewer than k has its list filled up with masked entries.
+
+    Attributes:
+        index: (a, k) int64 rows of the bank; -1 where masked.
+        mask: (a, k) bool, true where there is a neighbor.
+        similarity: (a, k) float64, minus infinity where masked; 0 for neighbors that were drawn at random.
+    """
+
+    index: Tensor
+    mask: Tensor
+    similarity: Tensor
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def take(self, rows: Tensor) -> "NeighborLists":
+        """Return the lists of the anchors `rows` (m,), in that order."""
+        return NeighborLists(self.index[rows], self.mask[rows], self.similarity[rows])
+
+
+def neighbors(
+    bank: Tensor,
+    queries: Tensor | None = None,
+    *,
+    k: int,
+    labels: Tensor | None = None,
+    query_labels: Tensor | None = None,
+    groups: Tensor | None = None,
+    similarity: str = "cosine",
+    exclude_self: bool | None = None,
+) -> NeighborLists:
+    """Find the exact k nearest neighbors of every query in a bank; memory grows with n, never with n squared.
+
+    Args:
+        bank: (n, d) float vectors.
+        queries: (a, d); by default the bank asks itself.
+        k: how many neighbors. Ties go to the smaller index.
+        labels: (n,) classes: neighbors come from the query's own class only (Equation 1's condition).
+        query_labels: (a,) classes of the queries, where they are not the bank's rows.
+        groups: (n,) codes: entries of one group are never neighbors (captions of one clip). Query i is bank row i.
+        similarity: "cosine", "euclidean" or "dot".
+        exclude_self: leave bank row i out of the list of query i; by default where the bank asks itself.
+
+    Returns:
+        Lists (a, k).
+
+    Raises:
+        InputError: shapes that do not fit, vectors with NaN or infinity, or k below 1.
+    """
+    asked = bank if queries is None else queries
+    alone = queries is None if exclude_self is None else exclude_self
+    _check(bank, asked, k, same_rows=alone or groups is not None)
+    if labels is not None and query_labels is None and len(asked) != len(bank):
+        raise InputError(f"graph: {len(asked)} queries against {len(bank)} labeled rows need query_labels")
+    codes = groups if groups is not None else torch.arange(len(bank), device=bank.device) if alone else None
+    excluded = 0 if codes is None else _largest(codes)
+    index = torch.full((len(asked), k), -1, dtype=torch.int64, device=bank.device)
+    score = torch.full((len(asked), k), -torch.inf, dtype=torch.float64, device=bank.device)
+    for rows, members in _classes(len(asked), len(bank), labels, query_labels, bank.device):
+        found, score[rows] = nearest(
+            asked[rows],
+            bank[members],
+            k=k,
+            similarity=similarity,
+            query_codes=None if codes is None else codes[rows],
+            bank_codes=None if codes is None else codes[members],
+            excluded=excluded,
+        )
+        index[rows] = torch.where(found < 0, -1, members[found.clamp_min(0)])
+    return NeighborLists(index, index >= 0, score)
+
+
+def random_neighbors(
+    count: int,
+    *,
+    k: int,
+    labels: Tensor | None = None,
+    groups: Tensor | None = None,
+    generator: torch.Generator,
+) -> NeighborLists:
+    """Draw k neighbors of every row uniformly, without replacement: the control that tells what nearness is worth.
+
+    Args:
+        count: n, the rows of the bank.
+        k: how many neighbors; fewer where a class has fewer.
+        labels: (n,) draw from the row's own class only.
+        groups: (n,) codes: never from the row's own group.
+        generator: of the draws.
+
+    Returns:
+        Lists (n, k).
+    """
+    device = next((codes.device for codes in (labels, groups) if codes is not None), torch.device("cpu"))
+    labels = torch.zeros(count, dtype=torch.int64, device=device) if labels is None else labels
+    groups = torch.arange(count, device=device) if groups is None else groups
+    kind = torch.unique(labels, return_inverse=True)[1]
+    pair = torch.unique(torch.stack([kind, groups]), dim=1, return_inverse=True)[1]  # ordered by class, then group
+    order = torch.argsort(pair, stable=True)
+    class_start, class_size = _spans(kind)
+    group_start, group_size = _spans(pair)
+    eligible = class_size - group_size
+    drawn = _distinct_draws(eligible, k, generator)  # (n, k) places among the eligible
+    place = class_start[:, None] + drawn
+    place = torch.where(place >= group_start[:, None], place + group_size[:, None], place)
+    mask = torch.arange(k, device=device)[None] < eligible[:, None]
+    index = torch.where(mask, order[place.clamp_max(count - 1)], -1)
+    return NeighborLists(index, mask, torch.where(mask, 0.0, -torch.inf).double())
+
+
+def symmetrized(lists: NeighborLists) -> NeighborLists:
+    """Make neighborhood mutual: p joins the list of q where q is in the list of p (Equation 1 calls it undirected).
+
+    A hub may be in the lists of everybody, so of those that chose it an anchor takes the k most similar: the lists
+    become (n, 2k), its own k first.
+
+    Args:
+        lists: (n, k) of a bank that asked itself.
+    """
+    count, k = lists.index.shape
+    chooser, column = lists.mask.nonzero(as_tuple=True)
+    chosen = lists.index[chooser, column]
+    mutual = (lists.index[chosen] == chooser[:, None]).any(1)
+    chooser, chosen, score = chooser[~mutual], chosen[~mutual], lists.similarity[chooser, column][~mutual]
+    order = torch.argsort(score, descending=True, stable=True)
+    order = order[torch.argsort(chosen[order], stable=True)]
+    chooser, chosen, score = chooser[order], chosen[order], score[order]
+    rank = torch.arange(len(chosen), device=chosen.device) - torch.searchsorted(chosen, chosen)
+    kept = rank < k
+    index = torch.full((count, k), -1, dtype=torch.int64, device=chosen.device)
+    similarity = torch.full((count, k), -torch.inf, dtype=torch.float64, device=chosen.device)
+    index[chosen[kept], rank[kept]] = chooser[kept]
+    similarity[chosen[kept], rank[kept]] = score[kept]
+    return NeighborLists(
+        torch.cat([lists.index, index], 1),
+        torch.cat([lists.mask, index >= 0], 1),
+        torch.cat([lists.similarity, similarity], 1),
+    )
+
+
+def united(own: NeighborLists, other: NeighborLists) -> NeighborLists:
+    """Join two lists of the same anchors (n, k) and (n, m) to (n, k + m): own first, what both hold masked once."""
+    twice = ((other.index[:, :, None] == own.index[:, None, :]) & own.mask[:, None, :]).any(2)
+    mask = other.mask & ~twice
+    return NeighborLists(
+        torch.cat([own.index, other.index.masked_fill(~mask, -1)], 1),
+        torch.cat([own.mask, mask], 1),
+        torch.cat([own.similarity, other.similarity.masked_fill(~mask, -torch.inf)], 1),
+    )
+
+
+def clique_pairs(k: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """List the first k pairs of the clique on an anchor (0) and its neighbors (1, 2, ...), neighbor by neighbor.
+
+    Section 4.2.1 of the AADML paper has (i, j), (i, l), (l, j) for k = 3: k counts pairs, and two neighbors make
+    three. Pairs come as (asking, asked).
+
+    Returns:
+        The asking members and the asked ones, k each.
+    """
+    pairs: list[tuple[int, int]] = []
+    newest = 0
+    while len(pairs) < k:
+        newest += 1
+        pairs += [(0, newest), *((newest, earlier) for earlier in range(1, newest))]
+    return tuple(asking for asking, _ in pairs[:k]), tuple(asked for _, asked in pairs[:k])
+
+
+def _check(bank: Tensor, queries: Tensor, k: int, same_rows: bool) -> None:
+    if k < 1:
+        raise InputError(f"graph: k must be at least 1, not {k}")
+    if bank.ndim != 2 or queries.ndim != 2 or bank.shape[1] != queries.shape[1]:
+        raise InputError(f"graph: a bank {tuple(bank.shape)} cannot be asked by queries {tuple(queries.shape)}")
+    if same_rows and len(bank) != len(queries):
+        raise InputError(f"graph: {len(queries)} queries are not the {len(bank)} rows of the bank")
+    if not bool(torch.isfinite(bank).all()) or not bool(torch.isfinite(queries).all()):
+        raise InputError("graph: the vectors hold NaN or infinity; has the training diverged?")
+
+
+def _largest(codes: Tensor) -> int:
+    """Count the entries of the most frequent code."""
+    return int(torch.unique(codes, return_counts=True)[1].max()) if len(codes) else 0
+
+
+def _classes(
+    asked: int, count: int, labels: Tensor | None, query_labels: Tensor | None, device: torch.device
+) -> list[tuple[Tensor, Tensor]]:
+    """Pair the queries of each class with the bank rows of it, ascending; one pair of all without labels."""
+    if labels is None:
+        return [(torch.arange(asked, device=device), torch.arange(count, device=device))]
+    codes, members = _by_class(labels)
+    if query_labels is None:
+        return [(rows, rows) for rows in members]
+    table = dict(zip(codes, members, strict=True))
+    return [(rows, table[code]) for code, rows in zip(*_by_class(query_labels), strict=True) if code in table]
+
+
+def _by_class(labels: Tensor) -> tuple[list[int], list[Tensor]]:
+    codes, counts = torch.unique(labels, return_counts=True)
+    return codes.tolist(), list(torch.argsort(labels, stable=True).split(counts.tolist()))
+
+
+def _spans(codes: Tensor) -> tuple[Tensor, Tensor]:
+    """Give for each row where its code begins once rows are sorted by code, and how many rows have it."""
+    counts = torch.bincount(codes)
+    return (counts.cumsum(0) - counts)[codes], counts[codes]
+
+
+def _distinct_draws(ranges: Tensor, k: int, generator: torch.Generator) -> Tensor:
+    """Draw k different whole numbers in 0 .. ranges-1 of every row, uniformly; (n,) -> (n, k).
+
+    The j-th draw is a place among the numbers not yet drawn: stepping over the drawn ones, in order, finds it.
+    """
+    taken = ranges.new_empty(len(ranges), 0)
+    drawn = []
+    for j in range(k):
+        left = (ranges - j).clamp_min(1)
+        share = torch.rand(len(ranges), generator=generator, device=generator.device, dtype=torch.float64)
+        number = (share.to(ranges.device) * left).long().clamp_max_(left - 1) if len(ranges) else left
+        for earlier in taken.unbind(1):
+            number = number + (number >= earlier)
+        drawn.append(number)
+        taken = torch.cat([taken, number[:, None]], 1).sort(1).values
+    return torch.stack(drawn, 1)

@@ -75,9 +75,11 @@ def _of_the_type_of(default: Any, value: Any, where: str) -> Any:
     elif isinstance(default, tuple):
         fits = isinstance(value, list | tuple)
         value = tuple(value) if fits else value
-    elif isinstance(default, int | str):
-        # a word may stand where a number does and the other way round ("auto", or a count): the function decides
-        fits = isinstance(value, int | str)
+    elif isinstance(default, int):
+        fits = isinstance(value, int)
+    elif isinstance(default, str):
+        # a number may stand where a word does ("auto", or a count): the function decides
+        fits = isinstance(value, int | float | str)
     else:
         fits = True
     if not fits:

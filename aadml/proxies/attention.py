@@ -79,8 +79,7 @@ class Attention(nn.Module):
         products = _of_pairs if paired else _of_all
         if self.kind == "free":
             cosine = products(F.normalize(queries, dim=2, eps=TINY), F.normalize(keys, dim=2, eps=TINY))
-            mixed: Tensor = self._weights(cosine / self.temperature, mask[:, None]) @ values
-            return mixed
+            return self._weights(cosine / self.temperature, mask[:, None]) @ values
         query, key = self._split(self.query(queries)), self._split(self.key(keys))
         logits = products(query, key) * (self.width // self.heads) ** -0.5  # (s, h, l, k)
         mixed = self._weights(logits, mask[:, None, None]) @ self._split(self.value(values))
@@ -89,7 +88,8 @@ class Attention(nn.Module):
 
     def _split(self, vectors: Tensor) -> Tensor:
         """Deal the width to the heads: (s, k, width) -> (s, h, k, width / h)."""
-        return vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        dealt: Tensor = vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        return dealt
 
     def _weights(self, logits: Tensor, mask: Tensor) -> Tensor:
         # a finite floor instead of minus infinity: a set without keys then has finite weights and gradients

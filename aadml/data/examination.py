@@ -137,19 +137,32 @@ def _warnings(
         some = _some(list(found_twice.examples))
         found += [f"{n} {what} stand in both of {pair} ({some})" for pair, n in found_twice.across.items() if n]
     for name, figures in modalities.items():
-        found += [f"{name}: {warning}" for warning in _range_warnings(figures)]
-        if content.provenance.get(name, {}).get("weights") == "untrained":
+        origin = content.provenance.get(name, {})
+        unknown = origin.get("extractor", "unknown") == "unknown"
+        found += [f"{name}: {warning}" for warning in [*(_guesses(figures) if unknown else []), *_flaws(figures)]]
+        if "untrained" in (origin.get("weights"), _parameters(origin).get("weights")):
             found.append(f"{name}: made by an untrained network")
     return list(dict.fromkeys(found))
 
 
-def _range_warnings(figures: Mapping[str, Any]) -> list[str]:
-    found = []
+def _parameters(origin: Mapping[str, Any]) -> Mapping[str, Any]:
+    parameters = origin.get("parameters")
+    return parameters if isinstance(parameters, Mapping) else {}
+
+
+def _guesses(figures: Mapping[str, Any]) -> list[str]:
+    """Guess the kind of features from their range, for files that do not say what made them."""
     low, high = figures["minimum"], figures["maximum"]
     if figures["whole_numbers"] and low >= 0 and 31 < high <= 255:
-        found.append("whole numbers from 0 to 255, so probably 8-bit quantized; scale them before comparing kinds")
-    elif low >= 0 and figures["zeros"] > 0.2:
-        found.append(f"never negative and {figures['zeros']:.0%} zeros, so probably taken after a ReLU")
+        return ["whole numbers from 0 to 255, so probably 8-bit quantized; scale them before comparing kinds"]
+    if low >= 0 and figures["zeros"] > 0.2:
+        return [f"never negative and {figures['zeros']:.0%} zeros, so probably taken after a ReLU"]
+    return []
+
+
+def _flaws(figures: Mapping[str, Any]) -> list[str]:
+    found = []
+    low, high = figures["minimum"], figures["maximum"]
     if figures["constant_dimensions"]:
         found.append(f"{figures['constant_dimensions']} of {figures['dimensions']} dimensions never change")
     if figures["zero_rows"]:

@@ -4,8 +4,9 @@ import csv
 import io
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -140,9 +141,12 @@ def _rendered(wanted: SampleClips, folder: Path, workers: int) -> Iterator[Itera
             writer.close()
             processes.append(process)
             readers.append(reader)
-        yield _collected(readers)
+        yield _collected(list(readers))
     finally:
+        for reader in readers:
+            reader.close()  # a process that finds nobody listening finishes its clip and ends
         for process in processes:
+            process.join(timeout=10)
             process.terminate()
             process.join()
 
@@ -167,6 +171,7 @@ def _share(wanted: SampleClips, folder: Path, worker: int, workers: int, writer:
     """Render every `workers`-th round of the ten events and report each clip; one that nobody awaits any more stops."""
     import cv2
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent answers Ctrl-C; half a clip is never left
     cv2.setNumThreads(1)
     try:
         for index in range(wanted.clips):
@@ -176,7 +181,8 @@ def _share(wanted: SampleClips, folder: Path, worker: int, workers: int, writer:
     except BrokenPipeError:
         return
     except Exception as error:
-        writer.send(error)
+        with suppress(BrokenPipeError):
+            writer.send(error)
 
 
 def _write_clip(wanted: SampleClips, folder: Path, index: int) -> tuple[int, tuple[str, ...]]:

@@ -72,6 +72,14 @@ def test_values_of_another_kind_are_warned_of(make_content, values, word):
     assert word in warnings(content)
 
 
+def test_the_kind_of_values_is_not_guessed_where_the_file_says_what_made_them(make_content):
+    values = np.asarray([[0, 0.5], [0, 1.5]], dtype=np.float32)
+    origin = {"audio": {"extractor": "hog-color"}}
+    assert "ReLU" not in warnings(
+        make_content([0, 1], ["train", "test"], features={"audio": values}, provenance=origin)
+    )
+
+
 def test_untrained_weights_are_warned_of(make_content):
     content = make_content([0, 1], ["train", "test"], provenance={"audio": {"weights": "untrained"}, "visual": {}})
     assert "audio: made by an untrained network" in warnings(content)

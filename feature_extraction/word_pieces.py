@@ -1,6 +1,8 @@
 """WordPiece vocabularies: trained on captions with all ties settled by the alphabet, and their tokenizers."""
 
 import itertools
+import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,6 +11,7 @@ from feature_extraction.errors import InputError
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _MARK = "##"
+_WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
 def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str, ...]:
@@ -18,13 +21,13 @@ def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str,
     takes the alphabetically first, so equal captions give an equal vocabulary.
 
     Args:
-        captions: cleaned captions of the training split alone; words are what spaces separate.
+        captions: cleaned captions of the training split alone; words are split as by the tokenizer.
         size: entries at most, the five special ones included; all letters are kept in any case.
 
     Returns:
         The entries in the order of their ids; those within a word begin with `##`.
     """
-    counts = Counter(word for caption in captions for word in caption.lower().split())
+    counts = Counter(word for caption in captions for word in _words(caption))
     words = [[letter if i == 0 else _MARK + letter for i, letter in enumerate(word)] for word in sorted(counts)]
     weights = [counts[word] for word in sorted(counts)]
     entries = [*SPECIAL, *sorted({piece for word in words for piece in word})]
@@ -61,6 +64,12 @@ def word_piece_tokenizer(vocabulary: Sequence[str]) -> Any:
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = tokenizers.processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
     return tokenizer
+
+
+def _words(caption: str) -> list[str]:
+    """Split as BERT does: lower case, no accents, each mark of punctuation a word of its own."""
+    plain = "".join(c for c in unicodedata.normalize("NFD", caption.lower()) if unicodedata.category(c) != "Mn")
+    return _WORD.findall(plain)
 
 
 def _count(

@@ -45,6 +45,13 @@ def test_the_order_of_captions_does_not_matter():
     assert train_vocabulary(CAPTIONS, size=60) == train_vocabulary(CAPTIONS[::-1], size=60)
 
 
+def test_words_are_split_as_the_tokenizer_splits_them():
+    pytest.importorskip("tokenizers")
+    captions = ["a dog's low-pitched bark", "Café, (loud)", "snake_case 10 x"]
+    tokenizer = word_piece_tokenizer(train_vocabulary(captions, size=10))
+    assert not any("[UNK]" in tokenizer.encode(caption).tokens for caption in captions)
+
+
 def test_the_tokenizer_marks_both_ends_and_knows_every_word_it_was_trained_on():
     pytest.importorskip("tokenizers")
     tokenizer = word_piece_tokenizer(train_vocabulary(CAPTIONS, size=80))

@@ -1,0 +1,79 @@
+"""Captions as sources: the words themselves, and the ids of their tokens."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from aadml.data.padded import Padded, pad
+
+
+@dataclass(frozen=True)
+class Captions:
+    """Captions as strings; a method lays its tokens over them.
+
+    Attributes:
+        texts: n cleaned captions.
+    """
+
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def select(self, index: Tensor) -> "Captions":
+        """Return the captions `index` (m,) alone."""
+        return Captions(tuple(self.texts[i] for i in index.tolist()))
+
+    def batch(self, index: Tensor) -> list[str]:
+        """Return the captions `index` (b,)."""
+        return [self.texts[i] for i in index.tolist()]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Ids of the tokens of n captions, one after the other.
+
+    Attributes:
+        ids: (total,) int32.
+        offsets: (n + 1,) int64; caption i has the ids offsets[i] to offsets[i + 1].
+    """
+
+    ids: Tensor
+    offsets: Tensor
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def select(self, index: Tensor) -> "Tokens":
+        """Return the captions `index` (m,) alone."""
+        return _packed([self._one(i) for i in index.tolist()])
+
+    def batch(self, index: Tensor) -> Padded:
+        """Give the ids of the captions `index` (b,): (b, w) int64, zero behind the end of each."""
+        return pad([self._one(i).long() for i in index.tolist()])
+
+    def _one(self, item: int) -> Tensor:
+        return self.ids[int(self.offsets[item]) : int(self.offsets[item + 1])]
+
+
+def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]], *, longest: int = 512) -> Tokens:
+    """Turn captions into ids.
+
+    Args:
+        captions: cleaned.
+        encode: texts -> ids of each.
+        longest: further tokens are cut off, all but the last one, which marks the end.
+
+    Returns:
+        The ids of all captions; one without any token gets the padding's id.
+    """
+    cut = [ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]] for ids in encode(captions.texts)]
+    return _packed([torch.tensor(ids or [0], dtype=torch.int32) for ids in cut])
+
+
+def _packed(sequences: Sequence[Tensor]) -> Tokens:
+    lengths = torch.tensor([0, *(len(sequence) for sequence in sequences)], dtype=torch.int64)
+    ids = torch.cat(list(sequences)) if sequences else torch.zeros(0, dtype=torch.int32)
+    return Tokens(ids, lengths.cumsum(0))

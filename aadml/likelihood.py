@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison import Terms
-from aadml.pairwise import counted, masked_logsumexp, masked_mean, masked_sum
+from aadml.pairwise import counted, masked_logsumexp, masked_mean
 from feature_extraction.errors import InputError
 
 
@@ -24,8 +24,7 @@ def of_each_positive(logits: Tensor, positives: Tensor, negatives: Tensor) -> Te
     contested = negatives.any(1, keepdim=True)
     pairs = positives & contested
     rivals = masked_logsumexp(logits, negatives)[:, None].masked_fill(~contested, 0)
-    cost = softplus((rivals - logits).masked_fill(~pairs, 0))
-    return Terms(masked_sum(cost, pairs), counted((cost > 0) & pairs), counted(pairs))
+    return terms_of_pairs(softplus((rivals - logits).masked_select(pairs)), pairs)
 
 
 def mean_over_positives(logits: Tensor, positives: Tensor, rivals: Tensor) -> Terms:
@@ -45,6 +44,17 @@ def mean_over_positives(logits: Tensor, positives: Tensor, rivals: Tensor) -> Te
     everyone = masked_logsumexp(logits, rivals).masked_fill(~possible, 0)
     total = (everyone - masked_mean(logits, positives)).masked_fill(~possible, 0).clamp_min(0)
     return Terms(total, ((total > 0) & possible).long(), possible.long())
+
+
+def terms_of_pairs(cost: Tensor, pairs: Tensor) -> Terms:
+    """Sum by anchor what the pairs cost, computed for them alone: positives are few among all entries.
+
+    Args:
+        cost: (m,) of the m pairs, in the order of `Tensor.masked_select`.
+        pairs: (a, c) bool.
+    """
+    spread = cost.new_zeros(pairs.shape).masked_scatter(pairs, cost)
+    return Terms(spread.sum(1), counted(spread > 0), counted(pairs))
 
 
 def tempered(scores: Tensor, temperature: float) -> Tensor:

@@ -48,10 +48,8 @@ def masked_logsumexp(values: Tensor, mask: Tensor) -> Tensor:
 
     A row without entries gives minus infinity, with zero gradient.
     """
-    kept = values.masked_fill(~mask, -torch.inf)
-    some = mask.any(1)
-    safe = torch.where(some[:, None], kept, torch.zeros_like(kept))
-    return torch.logsumexp(safe, 1).masked_fill(~some, -torch.inf)
+    kept = values.masked_fill(~mask, torch.finfo(values.dtype).min)
+    return torch.logsumexp(kept, 1).masked_fill(~mask.any(1), -torch.inf)
 
 
 def at_least_float32(values: Tensor) -> Tensor:

@@ -4,8 +4,7 @@ import math
 
 from aadml import pairwise
 from aadml.comparison import Comparison, Terms
-from aadml.likelihood import softplus
-from aadml.pairwise import counted, masked_sum
+from aadml.likelihood import softplus, terms_of_pairs
 from feature_extraction.errors import InputError
 
 STEEPEST = 70.0
@@ -46,6 +45,5 @@ def angular(comparison: Comparison, *, alpha: float = 45.0) -> Terms:
     pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
     to_anchor = (4 * slope * comparison.cosine).exp().masked_fill(~comparison.negatives, 0)  # (a, c)
     to_positive = (4 * slope * pairwise.cosine(candidates, candidates)).exp()  # (c, c)
-    crowd = pairwise.dot(to_anchor, to_positive).masked_fill(~pairs, 1)
-    cost = softplus(crowd.log() - 2 * (1 + slope) * comparison.cosine)
-    return Terms(masked_sum(cost, pairs), counted((cost > 0) & pairs), counted(pairs))
+    crowd = pairwise.dot(to_anchor, to_positive).masked_select(pairs)
+    return terms_of_pairs(softplus(crowd.log() - 2 * (1 + slope) * comparison.cosine.masked_select(pairs)), pairs)

@@ -1,7 +1,9 @@
 """Contrastive loss (Hadsell, Chopra and LeCun, CVPR 2006)."""
 
+import torch
+
 from aadml.comparison import Comparison, Terms
-from aadml.pairwise import counted, masked_sum
+from aadml.pairwise import counted
 
 
 def contrastive(comparison: Comparison, *, margin: float = 1.0, legacy_eq9_distance: bool = False) -> Terms:
@@ -30,8 +32,6 @@ def contrastive(comparison: Comparison, *, margin: float = 1.0, legacy_eq9_dista
         >>> optimizer.zero_grad()
     """
     distance = comparison.squared_distance if legacy_eq9_distance else comparison.distance
-    pull = 0.5 * (distance.square() if legacy_eq9_distance else comparison.squared_distance)
-    push = 0.5 * (margin - distance).clamp_min(0).square()
-    total = masked_sum(pull, comparison.positives) + masked_sum(push, comparison.negatives)
-    active = counted((pull > 0) & comparison.positives) + counted((push > 0) & comparison.negatives)
-    return Terms(total, active, counted(comparison.positives) + counted(comparison.negatives))
+    pairs = comparison.positives | comparison.negatives
+    gap = torch.where(comparison.positives, distance, margin - distance).relu().masked_fill(~pairs, 0)
+    return Terms(0.5 * gap.square().sum(1), counted(gap > 0), counted(pairs))

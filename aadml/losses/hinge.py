@@ -1,7 +1,9 @@
 """Thresholded hinge embedding loss (Bailer, Varanasi and Stricker, CVPR 2017)."""
 
+import torch
+
 from aadml.comparison import Comparison, Terms
-from aadml.pairwise import counted, masked_sum
+from aadml.pairwise import counted
 
 
 def hinge(comparison: Comparison, *, threshold: float = 0.3, margin: float = 1.0) -> Terms:
@@ -29,8 +31,6 @@ def hinge(comparison: Comparison, *, threshold: float = 0.3, margin: float = 1.0
         >>> optimizer.zero_grad()
     """
     excess = comparison.distance - threshold
-    pull = excess.clamp_min(0)
-    push = (margin - excess).clamp_min(0)
-    total = masked_sum(pull, comparison.positives) + masked_sum(push, comparison.negatives)
-    active = counted((pull > 0) & comparison.positives) + counted((push > 0) & comparison.negatives)
-    return Terms(total, active, counted(comparison.positives) + counted(comparison.negatives))
+    pairs = comparison.positives | comparison.negatives
+    cost = torch.where(comparison.positives, excess, margin - excess).relu().masked_fill(~pairs, 0)
+    return Terms(cost.sum(1), counted(cost > 0), counted(pairs))

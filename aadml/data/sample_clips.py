@@ -5,6 +5,7 @@ import io
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -137,7 +138,8 @@ def _rendered(wanted: SampleClips, folder: Path, workers: int) -> Iterator[Itera
         for worker in range(workers):
             reader, writer = context.Pipe(duplex=False)
             process = context.Process(target=_share, args=(wanted, folder, worker, workers, writer), daemon=True)
-            process.start()
+            with _interrupts_ignored():
+                process.start()
             writer.close()
             processes.append(process)
             readers.append(reader)
@@ -149,6 +151,19 @@ def _rendered(wanted: SampleClips, folder: Path, workers: int) -> Iterator[Itera
             process.join(timeout=10)
             process.terminate()
             process.join()
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Start processes that leave Ctrl-C to their parent: what is ignored here stays ignored there."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may say so
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _collected(readers: list[Connection]) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -171,7 +186,6 @@ def _share(wanted: SampleClips, folder: Path, worker: int, workers: int, writer:
     """Render every `workers`-th round of the ten events and report each clip; one that nobody awaits any more stops."""
     import cv2
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent answers Ctrl-C; half a clip is never left
     cv2.setNumThreads(1)
     try:
         for index in range(wanted.clips):

@@ -1,0 +1,279 @@
+"""What every loss must hold, present and future; the exceptions are named with their reason."""
+
+import inspect
+import tracemalloc
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from aadml.comparison import Comparison
+from aadml.losses import LOSSES
+
+EVERY = sorted(LOSSES)
+DIMENSION, FEATURES, CLASSES = 4, 5, 5
+
+JOINS_ANCHORS = {
+    "dsl": "its prior is a softmax over the anchors",
+    "hdml": "it weighs the batch by the batch's mean cost",
+}
+COSTS_WITHOUT_POSITIVES = {"contrastive": "a sum over pairs", "hinge": "a sum over pairs"}
+COSTS_WITHOUT_NEGATIVES = COSTS_WITHOUT_POSITIVES | {
+    "supcon": "positives compete with each other",
+    "cross-clr": "positives compete with each other",
+    "dsl": "positives compete with each other",
+}
+
+
+def owns_parameters(name):
+    return inspect.isclass(LOSSES[name]) and issubclass(LOSSES[name], nn.Module)
+
+
+def built(name, **options):
+    """A loss as it comes; those that own parameters are small, in float64, and by default draw nothing."""
+    loss = LOSSES[name]
+    if not owns_parameters(name):
+        return loss
+    context = {"dimension": DIMENSION, "features": FEATURES, "classes": CLASSES, "hidden": 8}
+    chosen = context | (options or {"positives": "all", "negatives": "hardest"})
+    takes = inspect.signature(loss).parameters
+    torch.manual_seed(0)
+    return loss(**{key: value for key, value in chosen.items() if key in takes}).double().eval()
+
+
+def equipped(comparison, seed=0):
+    """The comparison with every optional field a loss may ask for."""
+    random = torch.Generator().manual_seed(seed)
+    torch.manual_seed(0)
+    a, c = comparison.positives.shape
+
+    def rows(count):
+        return torch.randn(count, FEATURES, generator=random, dtype=comparison.anchors.dtype)
+
+    return replace(
+        comparison,
+        within=torch.zeros(a, c, dtype=torch.bool),
+        anchor_features=rows(a),
+        candidate_features=rows(c),
+        candidate_head=nn.Linear(FEATURES, DIMENSION).to(comparison.anchors.dtype),
+        anchor_class=torch.arange(a) % CLASSES,
+        candidate_class=torch.arange(c) % CLASSES,
+    )
+
+
+def leaves(comparison):
+    """The comparison with fresh leaves for vectors and features, and these leaves."""
+    names = ("anchors", "candidates", "anchor_features", "candidate_features")
+    fresh = {name: getattr(comparison, name).detach().clone().requires_grad_() for name in names}
+    return replace(comparison, **fresh), list(fresh.values())
+
+
+def at_columns(comparison, order):
+    """The comparison with its candidates in another order."""
+    place = torch.full((comparison.positives.shape[1],), -1)
+    place[order] = torch.arange(len(order))
+    changed = {name: getattr(comparison, name)[:, order] for name in ("positives", "negatives", "within")} | {
+        name: getattr(comparison, name)[order] for name in ("candidates", "candidate_features", "candidate_class")
+    }
+    own = torch.where(comparison.own >= 0, place[comparison.own], -1)
+    return replace(comparison, own=own, **changed)
+
+
+def finite_gradients(terms, points):
+    total = terms.total.sum() if terms.penalty is None else terms.total.sum() + terms.penalty
+    gradients = torch.autograd.grad(total, points, allow_unused=True) if total.requires_grad else ()
+    return torch.isfinite(total) and all(torch.isfinite(g).all() for g in gradients if g is not None)
+
+
+few = settings(max_examples=20)
+drawn = pytest.mark.parametrize("name", EVERY)
+kinds = st.sampled_from(["labels", "ids", "masks"])
+seeds = st.integers(0, 2**32 - 1)
+
+
+@drawn
+@few
+@given(kind=kinds, seed=seeds)
+def test_a_total_is_no_less_than_zero_and_no_more_terms_are_active_than_possible(draw, name, kind, seed):
+    terms = built(name)(equipped(draw(kind, seed)))
+    assert terms.total.shape == terms.active.shape == terms.possible.shape == (7,)
+    assert (terms.total >= -1e-12).all()
+    assert (terms.active <= terms.possible).all()
+    assert ((terms.total > 1e-9) <= (terms.active > 0)).all()
+
+
+@drawn
+@few
+@given(kind=kinds, seed=seeds)
+def test_the_order_of_candidates_is_irrelevant(draw, name, kind, seed):
+    comparison = equipped(draw(kind, seed))
+    order = torch.randperm(7, generator=torch.Generator().manual_seed(seed))
+    ours, other = (built(name)(c) for c in (comparison, at_columns(comparison, order)))
+    assert torch.allclose(ours.total, other.total, rtol=1e-9, atol=1e-9)
+    assert torch.equal(ours.active, other.active)
+
+
+@drawn
+@few
+@given(kind=kinds, seed=seeds)
+def test_anchors_split_in_two_cost_the_same(draw, name, kind, seed):
+    if name in JOINS_ANCHORS:
+        return
+    comparison = equipped(draw(kind, seed))
+    whole = built(name)(comparison)
+    parts = [built(name)(comparison.narrow(rows=rows)) for rows in (torch.arange(3), torch.arange(3, 7))]
+    for field in ("total", "active", "possible"):
+        joined = torch.cat([getattr(part, field) for part in parts])
+        assert torch.allclose(joined.double(), getattr(whole, field).double(), rtol=1e-9, atol=1e-9), field
+
+
+@drawn
+@few
+@given(seed=seeds)
+def test_candidates_in_neither_mask_change_nothing(draw, name, seed):
+    if name in JOINS_ANCHORS:
+        return
+    comparison = equipped(draw("masks", seed))
+    ignored = ~(comparison.positives | comparison.negatives).any(0)
+    kept = at_columns(comparison, (~ignored).nonzero()[:, 0])
+    far_off = replace(comparison, candidates=comparison.candidates + 1e3 * ignored[:, None])
+    for other in (kept, far_off):
+        assert torch.allclose(built(name)(comparison).total, built(name)(other).total, rtol=1e-9, atol=1e-9)
+
+
+@drawn
+@few
+@given(seed=seeds, lacking=st.sampled_from(["positives", "negatives", "both"]))
+def test_an_anchor_without_positives_or_negatives_costs_nothing(draw, name, seed, lacking):
+    exempt = {"positives": COSTS_WITHOUT_POSITIVES, "negatives": COSTS_WITHOUT_NEGATIVES, "both": ()}
+    if name in exempt[lacking]:
+        return
+    comparison = equipped(draw("labels", seed))
+    lonely = {side: getattr(comparison, side).clone() for side in ("positives", "negatives")}
+    for side in lonely if lacking == "both" else [lacking]:
+        lonely[side][2] = False
+    comparison, points = leaves(replace(comparison, **lonely))
+    terms = built(name)(comparison)
+    assert terms.total[2] == 0
+    assert terms.active[2] == terms.possible[2] == 0
+    if terms.total.requires_grad and name not in JOINS_ANCHORS:
+        gradient = torch.autograd.grad(terms.total.sum(), points, allow_unused=True)[0]
+        assert gradient is None or not gradient[2].any()
+
+
+@drawn
+def test_a_label_relation_of_unique_labels_is_an_id_relation(draw, name):
+    pairs = draw("ids", 1)
+    unique = torch.arange(7)
+    sides = [
+        equipped(relation(pairs.anchors, pairs.candidates, unique, unique))
+        for relation in (Comparison.of_labels, Comparison.of_ids)
+    ]
+    by_label, by_id = (built(name)(side) for side in sides)
+    assert torch.equal(by_label.total, by_id.total)
+
+
+@drawn
+@pytest.mark.parametrize("kind", ["labels", "ids", "masks"])
+def test_gradients_match_finite_differences(draw, name, kind):
+    if owns_parameters(name):
+        pytest.skip("its gradient is of two players; its own tests take each apart")
+    comparison = equipped(draw(kind, 6, anchors=4, candidates=5) if kind != "ids" else draw(kind, 6, 4, 4))
+
+    def totals(anchors, candidates):
+        terms = built(name)(replace(comparison, anchors=anchors, candidates=candidates))
+        return terms.total if terms.penalty is None else terms.total + terms.penalty
+
+    points = tuple(p.detach().clone().requires_grad_() for p in (comparison.anchors, comparison.candidates))
+    assert torch.autograd.gradcheck(totals, points)
+
+
+HARD_CASES = {
+    "no positives": lambda c: replace(c, positives=torch.zeros_like(c.positives)),
+    "no negatives": lambda c: replace(c, negatives=torch.zeros_like(c.negatives)),
+    "one class": lambda c: replace(
+        c, positives=~torch.zeros_like(c.positives), negatives=torch.zeros_like(c.negatives)
+    ),
+    "nothing at all": lambda c: replace(
+        c, positives=torch.zeros_like(c.positives), negatives=torch.zeros_like(c.negatives)
+    ),
+    "duplicates": lambda c: replace(c, anchors=c.anchors[:1].expand(7, -1), candidates=c.anchors[:1].expand(7, -1)),
+    "zero vectors": lambda c: replace(c, anchors=c.anchors * 0, candidates=c.candidates * 0),
+    "long vectors": lambda c: replace(c, anchors=c.anchors * 100, candidates=c.candidates * 100),
+    "ordinary": lambda c: c,
+}
+
+
+@drawn
+@pytest.mark.parametrize("case", HARD_CASES)
+@pytest.mark.parametrize("reduced", [torch.bfloat16, torch.float16, None])
+def test_loss_and_gradients_stay_finite(draw, name, case, reduced):
+    comparison = HARD_CASES[case](draw("labels", 3))
+    halved = {} if reduced is None else {"dtype": reduced}
+    vectors = {side: getattr(comparison, side).to(reduced or torch.float32) for side in ("anchors", "candidates")}
+    comparison, points = leaves(equipped(replace(comparison, **vectors)))
+    if reduced is not None:
+        comparison = replace(comparison, candidate_head=comparison.candidate_head.float())
+    loss = built(name)
+    loss = loss.float() if isinstance(loss, nn.Module) else loss
+    with torch.autocast("cpu", enabled=reduced is not None, **halved):
+        terms = loss(comparison)
+    assert finite_gradients(terms, points)
+
+
+@drawn
+@pytest.mark.parametrize("reduced", [torch.bfloat16, torch.float16])
+def test_autocast_changes_no_total(draw, name, reduced):
+    if owns_parameters(name):
+        pytest.skip("its networks may run in reduced precision")
+    comparison = equipped(draw("labels", 4))
+    comparison = replace(comparison, anchors=comparison.anchors.float(), candidates=comparison.candidates.float())
+    outside = built(name)(comparison)
+    with torch.autocast("cpu", dtype=reduced):
+        inside = built(name)(replace(comparison))
+    assert torch.equal(inside.total, outside.total)
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the most entries any tensor had that was made."""
+
+    def __init__(self):
+        super().__init__()
+        self.entries = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        sizes = [
+            t.untyped_storage().nbytes() // t.element_size() for t in tree_leaves(made) if isinstance(t, torch.Tensor)
+        ]
+        self.entries = max([self.entries, *sizes])
+        return made
+
+
+@drawn
+def test_nothing_of_the_size_of_all_triplets_is_ever_made(name):
+    size = 192
+    labels = torch.arange(size) % CLASSES
+    x, r = (torch.randn(size, DIMENSION) for _ in range(2))
+    comparison, points = leaves(equipped(Comparison.of_labels(x, r, labels, labels)))
+    loss = built(name, positives="one")
+    loss = loss.float() if owns_parameters(name) else loss
+    with Largest() as largest:
+        torch.autograd.grad(loss(comparison).total.sum(), points, allow_unused=True)
+    tracemalloc.start()
+    loss(replace(comparison))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert largest.entries <= 4 * size**2
+    assert peak <= 100 * size**2  # bytes of NumPy's arrays: a bool a triplet would be 192 times size**2
+
+
+def test_no_optional_field_of_a_comparison_is_left_out_of_these_laws():
+    complete = equipped(Comparison.of_ids(torch.ones(2, 4), torch.ones(2, 4), torch.arange(2), torch.arange(2)))
+    absent = [field.name for field in fields(complete) if getattr(complete, field.name) is None]
+    assert absent == ["relevance"]

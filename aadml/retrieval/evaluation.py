@@ -1,6 +1,8 @@
 """The evaluation of embeddings: every direction, every metric, with ties, bounds and chance beside each figure."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from torch import Tensor
 from aadml.options import lookup
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.label_space import label_space_quality
-from aadml.retrieval.ranking import Ranking, rankings
+from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.results import Curves, DirectionResult, Evaluation
 from aadml.retrieval.running import running_average_precision
 from aadml.retrieval.scores import Indices, ScoreSource, score_source
@@ -34,7 +36,9 @@ def _map_at_k(ranking: Ranking, cutoffs: Indices) -> Figures:
     return {("map_at", n, str(k)): at(ranking, int(k), n) for n in metrics.NORMALIZERS for k in cutoffs}
 
 
-EXTRA_METRICS = {"running": _running, "map-at-k": _map_at_k}
+Metric = Callable[[Ranking, Indices], Figures]
+
+EXTRA_METRICS: dict[str, Metric] = {"running": _running, "map-at-k": _map_at_k}
 """Metrics that are computed on request; all others always are."""
 
 
@@ -52,8 +56,10 @@ def mean_average_precision(
     queries, gallery = (_vectors(embeddings, modality) for modality in direction)
     source = score_source(queries, gallery, similarity or embeddings.similarity)
     labels = embeddings.labels.cpu().numpy()
-    found = [metrics.average_precision(ranking) for _, ranking in rankings(source, labels, labels, threads=threads)]
-    return float(np.concatenate(found).mean())
+    found = over_rankings(
+        source, labels, labels, lambda _, ranking: metrics.average_precision(ranking), threads=threads
+    )
+    return float(np.concatenate(list(found)).mean())
 
 
 def evaluate(
@@ -150,62 +156,63 @@ def score_direction(
             f"{len(gallery_groups)}"
         )
     wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
-    sums = _Sums(wanted, np.asarray([k for k in cutoffs if 1 <= k <= items] or [items]))
-    for index, ranking in rankings(source, query_groups, gallery_groups, threads=threads):
-        sums.add(index, ranking, functions)
-    if not sums.index:
+    shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])
+    measure = partial(_measure, wanted=wanted, shown=shown, functions=functions)
+    parts = list(over_rankings(source, query_groups, gallery_groups, measure, threads=threads))
+    if not parts:
         raise InputError(f"{'-'.join(direction)}: no query has a relevant item; queries and gallery share no label")
-    index = np.concatenate(sums.index)
+    index = np.concatenate([part.index for part in parts])
+    count = len(index)
     return DirectionResult(
         direction=direction,
         ids=tuple(str(i) if ids is None else ids[i] for i in index),
         groups=np.asarray(query_groups)[index],
         names=dict(names or {}),
         gallery=items,
-        without_relevant=queries - len(index),
-        average_precision=np.concatenate(sums.ap),
-        bounds=np.concatenate(sums.bounds, axis=1),
-        chance=ties.chance(np.concatenate(sums.relevant), items),
-        rank=np.concatenate(sums.rank),
-        tie_rate=sums.tied / (len(index) * items),
-        curves=sums.curves(len(index)),
-        cutoffs=tuple(int(k) for k in sums.cutoffs),
-        figures={path: total / len(index) for path, total in sums.figures.items()},
+        without_relevant=queries - count,
+        average_precision=np.concatenate([part.average_precision for part in parts]),
+        bounds=np.concatenate([part.bounds for part in parts], axis=1),
+        chance=ties.chance(np.concatenate([part.relevant for part in parts]), items),
+        rank=np.concatenate([part.rank for part in parts]),
+        tie_rate=sum(part.tied for part in parts) / (count * items),
+        curves=Curves(wanted, *(np.sum([part.curves for part in parts], axis=0) / count)),
+        cutoffs=tuple(int(k) for k in shown),
+        figures={path: sum(part.figures[path] for part in parts) / count for path in parts[0].figures},
     )
 
 
-class _Sums:
-    """What is gathered block by block: values of queries, and sums where a value of each query would be too much."""
+@dataclass(frozen=True)
+class _Part:
+    """What is kept of a block of rankings: values of queries, and sums where each query's would take too much."""
 
-    def __init__(self, wanted: Indices, cutoffs: Indices) -> None:
-        self.wanted, self.cutoffs = wanted, cutoffs
-        self.index: list[Indices] = []
-        self.ap: list[Values] = []
-        self.bounds: list[Values] = []
-        self.rank: list[Values] = []
-        self.relevant: list[Indices] = []
-        self.tied = 0
-        self.totals = np.zeros((3, len(wanted)))
-        self.figures: dict[tuple[str, ...], float] = {}
+    index: Indices
+    average_precision: Values
+    bounds: Values
+    rank: Values
+    relevant: Indices
+    tied: int
+    curves: Values
+    figures: dict[tuple[str, ...], float]
 
-    def add(self, index: Indices, ranking: Ranking, functions: Iterable[Any]) -> None:
-        self.index.append(index)
-        self.ap.append(metrics.average_precision(ranking))
-        self.bounds.append(np.stack(metrics.average_precision_bounds(ranking)))
-        self.rank.append(metrics.best_rank(ranking))
-        self.relevant.append(ranking.relevant)
-        self.tied += int(ranking.tied.sum())
-        hits = metrics.hits_at(ranking, self.wanted)
-        rate = metrics.hit_rate_at(ranking, self.wanted)
-        self.totals += np.stack([hits.sum(0) / self.wanted, (hits / ranking.relevant[:, None]).sum(0), rate.sum(0)])
-        figures: Figures = {("map_at_r",): metrics.average_precision_at(ranking, ranking.relevant)}
-        for function in functions:
-            figures |= function(ranking, self.cutoffs)
-        for path, values in figures.items():
-            self.figures[path] = self.figures.get(path, 0.0) + float(values.sum())
 
-    def curves(self, queries: int) -> Curves:
-        return Curves(self.wanted, *(self.totals / queries))
+def _measure(
+    index: Indices, ranking: Ranking, *, wanted: Indices, shown: Indices, functions: Sequence[Metric]
+) -> _Part:
+    hits = metrics.hits_at(ranking, wanted)
+    recall, rate = hits / ranking.relevant[:, None], metrics.hit_rate_at(ranking, wanted)
+    figures: Figures = {("map_at_r",): metrics.average_precision_at(ranking, ranking.relevant)}
+    for function in functions:
+        figures |= function(ranking, shown)
+    return _Part(
+        index,
+        metrics.average_precision(ranking),
+        np.stack(metrics.average_precision_bounds(ranking)),
+        metrics.best_rank(ranking),
+        ranking.relevant,
+        int(ranking.tied.sum()),
+        np.stack([hits.sum(axis=0) / wanted, recall.sum(axis=0), rate.sum(axis=0)]),
+        {path: float(values.sum()) for path, values in figures.items()},
+    )
 
 
 def _vectors(embeddings: Embeddings, modality: Modality) -> Tensor:

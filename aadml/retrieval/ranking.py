@@ -4,10 +4,10 @@ A ranking is kept as its groups of equally scored items, those alone that hold s
 relevance are packed into one integer a gallery item, so that sorting plain integers is all the work there is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from aadml.retrieval.scores import Indices, Scores, ScoreSource, block_rows
 from feature_extraction.errors import InputError
 
+T = TypeVar("T")
 Keys = NDArray[np.signedinteger[Any]]
 CHUNK = 1 << 18  # keys sorted at a time by one thread: they stay in its cache
 
@@ -129,41 +130,59 @@ def _tie_groups(keys: Keys) -> tuple[Indices, Indices]:
     return place[first], np.diff(bounds) + 1
 
 
-def rankings(
-    source: ScoreSource, query_groups: NDArray[Any], gallery_groups: NDArray[Any], *, threads: int | None = None
-) -> Iterator[tuple[Indices, Ranking]]:
-    """Rank a gallery for many queries, in blocks of bounded memory.
+def over_rankings(
+    source: ScoreSource,
+    query_groups: NDArray[Any],
+    gallery_groups: NDArray[Any],
+    measure: Callable[[Indices, Ranking], T],
+    *,
+    threads: int | None = None,
+) -> Iterator[T]:
+    """Rank a gallery for many queries and measure the rankings, in blocks of bounded memory.
 
     Args:
         source: scores of q queries against n items.
         query_groups: (q,) what a query is about; a gallery item is relevant if it has the same. A query that has no
             relevant item is left out.
         gallery_groups: (n,).
-        threads: how many sort at a time; by default as many as torch uses.
+        measure: called with the numbers of b queries and their rankings, by several threads.
+        threads: how many work at a time; by default as many as torch uses, 16 at most.
 
     Yields:
-        The numbers of b queries, in order, and their rankings.
+        What `measure` returned, in the order of the queries.
     """
     queries, items = source.shape
-    if not queries or not items:
-        return
-    rows, step = block_rows(items), max(1, CHUNK // items)
     values, codes = np.unique(gallery_groups, return_inverse=True)
     codes = codes.astype(np.int32)
     own = np.searchsorted(values, query_groups).astype(np.int32)
     kept = values[np.minimum(own, len(values) - 1)] == query_groups
+    rows, step = block_rows(items), max(1, CHUNK // items)
 
-    def ranked(task: tuple[int, Scores]) -> tuple[Indices, Ranking] | None:
-        start, scores = task
-        index = start + np.flatnonzero(kept[start : start + len(scores)])
-        if not len(index):
-            return None
-        if len(index) < len(scores):
-            scores = scores[index - start]
-        return index, rank(scores, own[index, None] == codes[None, :])
+    def measured(start: int) -> list[T]:
+        block = source.block(start, min(start + rows, queries))
+        found = []
+        for first in range(0, len(block), step):
+            local = first + np.flatnonzero(kept[start + first : start + min(first + step, len(block))])
+            if len(local):
+                scores = block[first : first + step] if len(local) == min(step, len(block) - first) else block[local]
+                index = start + local
+                found.append(measure(index, rank(scores, own[index, None] == codes[None, :])))
+        return found
 
-    with ThreadPoolExecutor(threads or torch.get_num_threads()) as pool:
-        for start in range(0, queries, rows):
-            block = source.block(start, min(start + rows, queries))
-            tasks = [(start + i, block[i : i + step]) for i in range(0, len(block), step)]
-            yield from filter(None, pool.map(ranked, tasks))
+    for found in _in_threads(measured, range(0, queries, rows), threads):
+        yield from found
+
+
+def _in_threads(work: Callable[[int], T], tasks: Sequence[int], threads: int | None) -> Iterator[T]:
+    """Map `work` over tasks by several threads, inside each of which torch keeps to one."""
+    count = min(threads or min(torch.get_num_threads(), 16), len(tasks))
+    if count <= 1:
+        yield from map(work, tasks)
+        return
+    inside = torch.get_num_threads()
+    try:
+        # threads inside threads wait for each other; torch holds this number for each thread on its own
+        with ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            yield from pool.map(work, tasks)
+    finally:
+        torch.set_num_threads(inside)

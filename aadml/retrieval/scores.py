@@ -8,7 +8,6 @@ and copies of one gallery vector always tie.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,22 +20,25 @@ from feature_extraction.errors import InputError
 
 Scores = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
-Map = Callable[[Tensor], Tensor]
-"""(m, d) of any float type -> (m, e) float64."""
+Rows = Callable[[int, int], Tensor]
+"""(start, stop) -> those rows of a mapped set of vectors, (stop - start, e) float64."""
 
-ROWS, COLUMNS = 128, 4096  # the shape of a product; fixed, so that a score does not depend on how blocks are cut
-BLOCK = 1 << 24  # scores held at a time
+BLOCK = 1 << 23  # scores that one thread holds at a time
+ROWS = 128  # the shape of a product is fixed, so that a score does not depend on how the work is cut
+TILE = 1 << 18  # components of mapped gallery vectors at a time
 PRECISIONS: dict[str, np.dtype[Any]] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
 
 
 def block_rows(items: int) -> int:
-    """Count the queries that are scored against `items` gallery items at a time: a multiple of a product's rows."""
-    rows = max(1, BLOCK // items)
-    return rows // ROWS * ROWS if rows >= ROWS else 1 << (rows.bit_length() - 1)
+    """Count the queries that are scored against `items` gallery items at a time: a power of two."""
+    return min(ROWS, 1 << (max(1, BLOCK // items).bit_length() - 1))
 
 
 class ScoreSource(Protocol):
-    """Whatever can score queries against a gallery: two sets of vectors, a matrix made elsewhere, frames and words."""
+    """Whatever can score queries against a gallery: two sets of vectors, a matrix made elsewhere, frames and words.
+
+    Several threads ask for blocks at a time.
+    """
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,54 +69,50 @@ class VectorScores:
     """Inner products of mapped vectors.
 
     Attributes:
-        queries: (q, d).
-        gallery: (n, d).
-        query_map: maps rows of queries.
-        gallery_map: maps rows of the gallery.
+        shape: counts of queries and gallery items (q, n).
+        dimension: d, of the vectors.
+        queries: the mapped queries.
+        gallery: the mapped gallery.
+        copies: gallery items that repeat an earlier one, and the first of their kind.
         precision: of the scores, float32 or float64.
     """
 
-    queries: Tensor
-    gallery: Tensor
-    query_map: Map
-    gallery_map: Map
+    shape: tuple[int, int]
+    dimension: int
+    queries: Rows
+    gallery: Rows
+    copies: tuple[Indices, Indices]
     precision: np.dtype[Any] = PRECISIONS["float32"]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Count queries and gallery items (q, n)."""
-        return len(self.queries), len(self.gallery)
 
     def block(self, start: int, stop: int) -> Scores:
         """Return the scores (stop - start, n) of the queries start..stop; higher is better."""
-        scores = np.empty((stop - start, len(self.gallery)), dtype=self.precision)
+        count, items = self.shape
+        rows, columns = block_rows(items), max(64, TILE // self.dimension)
+        scores = np.empty((stop - start, items), dtype=self.precision)
         target = torch.from_numpy(scores)
-        rows = min(ROWS, block_rows(len(self.gallery)))
         for top in range(start - start % rows, stop, rows):
             first, last = max(top, start), min(top + rows, stop)
-            mapped = self.query_map(self.queries[top : top + rows])
-            for left in range(0, len(self.gallery), COLUMNS):
-                products = mapped @ self.gallery_map(self.gallery[left : left + COLUMNS]).T
-                target[first - start : last - start, left : left + COLUMNS] = products[first - top : last - top]
-        copies, originals = self._copies
+            mapped = self.queries(top, min(top + rows, count))
+            for left in range(0, items, columns):
+                right = min(left + columns, items)
+                products = mapped @ self.gallery(left, right).T
+                target[first - start : last - start, left:right] = products[first - top : last - top]
+        copies, originals = self.copies
         scores[:, copies] = scores[:, originals]
         return scores
 
-    @cached_property
-    def _copies(self) -> tuple[Indices, Indices]:
-        return copies(self.gallery)
 
-
-def copies(vectors: Tensor) -> tuple[Indices, Indices]:
+def find_copies(vectors: Tensor) -> tuple[Indices, Indices]:
     """Find rows that repeat an earlier row: (n, d) -> their indices, and those of the first of their kind."""
-    digest = np.concatenate([_digest(vectors[i : i + COLUMNS]) for i in range(0, max(len(vectors), 1), COLUMNS)])
+    step = max(64, TILE // vectors.shape[1])
+    digest = np.concatenate([_digest(vectors[i : i + step]) for i in range(0, len(vectors), step)])
     _, first, kind = np.unique(digest, return_index=True, return_inverse=True)
     later = np.flatnonzero(first[kind] != np.arange(len(digest)))
     earlier = first[kind[later]]
     same = np.zeros(len(later), dtype=bool)
-    for i in range(0, len(later), COLUMNS):  # two rows may share a digest and not be the same
-        pair = vectors[later[i : i + COLUMNS]], vectors[earlier[i : i + COLUMNS]]
-        same[i : i + COLUMNS] = (pair[0] == pair[1]).all(1).numpy()
+    for i in range(0, len(later), step):  # two rows may share a digest and not be the same
+        pair = vectors[later[i : i + step]], vectors[earlier[i : i + step]]
+        same[i : i + step] = (pair[0] == pair[1]).all(1).numpy()
     return later[same].astype(np.int64), earlier[same].astype(np.int64)
 
 
@@ -125,66 +123,77 @@ def _digest(vectors: Tensor) -> Indices:
     return np.asarray((mixed ^ (mixed >> np.uint64(29))).sum(axis=1, dtype=np.uint64).view(np.int64))
 
 
-def _unit(vectors: Tensor) -> Tensor:
-    wide = vectors.double()
-    wide = wide / _nonzero(wide.abs().amax(1, keepdim=True))  # first: squares neither overflow nor vanish
-    return wide / _nonzero(wide.norm(dim=1, keepdim=True))
+def cosine(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
+    """Cosine of the angle; a zero vector has cosine 0 with everything."""
+    q, g = _norms(queries), _norms(gallery)
+    return (lambda a, b: queries[a:b].double() / q[a:b]), (lambda a, b: gallery[a:b].double() / g[a:b])
+
+
+def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
+    """Inner product (of posteriors: the probability of a common class), scaled by a power of two to at most 1."""
+    q, g = _power(_norms(queries).max()), _power(_norms(gallery).max())
+    return (lambda a, b: queries[a:b].double() * q), (lambda a, b: gallery[a:b].double() * g)
+
+
+def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
+    """Negative squared Euclidean distance, scaled by a power of two to at least -1.
+
+    Both sets are moved by the gallery's mean first, which changes no distance and keeps small ones exact.
+    """
+    center = torch.stack([part.double().sum(0) for part in gallery.split(ROWS)]).sum(0) / len(gallery)
+    scale = _power(torch.maximum(_norms(queries, center).max(), _norms(gallery, center).max())) / 2
+
+    def moved(vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        inside = (vectors.double() - center) * scale
+        norms = inside.square().sum(1, keepdim=True)
+        return inside, norms, torch.ones_like(norms)
+
+    def query_rows(a: int, b: int) -> Tensor:
+        inside, norms, ones = moved(queries[a:b])
+        return torch.cat([2 * inside, -norms, -ones], 1)
+
+    def gallery_rows(a: int, b: int) -> Tensor:
+        inside, norms, ones = moved(gallery[a:b])
+        return torch.cat([inside, ones, norms], 1)
+
+    return query_rows, gallery_rows
+
+
+def hamming(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
+    """Agreement of sign codes, d minus twice the Hamming distance, scaled by a power of two; a bit is `x > 0`."""
+    scale = _power(torch.tensor(float(queries.shape[1])))
+
+    def query_rows(a: int, b: int) -> Tensor:
+        return (2 * (queries[a:b] > 0).double() - 1) * scale
+
+    return query_rows, (lambda a, b: 2 * (gallery[a:b] > 0).double() - 1)
+
+
+SIMILARITIES: dict[str, Callable[[Tensor, Tensor], tuple[Rows, Rows]]] = {
+    "cosine": cosine,
+    "dot": dot,
+    "euclidean": euclidean,
+    "hamming": hamming,
+}
+
+
+def _norms(vectors: Tensor, center: Tensor | None = None) -> Tensor:
+    """Give the length (n, 1) float64 of each vector, from a center if given, and 1 in place of 0."""
+    parts = []
+    for part in vectors.split(max(64, TILE // vectors.shape[1])):
+        wide = part.double() if center is None else part.double() - center
+        peak = _nonzero(wide.abs().amax(1, keepdim=True))  # squares then neither overflow nor vanish
+        parts.append(_nonzero((wide / peak).norm(dim=1, keepdim=True) * peak))
+    return torch.cat(parts)
 
 
 def _nonzero(values: Tensor) -> Tensor:
     return torch.where(values == 0, torch.ones_like(values), values)
 
 
-def _power(value: float) -> float:
+def _power(value: Tensor) -> float:
     """Give the power of two by which multiplying `value` leaves at most 1, without rounding anything."""
-    return math.ldexp(1.0, -math.frexp(value)[1]) if value > 0 else 1.0
-
-
-def _largest_norm(vectors: Tensor, center: Tensor | None = None) -> float:
-    parts = (vectors[i : i + COLUMNS].double() for i in range(0, len(vectors), COLUMNS))
-    return max((float((p if center is None else p - center).norm(dim=1).max()) for p in parts), default=0.0)
-
-
-def cosine(queries: Tensor, gallery: Tensor) -> tuple[Map, Map]:
-    """Cosine of the angle; a zero vector has cosine 0 with everything."""
-    return _unit, _unit
-
-
-def dot(queries: Tensor, gallery: Tensor) -> tuple[Map, Map]:
-    """Inner product (of posteriors: the probability of a common class), scaled by a power of two to at most 1."""
-    q, g = _power(_largest_norm(queries)), _power(_largest_norm(gallery))
-    return (lambda x: x.double() * q), (lambda x: x.double() * g)
-
-
-def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Map, Map]:
-    """Negative squared Euclidean distance, scaled by a power of two to at least -1.
-
-    Both sets are moved by the gallery's mean first, which changes no distance and keeps small ones exact.
-    """
-    center = torch.stack([gallery[i : i + COLUMNS].double().sum(0) for i in range(0, len(gallery), COLUMNS)]).sum(0)
-    center = center / len(gallery)
-    scale = _power(max(_largest_norm(queries, center), _largest_norm(gallery, center))) / 2
-
-    def mapped(x: Tensor, sign: float) -> Tensor:
-        moved = (x.double() - center) * scale
-        norm, one = moved.square().sum(1, keepdim=True), torch.ones(len(moved), 1, dtype=torch.float64)
-        return torch.cat([2 * moved, -norm, -one] if sign < 0 else [moved, one, norm], 1)
-
-    return (lambda x: mapped(x, -1.0)), (lambda x: mapped(x, 1.0))
-
-
-def hamming(queries: Tensor, gallery: Tensor) -> tuple[Map, Map]:
-    """Agreement of sign codes, d minus twice the Hamming distance, scaled by a power of two; a bit is `x > 0`."""
-    scale = _power(float(queries.shape[1]))
-    return (lambda x: (2 * (x > 0).double() - 1) * scale), (lambda x: 2 * (x > 0).double() - 1)
-
-
-SIMILARITIES: dict[str, Callable[[Tensor, Tensor], tuple[Map, Map]]] = {
-    "cosine": cosine,
-    "dot": dot,
-    "euclidean": euclidean,
-    "hamming": hamming,
-}
+    return math.ldexp(1.0, -math.frexp(float(value))[1])
 
 
 def score_source(
@@ -212,4 +221,6 @@ def score_source(
     if queries.shape[1] != gallery.shape[1]:
         raise InputError(f"queries have {queries.shape[1]} dimensions, the gallery {gallery.shape[1]}; must be equal")
     q, g = (vectors.detach().cpu() for vectors in sides.values())
-    return VectorScores(q, g, *maps(q, g), precision=lookup(PRECISIONS, precision, "precision of scores"))
+    kind = lookup(PRECISIONS, precision, "precision of scores")
+    shape = len(q), len(g)
+    return VectorScores(shape, q.shape[1], *maps(q, g), copies=find_copies(g), precision=kind)

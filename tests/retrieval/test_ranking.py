@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from aadml.retrieval import ranking, scores
-from aadml.retrieval.ranking import rank, rankings
+from aadml.retrieval.ranking import over_rankings, rank
 from aadml.retrieval.scores import MatrixScores
 from feature_extraction.errors import InputError
 
@@ -86,10 +87,11 @@ def test_scores_that_are_not_numbers_are_refused(bad):
 
 
 def gathered(source, query_groups, gallery_groups, threads=1):
-    result = []
-    for index, found in rankings(source, query_groups, gallery_groups, threads=threads):
-        result += [(int(i), groups_of(found, n)) for n, i in enumerate(index)]
-    return result
+    def measure(index, found):
+        return [(int(i), groups_of(found, n)) for n, i in enumerate(index)]
+
+    parts = over_rankings(source, query_groups, gallery_groups, measure, threads=threads)
+    return [query for part in parts for query in part]
 
 
 def test_rankings_are_the_same_whatever_the_blocks_and_threads(monkeypatch):
@@ -115,3 +117,16 @@ def test_groups_may_be_names():
     source = MatrixScores(np.array([[0.3, 0.2], [0.1, 0.5]]))
     found = gathered(source, np.array(["dog", "cat"]), np.array(["cat", "dog"]))
     assert found == [(0, [(1, 1, 0, 1)]), (1, [(1, 1, 0, 1)])]
+
+
+def test_threads_of_its_own_leave_those_of_torch_as_they_were():
+    before = torch.get_num_threads()
+    seen = set()
+
+    def measure(index, found):
+        seen.add(torch.get_num_threads())
+
+    source = MatrixScores(np.random.default_rng(3).random((1000, 5)))
+    list(over_rankings(source, np.zeros(1000), np.zeros(5), measure, threads=3))
+    assert seen == {1}
+    assert torch.get_num_threads() == before

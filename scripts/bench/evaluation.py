@@ -1,0 +1,175 @@
+"""Speed and memory of exact MAP against the ways people compute it, in one run.
+
+Usage: python scripts/bench/evaluation.py [--rounds 3] [--peer-queries 500] [--large-queries 2048] [--json FILE]
+
+Every way sees the same vectors, makes its own scores and ranks the whole gallery. Peers that loop over queries are
+timed on the first --peer-queries of each direction and scaled up (0: all of them). The large case runs in a child
+process, whose peak memory is its own; with --large-queries 0 it runs whole.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytrec_eval
+import torch
+from sklearn.metrics import average_precision_score
+
+from aadml.retrieval import evaluate, mean_average_precision, score_direction, score_source
+from aadml.types import Embeddings
+
+DIRECTIONS = (("audio", "visual"), ("visual", "audio"))
+
+
+def data(count, classes, dimension, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(0, classes, (count,), generator=generator)
+    centers = torch.randn(classes, dimension, generator=generator)
+    vectors = {m: centers[labels] + torch.randn(count, dimension, generator=generator) for m in ("audio", "visual")}
+    return Embeddings(vectors, labels, tuple(map(str, range(count))))
+
+
+def ours(given, queries):
+    return [mean_average_precision(given, direction) for direction in DIRECTIONS]
+
+
+def ours_everything(given, queries):
+    return [result.map for result in evaluate(given).directions]
+
+
+def ours_codes(given, queries):
+    return [mean_average_precision(given, direction, similarity="hamming") for direction in DIRECTIONS]
+
+
+def unit(given, direction):
+    q, g = (torch.nn.functional.normalize(given.vectors[m]) for m in direction)
+    return q, g, given.labels
+
+
+def scikit_learn(given, queries):
+    result = []
+    for direction in DIRECTIONS:
+        q, g, labels = unit(given, direction)
+        scores, same = (q[:queries] @ g.T).numpy(), (labels[:queries, None] == labels).numpy()
+        result.append(np.mean([average_precision_score(r, s) for r, s in zip(same, scores, strict=True)]))
+    return result
+
+
+def trec_eval(given, queries):
+    result = []
+    for direction in DIRECTIONS:
+        q, g, labels = unit(given, direction)
+        scores, same = (q[:queries] @ g.T).tolist(), (labels[:queries, None] == labels).int().tolist()
+        names = [str(i) for i in range(len(g))]
+        total = 0.0
+        for row, own in zip(scores, same, strict=True):
+            judge = pytrec_eval.RelevanceEvaluator({"q": dict(zip(names, own, strict=True))}, {"map"})
+            total += judge.evaluate({"q": dict(zip(names, row, strict=True))})["q"]["map"]
+        result.append(total / len(scores))
+    return result
+
+
+def torch_argsort(given, queries):
+    result = []
+    for direction in DIRECTIONS:
+        q, g, labels = unit(given, direction)
+        place, found = torch.arange(1, len(g) + 1), []
+        for start in range(0, queries, 512):
+            part = slice(start, min(start + 512, queries))
+            order = (q[part] @ g.T).argsort(dim=1, descending=True)
+            same = labels[order] == labels[part, None]
+            precision = same.cumsum(1) / place
+            found.append((precision * same).sum(1) / same.sum(1))
+        result.append(float(torch.cat(found).mean()))
+    return result
+
+
+WAYS = {
+    "aadml, MAP": (ours, False),
+    "aadml, every metric with bounds and curves": (ours_everything, False),
+    "aadml, MAP of 10-bit codes, all tied": (ours_codes, False),
+    "torch argsort, no ties": (torch_argsort, False),
+    "scikit-learn, query by query": (scikit_learn, True),
+    "pytrec_eval, query by query": (trec_eval, True),
+}
+
+
+def speed(count, classes, rounds, peer_queries):
+    given = data(count, classes, 10)
+    seconds, values = {name: [] for name in WAYS}, {}
+    for way, _ in WAYS.values():
+        way(given if way is not trec_eval and way is not scikit_learn else data(50, classes, 10), 50)  # warm up
+    for _ in range(rounds):
+        for name, (way, looped) in WAYS.items():
+            queries = min(peer_queries or count, count) if looped else count
+            start = time.perf_counter()
+            values[name] = way(given, queries)
+            seconds[name].append((time.perf_counter() - start) * count / queries)
+    best = statistics.median(seconds["aadml, MAP"])
+    print(f"\n{count} x {count}, {classes} classes, both directions, median of {rounds} rounds")
+    print(f"{'way':45} {'seconds':>9} {'times ours':>11}  MAP")
+    rows = []
+    for name, (_, looped) in WAYS.items():
+        own = statistics.median(seconds[name])
+        scaled = " (scaled up)" if looped and 0 < peer_queries < count else ""
+        figures = ", ".join(f"{value:.6f}" for value in values[name])
+        print(f"{name:45} {own:9.3f} {own / best:11.1f}  {figures}{scaled}")
+        rows.append({"way": name, "seconds": own, "ratio": own / best, "scaled": bool(scaled)})
+    return rows
+
+
+def large_child(count, queries, dimension):
+    """One direction, the first `queries` queries; print seconds and this process's peak memory."""
+    bare = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    given = data(count, 100, dimension)
+    source = score_source(given.vectors["audio"][:queries], given.vectors["visual"])
+    labels = given.labels.numpy()
+    start = time.perf_counter()
+    result = score_direction(source, labels[:queries], labels)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"seconds": seconds, "peak_kib": peak, "bare_kib": bare, "map": result.map}))
+
+
+def large(count, queries, dimension):
+    queries = queries or count
+    arguments = [sys.executable, __file__, "--child", str(count), str(queries), str(dimension)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    whole = found["seconds"] * count / queries
+    said = "measured whole" if queries == count else f"scaled up from {queries} queries"
+    print(
+        f"\n{count} x {count}, d = {dimension}, one direction, every metric: {whole:.0f} s ({said}); "
+        f"peak memory {found['peak_kib'] / 2**20:.2f} GiB, {found['bare_kib'] / 2**20:.2f} GiB of it before the data"
+    )
+    return found | {"count": count, "queries": queries, "dimension": dimension, "seconds_whole": whole}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peer-queries", type=int, default=500)
+    parser.add_argument("--large-queries", type=int, default=2048)
+    parser.add_argument("--json", help="write the figures there")
+    parser.add_argument("--child", nargs=3, type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        large_child(*arguments.child)
+        return
+    load = os.getloadavg()[0]
+    print(f"{torch.get_num_threads()} threads, {os.cpu_count()} cores, load average {load:.1f} at the start")
+    figures = {"load": load, "speed": speed(5621, 10, arguments.rounds, arguments.peer_queries)}
+    figures["large"] = [large(100_000, arguments.large_queries, dimension) for dimension in (10, 1024)]
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:  # noqa: PTH123
+            json.dump(figures, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()

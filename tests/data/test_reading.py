@@ -188,10 +188,12 @@ def test_what_is_no_data_is_refused_with_what_is_possible(write_h5, tmp_path):
     (tmp_path / "empty.h5").touch()
     (tmp_path / "text.h5").write_text("not data")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "manifest.csv").write_text("id,media,label,split")
     (tmp_path / "pickle.npz").write_bytes(pickle.dumps([1]))
     cases = {
         "empty.h5": "is empty",
         "text.h5": "neither HDF5 nor npz",
+        "manifest.csv": "run `aadml extract",
         "pickle.npz": "neither HDF5 nor npz",
         "folder": "no known layout; found in it: nothing",
         "absent.h5": "no such file",

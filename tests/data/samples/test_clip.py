@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from aadml.data.samples.clip import FRAME_RATE, SIZE, render_clip
+from aadml.data.samples.setting import draw_setting
 from aadml.data.samples.sound import RATE, loudness
 
 
@@ -35,9 +36,9 @@ def test_difficulty_zero_has_no_second_event_and_no_grain():
 def test_a_harder_set_has_smaller_events_in_louder_noise(quantity):
     means = [
         np.mean(
-            [getattr(clip(index=index, difficulty=difficulty, seconds=0.5).setting, quantity) for index in range(30)]
+            [getattr(draw_setting("bird", 1.0, amount, np.random.default_rng(seed)), quantity) for seed in range(50)]
         )
-        for difficulty in (0.2, 0.8)
+        for amount in (0.2, 0.8)
     ]
     assert (means[0] > means[1]) == (quantity == "size")
 

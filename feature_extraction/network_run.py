@@ -1,6 +1,7 @@
 """Run a network over many clips so that no clip's values depend on the others; make untrained networks repeatable."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,15 +40,17 @@ def batched(network: Callable[[Tensor], Tensor], clips: Sequence[Tensor], size: 
     return np.split(whole, np.cumsum([len(clip) for clip in clips])[:-1])
 
 
-def unfilled(build: Callable[[], Network]) -> Network:
-    """Build a network whose weights are not yet set (to be loaded or drawn), without drawing a random number."""
+def loaded(build: Callable[[], Network], state: Mapping[str, Tensor]) -> Network:
+    """Build a network around given weights, without drawing, copying or converting a number.
+
+    Args:
+        build: makes the network.
+        state: all its parameters and buffers, in the right shapes and types.
+    """
     with torch.device("meta"):
         network = build()
-    network.to_empty(device="cpu")
-    for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.reset_parameters()
-    return network
+    network.load_state_dict(state, assign=True)
+    return network.requires_grad_(False)
 
 
 def seeded(build: Callable[[], Network], seed: int = 0) -> Network:
@@ -56,15 +59,18 @@ def seeded(build: Callable[[], Network], seed: int = 0) -> Network:
     Nothing else that draws random numbers is disturbed.
     """
     generator = torch.Generator().manual_seed(seed)
-    network = unfilled(build)
-    with torch.no_grad():
-        for module in network.modules():
-            if isinstance(module, nn.Conv2d | nn.Linear):
-                spread = float(np.sqrt(2.0 / module.weight[0].numel()))
-                module.weight.normal_(0.0, spread, generator=generator)
-                if module.bias is not None:
-                    module.bias.zero_()
-    return network
+    with torch.device("meta"):
+        shapes = {name: tensor.shape for name, tensor in build().state_dict().items()}
+    state: dict[str, Tensor] = {}
+    for name, shape in shapes.items():
+        if name.endswith("num_batches_tracked"):
+            state[name] = torch.zeros((), dtype=torch.int64)
+        elif len(shape) > 1:
+            spread = math.sqrt(2.0 / shape[1:].numel())
+            state[name] = torch.empty(shape).normal_(0.0, spread, generator=generator)
+        else:  # a batch normalization starts as the identity, a bias at zero
+            state[name] = torch.ones(shape) if name.endswith((".bn.weight", "running_var")) else torch.zeros(shape)
+    return loaded(build, state)
 
 
 def chosen_device(device: str, where: str) -> torch.device:

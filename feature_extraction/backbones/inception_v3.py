@@ -22,7 +22,7 @@ from feature_extraction.backbones import Description, Extractor
 from feature_extraction.errors import InputError
 from feature_extraction.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
 from feature_extraction.media import Frames
-from feature_extraction.network_run import batched, bfloat16_units, chosen_device, seeded, unfilled
+from feature_extraction.network_run import batched, bfloat16_units, chosen_device, loaded, seeded
 from feature_extraction.tensor_files import sha256
 from feature_extraction.weights import load_weights, weights_path
 from feature_extraction.whitening import Whitening, dequantize, fit_whitening, quantize, youtube8m_whitening
@@ -148,28 +148,25 @@ def load_inception_v3(tensors: Mapping[str, Tensor], reading: Reading) -> Incept
         InputError: a tensor of the features is missing, unknown, or of another shape.
     """
     head = tensors.get("fc.weight")
-    network = unfilled(
-        partial(
-            InceptionV3,
-            pool_padding=reading.pool_padding,
-            last_pool=reading.last_pool,
-            classes=0 if head is None else len(head),
-            auxiliary="AuxLogits.fc.weight" in tensors,
-        )
+    build = partial(
+        InceptionV3,
+        pool_padding=reading.pool_padding,
+        last_pool=reading.last_pool,
+        classes=0 if head is None else len(head),
+        auxiliary="AuxLogits.fc.weight" in tensors,
     )
-    wanted = network.state_dict()
-    missing = [n for n in wanted if n not in tensors and not n.endswith("num_batches_tracked")]
-    unknown = [n for n in tensors if n not in wanted and not n.startswith(_UNUSED)]
-    other = [n for n, tensor in wanted.items() if n in tensors and tensors[n].shape != tensor.shape]
+    with torch.device("meta"):
+        wanted = build().state_dict()
+    counters = {n: torch.zeros((), dtype=torch.int64) for n in wanted if n.endswith("num_batches_tracked")}
+    given = {**counters, **tensors}
+    missing = [n for n in wanted if n not in given]
+    unknown = [n for n in given if n not in wanted and not n.startswith(_UNUSED)]
+    other = [n for n, tensor in wanted.items() if n in given and given[n].shape != tensor.shape]
     for names, what in ((missing, "lacks"), (unknown, "has the unknown"), (other, "has another shape of")):
         if names:
-            raise InputError(
-                f"Inception-V3 weights: the file {what} {names[0]} ({len(names)} such); wants torchvision's names"
-            )
-    network.load_state_dict(
-        {n: tensors[n].to(tensor.dtype) for n, tensor in wanted.items() if n in tensors}, strict=False
-    )
-    return network.eval()
+            counted = f"{names[0]} ({len(names)} such)"
+            raise InputError(f"Inception-V3 weights: the file {what} {counted}; wants torchvision's names")
+    return loaded(build, {n: given[n].to(tensor.dtype) for n, tensor in wanted.items()}).eval()
 
 
 def folded(network: InceptionV3) -> InceptionV3:

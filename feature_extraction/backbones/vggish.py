@@ -18,7 +18,7 @@ from feature_extraction.backbones import Description, Extractor
 from feature_extraction.errors import InputError
 from feature_extraction.log_mel import VGGISH, log_mel
 from feature_extraction.media import Sound
-from feature_extraction.network_run import batched, chosen_device, seeded, unfilled
+from feature_extraction.network_run import batched, chosen_device, loaded, seeded
 from feature_extraction.weights import load_weights
 from feature_extraction.whitening import quantize, vggish_pca
 
@@ -93,7 +93,9 @@ def vggish_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """
     foreign = "vggish/conv1/weights" in tensors
     state: dict[str, Tensor] = {}
-    for name, wanted in unfilled(VGGish).state_dict().items():
+    with torch.device("meta"):
+        expected = VGGish().state_dict()
+    for name, wanted in expected.items():
         layer, _, kind = name.rpartition(".")
         source = f"{_TENSORFLOW_NAMES[layer]}/{'weights' if kind == 'weight' else 'biases'}" if foreign else name
         if source not in tensors:
@@ -201,8 +203,7 @@ def _loaded(weights: str, pca: str, *, wants_pca: bool) -> tuple[VGGish, dict[st
             )
         return seeded(VGGish), {"weights": "untrained"}, {}
     tensors, found = load_weights(weights, "vggish")
-    network = unfilled(VGGish)
-    network.load_state_dict(vggish_state(tensors))
+    network = loaded(VGGish, vggish_state(tensors))
     if not wants_pca:
         return network, found, {}
     matrices = _pca(tensors)

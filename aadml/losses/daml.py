@@ -53,10 +53,10 @@ class Daml(nn.Module):
     Args:
         features: width f of the penultimate features (context, not chosen by the user).
         form: "triplet", "contrastive" or "n-pair" (the paper has all three).
-        margin: of the metric loss and of J_adv (1.0: the paper's alpha, AADML's section 5.2).
-        regularization: lambda_1 (1.0: the paper).
-        adversary: lambda_2 (50.0: the paper).
-        hidden: width of the generator's two hidden layers (1024: GeDML's reimplementation).
+        margin: of the metric loss and of J_adv (1.0: GeDML's reimplementation; AADML, section 5.2).
+        regularization: lambda_1 (1.0: GeDML).
+        adversary: lambda_2 (50.0: GeDML).
+        hidden: width of the generator's two hidden layers (1024: GeDML).
         l2: weight of the length penalty in the n-pair form (0.003, as for `n-pair`).
         positives: "one" a drawn positive an anchor, as in the paper's batches of triplets; "all": every positive.
         negatives: "random" or "hardest" real negatives to start from.

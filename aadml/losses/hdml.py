@@ -156,10 +156,15 @@ class Hdml(nn.Module):
             comparison: a anchors against c candidates, with `candidate_features` and `candidate_class`.
 
         Raises:
-            InputError: one of these fields is absent.
+            InputError: one of these fields is absent, or a class the loss was not built for.
         """
         features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
         labels = comparison.need("candidate_class", "hdml")
+        if len(labels) and int(labels.max()) >= self.classifier.out_features:
+            raise InputError(
+                f"hdml was built for {self.classifier.out_features} classes, but a candidate is of class "
+                f"{int(labels.max())}; pairs by id have no classes that it could keep"
+            )
         triples = self._triples(comparison)
         anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
         rebuilt = average((features - self.generator(candidates)).square().sum(1))

@@ -15,7 +15,7 @@ def hinge(comparison: Comparison, *, threshold: float = 0.3, margin: float = 1.0
 
     Args:
         comparison: a anchors against c candidates.
-        threshold: t, in distance (0.3: Bailer et al.).
+        threshold: t, in distance (0.3: Bailer et al., quoted from memory).
         margin: m, in distance (1.0: AADML, section 5.2).
 
     Returns:

@@ -17,7 +17,8 @@ def n_pair(comparison: Comparison, *, l2: float = 3e-3, multi_positive: bool = F
     class it is Sohn's loss: cross-entropy of X R^T with the diagonal as target. The multi-positive form takes instead,
     for each anchor, the cross-entropy with equal weight on all its positives,
 
-        total_i = -1/|P_i| sum over p in P_i of  log( exp(x_i . r_p) / sum over j in P_i and N_i of exp(x_i . r_j) ).
+        multi_positive:  total_i = -1/|P_i| sum over p in P_i of  log( e_ip / sum over j in P_i and N_i of e_ij ),
+                         e_ij = exp(x_i . r_j)
 
     Args:
         comparison: a anchors against c candidates.

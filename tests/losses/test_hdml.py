@@ -192,6 +192,12 @@ def test_refuses_a_comparison_without_what_it_needs(field):
         hdml()(lacking) if field == "candidate_head" else hdml().generator_loss(lacking)
 
 
+def test_refuses_clips_in_place_of_classes():
+    setting = Setting(labels=torch.arange(9) // 2)
+    with pytest.raises(InputError, match="built for 3 classes, but a candidate is of class 4"):
+        hdml().generator_loss(setting.comparison())
+
+
 def test_refuses_other_forms_and_phases():
     with pytest.raises(InputError, match="no form 'contrastive'; there are triplet, n-pair"):
         hdml(form="contrastive")

@@ -24,6 +24,7 @@ from feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 
 _START_SECONDS = 300.0  # imports on a busy network drive
 _ORPHAN_SECONDS = 10.0  # how long after the time limit a process without a parent may live
+_DEATH_SECONDS = 5.0  # a process that hung up may take a moment to write its core file
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -75,6 +76,10 @@ class _Worker:
     task: Task | None = None
     parts: list[Part] = field(default_factory=list)
 
+    def is_late(self) -> bool:
+        """Tell whether its time is up; one that has something to say only waits for this process, which was busy."""
+        return time.monotonic() > self.deadline and not self.connection.poll()
+
 
 def decode_all(
     tasks: Iterator[Task], wanted: Mapping[str, Wanted], *, workers: int, time_limit: float, limits: Limits
@@ -105,16 +110,17 @@ def decode_all(
                 if task is not None and worker.started and worker.task is None:
                     _assign(worker, task, time_limit)
                     task = next(tasks, None)
+            finished: list[tuple[Task, list[Part]]] = []
             for worker in _awaited(crew):
-                finished = _listened(worker)
-                if finished is not None:
-                    yield finished
+                try:
+                    finished += _listened(worker, time_limit)
+                except (EOFError, OSError):
+                    worker.process.join(_DEATH_SECONDS)  # it is found dead below
             for position, worker in enumerate(crew):
-                if not worker.process.is_alive() or time.monotonic() > worker.deadline:
-                    finished = _dismissed(worker)
+                if not worker.process.is_alive() or worker.is_late():
+                    finished += _dismissed(worker, time_limit)
                     crew[position] = _hired(wanted, time_limit, limits)
-                    if finished is not None:
-                        yield finished
+            yield from finished
     finally:
         for worker in crew:
             worker.process.kill()
@@ -151,53 +157,48 @@ def _awaited(crew: list[_Worker]) -> list[_Worker]:
     return [busy[connection] for connection in ready if isinstance(connection, Connection)]
 
 
-def _listened(worker: _Worker) -> tuple[Task, list[Part]] | None:
-    """Take one message; return the task where it is finished. A process that died is left for `_dismissed`."""
-    try:
-        message = worker.connection.recv()
-    except (EOFError, OSError):
-        worker.process.join()
-        return None
+def _listened(worker: _Worker, time_limit: float) -> list[tuple[Task, list[Part]]]:
+    """Take one message; return the task where it is finished.
+
+    Raises:
+        EOFError: the process died (or OSError, if in the middle of a message), and has said all that it could.
+    """
+    message = worker.connection.recv()
     if not worker.started:
         worker.started, worker.deadline = True, float("inf")
-        return None
+        return []
     if message is not None:
         worker.parts.append(message)
-        return None
+        if time.monotonic() > worker.deadline:  # it was kept waiting and goes on only now
+            worker.deadline = time.monotonic() + time_limit
+        return []
     assert worker.task is not None
     finished = (worker.task, worker.parts)
     worker.task, worker.deadline = None, float("inf")
-    return finished
+    return [finished]
 
 
-def _dismissed(worker: _Worker) -> tuple[Task, list[Part]] | None:
+def _dismissed(worker: _Worker, time_limit: float) -> list[tuple[Task, list[Part]]]:
     """End a process that died or passed its deadline; return its task with what is known about it."""
     late = worker.process.is_alive()
     worker.process.kill()
     worker.process.join()
-    finished = None
-    with suppress(EOFError, OSError, ValueError):
-        while finished is None and worker.connection.poll():  # what it said before
-            finished = _listened(worker)
+    finished: list[tuple[Task, list[Part]]] = []
+    with suppress(EOFError, OSError):
+        while not finished and worker.connection.poll():  # what it said before
+            finished = _listened(worker, time_limit)
     worker.connection.close()
-    if finished is not None:
-        return finished
+    code = worker.process.exitcode
     if not worker.started:
-        code = worker.process.exitcode
-        raise RuntimeError(
-            f"a decoding process {'did not start in time' if late else f'ended with {code} at its start'}"
-        )
-    if worker.task is None:
-        return None
+        what = "did not start in time" if late else f"ended with {_ending(code)} at its start"
+        raise RuntimeError(f"a decoding process {what}")
+    if finished or worker.task is None:
+        return finished
     done = {part.modality for part in worker.parts}
     modality = next((name for name in worker.task.media if name not in done), next(iter(worker.task.media)))
-    if late:
-        part = Part(modality, reason="timeout", detail="killed at the time limit")
-    else:
-        part = Part(
-            modality, reason="crashed", detail=f"the decoding process ended with {_ending(worker.process.exitcode)}"
-        )
-    return worker.task, [*(known for known in worker.parts if known.modality != modality), part]
+    detail = "killed at the time limit" if late else f"the decoding process ended with {_ending(code)}"
+    part = Part(modality, reason="timeout" if late else "crashed", detail=detail)
+    return [(worker.task, [*(known for known in worker.parts if known.modality != modality), part])]
 
 
 def _ending(code: int | None) -> str:
@@ -231,10 +232,11 @@ def _serve(connection: Connection, wanted: Mapping[str, Wanted], time_limit: flo
         connection.send(None)
         while True:
             media = connection.recv()
-            signal.setitimer(signal.ITIMER_REAL, time_limit + _ORPHAN_SECONDS)
             for modality, path in media.items():
-                connection.send(_part(modality, path, wanted[modality], limits))
-            signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.setitimer(signal.ITIMER_REAL, time_limit + _ORPHAN_SECONDS)
+                part = _part(modality, path, wanted[modality], limits)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                connection.send(part)
             connection.send(None)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return

@@ -71,7 +71,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path}: is not a whole safetensors file ({error})") from error
+        raise InputError(f"{path}: is not a whole safetensors file ({_line(error)})") from error
 
 
 def _foreign(path: Path) -> dict[str, Tensor]:
@@ -82,14 +82,14 @@ def _foreign(path: Path) -> dict[str, Tensor]:
             with np.load(path, allow_pickle=False) as archive:
                 return {name: torch.from_numpy(np.asarray(archive[name])) for name in archive.files}
         except (ValueError, TypeError, OSError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path}: is not a whole NumPy archive of numbers ({error})") from error
+            raise InputError(f"{path}: is not a whole NumPy archive of numbers ({_line(error)})") from error
     try:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise InputError(f"{path}: holds more than tensors, or is no weight file at all; it was not read") from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: is not a whole PyTorch weight file ({str(error).splitlines()[0]})") from error
+    except (RuntimeError, EOFError, OSError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise InputError(f"{path}: is not a whole PyTorch weight file ({_line(error)})") from error
     return _unwrapped(content, path)
 
 
@@ -120,3 +120,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
     if not tensors:
         raise InputError(f"{path}: holds no tensors (its keys are {', '.join(map(str, list(content)[:5]))})")
     return tensors
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

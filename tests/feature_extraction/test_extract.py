@@ -1,0 +1,288 @@
+import csv
+import dataclasses
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from feature_extraction.backbones import Extractor, extractor
+from feature_extraction.errors import InputError
+from feature_extraction.extract import extract
+from feature_extraction.feature_file import read_features
+from feature_extraction.manifest import read_manifest
+from feature_extraction.media import Limits, Sound, decode
+
+AUDIO, VISUAL = extractor("log-mel", "audio"), extractor("hog-color", "visual")
+BAD = {
+    "no file": ("none.mp4", "missing"),
+    "text": ("text.mp4", "corrupt"),
+    "mute": ("mute.mp4", "no-audio"),
+    "blind": ("blind.m4a", "no-video"),
+    "list": ("list.m3u8", "refused"),
+}
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory, render):
+    """A manifest of good and bad clips, some under odd names."""
+    folder = tmp_path_factory.mktemp("collection")
+    good = {f"good {number}": f"clip {number}.mp4" for number in range(5)}
+    good |= {"-dash": "-dash.mp4", "new\nline": "new\nline.mp4", "ünï": os.fsdecode(b"\xff\xfe.mp4")}
+    for number, name in enumerate(good.values()):
+        render(folder / name, seconds=1.0 + 0.2 * number, tone=300.0 + 100 * number)
+    (folder / "text.mp4").write_text("no media at all")
+    (folder / "list.m3u8").write_text("#EXTM3U\n#EXTINF:1,\nclip 0.mp4\n")
+    render(folder / "mute.mp4", tone=None)
+    render(folder / "blind.m4a", picture=False)
+    rows = [*good.items(), *((name, file) for name, (file, _) in BAD.items())]
+    rows = rows[::2] + rows[1::2]
+    write_manifest(folder / "manifest.csv", rows)
+    return folder
+
+
+def write_manifest(path, rows):
+    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        table = csv.writer(file)
+        table.writerow(["id", "media", "label", "split", "caption_1"])
+        for number, (name, media) in enumerate(rows):
+            table.writerow([name, media, number % 3, ["train", "val", "test"][number % 3], f"about {name}"])
+
+
+def run(folder, output, extractors=(AUDIO, VISUAL), **options):
+    options = {"workers": 1, **options}
+    return extract(read_manifest(folder / "manifest.csv"), output, extractors, **options)
+
+
+@pytest.fixture(scope="module")
+def whole(collection, tmp_path_factory):
+    output = tmp_path_factory.mktemp("whole") / "f.h5"
+    return output, run(collection, output)
+
+
+def failures(output):
+    with output.with_name(output.name + ".failures.csv").open(encoding="utf-8", errors="surrogateescape") as file:
+        return {row["id"]: row for row in csv.DictReader(file)}
+
+
+def test_every_clip_is_either_described_or_listed_with_one_reason(collection, whole):
+    output, outcome = whole
+    content, listed = read_features(output), failures(output)
+    rows = read_manifest(collection / "manifest.csv").rows
+    assert [*content.ids] == [row.id for row in rows if row.id not in BAD]
+    assert {name: row["reason"] for name, row in listed.items()} == {name: why for name, (_, why) in BAD.items()}
+    assert outcome.clips == len(rows)
+    assert [failure.id for failure in outcome.failures] == [row.id for row in rows if row.id in BAD]
+
+
+def test_rows_are_those_of_their_clips(collection, whole):
+    content = read_features(whole[0])
+    by_id = {row.id: row for row in read_manifest(collection / "manifest.csv").rows}
+    for number, name in enumerate(content.ids):
+        row = by_id[name]
+        for one in (AUDIO, VISUAL):
+            clip = decode(row.media[one.modality], one.inputs, Limits(), 0.0)
+            np.testing.assert_allclose(content.features[one.modality][number], one.pool(one.prepare(clip)), atol=1e-4)
+        assert content.class_names[content.labels[number]] == row.label
+        assert content.splits[number] == row.split
+        assert content.columns["caption_1"][number] == f"about {name}"
+
+
+def test_the_file_says_what_made_it(whole):
+    provenance = read_features(whole[0]).provenance
+    assert provenance["audio"]["extractor"] == "log-mel"
+    assert provenance["visual"]["parameters"]["weights"] is None
+    assert {"av", "opencv", "numpy"} <= set(provenance["audio"]["decoder"])
+    assert provenance["audio"]["limits"]["seconds"] == 3600
+
+
+def test_any_number_of_processes_gives_the_same_bytes(collection, whole, tmp_path):
+    run(collection, tmp_path / "f.h5", workers=3)
+    assert (tmp_path / "f.h5").read_bytes() == whole[0].read_bytes()
+    assert (tmp_path / "f.h5.failures.csv").read_bytes() == (whole[0].parent / "f.h5.failures.csv").read_bytes()
+
+
+@pytest.fixture
+def small(collection, tmp_path):
+    """Three good clips and a bad one, to be changed."""
+    names = ["clip 0.mp4", "clip 1.mp4", "clip 2.mp4", "text.mp4"]
+    for name in names:
+        shutil.copy(collection / name, tmp_path / name)
+    write_manifest(tmp_path / "manifest.csv", [(name, name) for name in names])
+    return tmp_path
+
+
+def decoded(monkeypatch):
+    """Count the clips that are sent to be decoded."""
+    import feature_extraction.extract as module
+
+    seen = []
+    original = module.decode_all
+
+    def counting(tasks, wanted, **options):
+        def counted():
+            for task in tasks:
+                seen.append((task.number, *sorted(task.media)))
+                yield task
+
+        return original(counted(), wanted, **options)
+
+    monkeypatch.setattr(module, "decode_all", counting)
+    return seen
+
+
+def test_the_same_command_again_does_nothing_twice(small, monkeypatch):
+    run(small, small / "f.h5")
+    before = (small / "f.h5").read_bytes()
+    seen = decoded(monkeypatch)
+    assert run(small, small / "f.h5").reused == 4
+    assert seen == []
+    assert (small / "f.h5").read_bytes() == before
+
+
+def test_touching_or_moving_files_is_no_change(small, monkeypatch):
+    run(small, small / "f.h5")
+    os.utime(small / "clip 1.mp4")
+    seen = decoded(monkeypatch)
+    run(small, small / "f.h5")
+    assert seen == []
+
+
+def test_a_changed_file_is_described_again_alone(small, collection, monkeypatch):
+    run(small, small / "f.h5")
+    before = read_features(small / "f.h5")
+    status = (small / "clip 1.mp4").stat()
+    shutil.copy(collection / "-dash.mp4", small / "clip 1.mp4")
+    os.utime(small / "clip 1.mp4", ns=(status.st_atime_ns, status.st_mtime_ns))  # a copy that pretends to be old
+    seen = decoded(monkeypatch)
+    run(small, small / "f.h5")
+    after = read_features(small / "f.h5")
+    assert seen == [(1, "audio", "visual")]
+    changed = [not np.array_equal(before.features["audio"][row], after.features["audio"][row]) for row in range(3)]
+    assert changed == [False, True, False]
+
+
+def test_changed_settings_touch_only_their_modality(small, monkeypatch):
+    run(small, small / "f.h5")
+    seen = decoded(monkeypatch)
+    run(small, small / "f.h5", (AUDIO, extractor("hog-color", "visual", {"frames_per_second": 2.0})))
+    assert seen == [(number, "visual") for number in range(4)]
+
+
+def test_failures_are_tried_again_only_when_asked_for(small, collection, monkeypatch):
+    run(small, small / "f.h5")
+    seen = decoded(monkeypatch)
+    run(small, small / "f.h5", retry_failed=True)
+    assert seen == [(3, "audio", "visual")]
+
+
+def test_a_file_that_appears_is_taken_up(small, collection, monkeypatch):
+    (small / "clip 2.mp4").rename(small / "away")
+    assert [failure.reason for failure in run(small, small / "f.h5").failures] == ["missing", "corrupt"]
+    (small / "away").rename(small / "clip 2.mp4")
+    shutil.copy(collection / "clip 3.mp4", small / "text.mp4")
+    seen = decoded(monkeypatch)
+    assert run(small, small / "f.h5").failures == ()
+    assert [number for number, *_ in seen] == [2, 3]
+    assert not (small / "f.h5.failures.csv").exists()
+
+
+def test_one_modality_alone_is_enough(collection, tmp_path):
+    outcome = run(collection, tmp_path / "f.h5", (AUDIO,))
+    assert {failure.id for failure in outcome.failures} == {"no file", "text", "mute", "list"}
+    assert list(read_features(tmp_path / "f.h5").features) == ["audio"]
+
+
+def test_descriptions_over_time_are_kept_with_their_offsets(small):
+    run(small, small / "f.h5", sequence=True)
+    content = read_features(small / "f.h5")
+    for one in (AUDIO, VISUAL):
+        timeline = content.sequences[one.modality]
+        for number, name in enumerate(content.ids):
+            description = one.prepare(decode(str(small / name), one.inputs, Limits(), 0.0))
+            kept = timeline.values[timeline.offsets[number] : timeline.offsets[number + 1]]
+            np.testing.assert_allclose(kept, description, atol=1e-4)
+
+
+def network(batch_clips, finish=None):
+    """An extractor whose `describe` runs here: the RMS of each quarter second, and how many clips came together."""
+    groups = []
+
+    def describe(prepared):
+        groups.append(len(prepared))
+        return [
+            np.asarray([[np.sqrt(np.mean(q**2)), len(q)] for q in np.array_split(each, 4)], np.float32)
+            for each in prepared
+        ]
+
+    made = Extractor(
+        "rms",
+        "audio",
+        2,
+        Sound(8000),
+        {"weights": "untrained"},
+        np.abs,
+        describe=describe,
+        batch_clips=batch_clips,
+        finish=finish,
+    )
+    return made, groups
+
+
+def test_a_network_sees_groups_of_clips_and_rows_stay_aligned(collection, tmp_path):
+    made, groups = network(3)
+    run(collection, tmp_path / "f.h5", (made,), workers=2)
+    content = read_features(tmp_path / "f.h5")
+    assert groups == [3, 3, 3]  # nine clips have sound
+    by_id = {row.id: row for row in read_manifest(collection / "manifest.csv").rows}
+    for number, name in enumerate(content.ids):
+        clip = decode(by_id[name].media["audio"], made.inputs, Limits(), 0.0)
+        np.testing.assert_allclose(content.features["audio"][number], made.pool(made.describe([clip])[0]), atol=1e-6)
+
+
+def test_what_is_fitted_sees_every_description_and_its_split(small):
+    def finish(descriptions, splits):
+        train = np.concatenate([each for each, split in zip(descriptions, splits, strict=True) if split == "train"])
+        return [each - train.mean(axis=0) for each in descriptions], {"mean": train.mean(axis=0)}
+
+    made, _ = network(2, finish)
+    run(small, small / "f.h5", (made,))
+    content = read_features(small / "f.h5")
+    assert content.splits == ("train", "valid", "test")
+    np.testing.assert_allclose(content.features["audio"][0], 0, atol=1e-3)
+    assert content.fitted["audio"]["mean"].shape == (2,)
+    with pytest.raises(InputError, match="is fitted on all training clips"):
+        run(small, small / "g.h5", (made,), shard=(0, 2))
+
+
+def test_a_description_that_is_not_a_number_is_a_failure(small):
+    made, _ = network(2)
+    broken = dataclasses.replace(made, describe=lambda clips: [np.full((1, 2), np.nan, np.float32) for _ in clips])
+    outcome = run(small, small / "f.h5", (broken,))
+    assert {failure.reason for failure in outcome.failures} == {"corrupt"}
+    assert outcome.path is None
+    assert not (small / "f.h5").exists()
+
+
+def test_counts_progress_to_the_end(small):
+    seen = []
+    run(small, small / "f.h5", progress=lambda done, failed: seen.append((done, failed)))
+    assert [done for done, _ in seen] == [1, 2, 3, 4]
+    assert seen[-1] == (4, 1)
+
+
+def test_refuses_jobs_that_make_no_sense(small):
+    (small / "notes.txt").write_text("mine")
+    for output, options, message in [
+        ("notes.txt", {}, "exists and is no feature file"),
+        ("", {}, "is a folder"),
+        ("f.h5", {"shard": (2, 2)}, "0/2 to 1/2"),
+        ("f.h5", {"time_limit": 0.0}, "must be above zero"),
+        ("f.h5", {"workers": 0}, "must be above zero"),
+        ("f.h5", {"extractors": (AUDIO, AUDIO)}, "one extractor a modality"),
+        ("f.h5", {"extractors": ()}, "one extractor a modality"),
+        ("notes.txt/f.h5", {}, "cannot be written"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            run(small, small / output, **options)
+    assert (small / "notes.txt").read_text() == "mine"

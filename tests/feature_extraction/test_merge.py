@@ -1,0 +1,75 @@
+import dataclasses
+
+import pytest
+
+from feature_extraction.backbones import extractor
+from feature_extraction.errors import InputError
+from feature_extraction.extract import extract
+from feature_extraction.feature_file import read_features, write_features
+from feature_extraction.manifest import read_manifest
+from feature_extraction.merge import merge
+
+AUDIO = extractor("log-mel", "audio")
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory, render):
+    """A job in one piece and in three, with a failure in one shard; the last shard holds nothing but a failure."""
+    folder = tmp_path_factory.mktemp("job")
+    lines = ["id,media,label,split,note"]
+    for number in range(4):
+        render(folder / f"{number}.m4a", seconds=1.0 + number, picture=False)
+        lines.append(f"{number},{number}.m4a,{number % 2},train,n{number}")
+    lines[3] = "2,none.m4a,0,test,gone"
+    (folder / "manifest.csv").write_text("\n".join(lines))
+    manifest = read_manifest(folder / "manifest.csv")
+    extract(manifest, folder / "whole.h5", [AUDIO], workers=1, sequence=True)
+    for index in range(3):
+        extract(manifest, folder / f"{index}.h5", [AUDIO], workers=1, sequence=True, shard=(index, 3))
+    return folder
+
+
+def test_the_shards_of_a_job_give_the_bytes_of_the_whole(job, tmp_path):
+    content, failures = merge([job / "2.h5", job / "0.h5", job / "1.h5"], tmp_path / "f.h5")
+    assert (tmp_path / "f.h5").read_bytes() == (job / "whole.h5").read_bytes()
+    assert (tmp_path / "f.h5.failures.csv").read_bytes() == (job / "whole.h5.failures.csv").read_bytes()
+    assert content.ids == ("0", "1", "3")
+    assert [failure.reason for failure in failures] == ["missing"]
+
+
+def test_refuses_shards_that_do_not_make_a_job(job, tmp_path):
+    (tmp_path / "mine.txt").write_text("")
+    for names, message in [
+        (["0.h5", "1.h5"], "shard 2/3 missing: the job is not complete"),
+        (["0.h5", "1.h5", "1.h5"], "is shard 1/3, as"),
+        (["0.h5", "1.h5", "whole.h5"], "is no shard of a job"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            merge([job / name for name in names], tmp_path / "f.h5")
+    with pytest.raises(InputError, match="is no feature file"):
+        merge([job / f"{index}.h5" for index in range(3)], tmp_path / "mine.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def altered(job, tmp_path, **changes):
+    content = read_features(job / "1.h5")
+    write_features(tmp_path / "other.h5", dataclasses.replace(content, **changes))
+    return [job / "0.h5", tmp_path / "other.h5", job / "2.h5"]
+
+
+def test_refuses_features_of_another_kind(job, tmp_path):
+    provenance = {"audio": {**read_features(job / "1.h5").provenance["audio"], "extractor": "vggish"}}
+    with pytest.raises(InputError, match=r"another kind than those of .*extractor is 'vggish' there and"):
+        merge(altered(job, tmp_path, provenance=provenance), tmp_path / "f.h5")
+
+
+def test_refuses_other_jobs_classes_and_lost_rows(job, tmp_path):
+    shard = read_features(job / "1.h5").shard
+    for changes, message in [
+        ({"shard": dataclasses.replace(shard, manifest="x")}, "is of another job"),
+        ({"class_names": ("0", "1", "2")}, "classes, columns or sequences"),
+        ({"columns": {}}, "classes, columns or sequences"),
+        ({"shard": dataclasses.replace(shard, rows=shard.rows + 3)}, "accounts for 0 of its 1 clips"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            merge(altered(job, tmp_path, **changes), tmp_path / "f.h5")

@@ -61,7 +61,6 @@ def download(
             part.unlink()
             raise
         part.replace(target)
-        _validator(part).unlink(missing_ok=True)
 
 
 def digest(path: Path, kind: str) -> str:
@@ -87,8 +86,9 @@ def _locked(part: Path) -> Iterator[BinaryIO]:
         try:
             yield file
         finally:
-            if part.exists() and part.stat().st_size == 0:
-                part.unlink()
+            if not part.exists() or part.stat().st_size == 0:
+                part.unlink(missing_ok=True)
+                _validator(part).unlink(missing_ok=True)
 
 
 def _fetch(url: str, file: BinaryIO, part: Path, timeout: float) -> None:

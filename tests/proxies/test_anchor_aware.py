@@ -1,0 +1,339 @@
+import itertools
+
+import pytest
+import torch
+
+from aadml.options import checked_options, schema
+from aadml.proxies import PROXIES
+from aadml.proxies.anchor_aware import AnchorAware, degeneracy
+from aadml.proxies.graph import clique_pairs, neighbors
+from feature_extraction.errors import InputError
+
+MODALITIES = ("audio", "visual")
+COUNT, DIMENSION, CLASSES = 60, 6, 4
+LABELS = torch.arange(COUNT) % CLASSES
+INDEX = torch.tensor([3, 50, 7, 22, 41, 12, 0, 59])
+
+
+def bank(seed=0, modalities=MODALITIES):
+    generator = torch.Generator().manual_seed(seed)
+    return {m: torch.randn(COUNT, DIMENSION, generator=generator, dtype=torch.float64) for m in modalities}
+
+
+def batch(seed=5):
+    """Embeddings of the batch: not those of the bank, as after some steps of an epoch."""
+    return {m: vectors[INDEX].clone().requires_grad_() for m, vectors in bank(seed).items()}
+
+
+def ready(*, labels=LABELS, **options) -> AnchorAware:
+    torch.manual_seed(0)
+    proxy = AnchorAware(DIMENSION, MODALITIES, **options).double()
+    inputs = {"audio": bank(8)["audio"][:, :3], "visual": bank(9)["visual"]}
+    proxy.refresh(bank(), labels, inputs, torch.Generator().manual_seed(1))
+    return proxy
+
+
+def encode(modality, rows):
+    return 2 * bank()[modality][rows]
+
+
+def softmax_pooling(attention, query, keys):
+    """Equations 5 and 6 with one head and a joint softmax over the rows of `keys`."""
+    weights = torch.softmax(attention.key(keys) @ attention.query(query) / DIMENSION**0.5, 0)
+    return attention.output(weights @ attention.value(keys))
+
+
+def test_the_default_is_the_decided_one():
+    defaults = schema(AnchorAware)
+    decided = {"reading": "R6", "query": "self", "residual": "add", "aa_on": "all", "aa_mix": 0.5, "k": 3}
+    decided |= {"heads": "auto", "attention": "mha", "attention_dropout": 0.0, "neighbors": "nearest", "live": False}
+    decided |= {"values": "own", "space": "embedding", "scope": "bank", "same_class": True, "pairs": "neighbors"}
+    assert decided.items() <= defaults.items()
+
+
+@pytest.mark.parametrize("reading", ["R3", "R6"])
+@pytest.mark.parametrize("query", ["self", "partner"])
+def test_a_proxy_is_the_anchor_plus_attention_over_its_nearest_of_the_same_class(reading, query):
+    proxy, embeddings = ready(reading=reading, query=query, heads=1), batch()
+    proxies = proxy(embeddings, INDEX)
+    for modality, other in (MODALITIES, MODALITIES[::-1]):
+        lists = neighbors(bank()[modality], k=3, labels=LABELS)
+        for i, row in enumerate(INDEX.tolist()):
+            x, keys = embeddings[modality][i], bank()[modality][lists.index[row]]
+            keys = torch.cat([x[None], keys]) if reading == "R6" else keys
+            asking = embeddings[other if query == "partner" else modality][i]
+            expected = x + softmax_pooling(proxy.attentions[modality], asking, keys)
+            torch.testing.assert_close(proxies[modality][i], expected)
+
+
+def test_residuals_combine_anchor_and_attention():
+    embeddings = batch()
+    alone = ready(residual="none")(embeddings, INDEX)
+    added = ready(residual="add")(embeddings, INDEX)
+    convex = ready(residual="convex", residual_weight=0.3)(embeddings, INDEX)
+    for m in MODALITIES:
+        torch.testing.assert_close(added[m], embeddings[m] + alone[m])
+        torch.testing.assert_close(convex[m], 0.7 * embeddings[m] + 0.3 * alone[m])
+
+
+@pytest.mark.parametrize("reading", ["R1", "R2", "R3", "R4", "R5", "R6"])
+def test_with_residual_and_zero_output_projection_a_proxy_is_its_anchor(reading):
+    proxy, embeddings = ready(reading=reading), batch()
+    for attention in proxy.attentions.values():
+        torch.nn.init.zeros_(attention.output.weight)
+    proxies = proxy(embeddings, INDEX)
+    assert all(torch.equal(proxies[m], embeddings[m]) for m in MODALITIES)
+
+
+def test_r1_depends_neither_on_k_nor_on_the_graph():
+    embeddings = batch()
+    one, seven = ready(reading="R1", k=1), ready(reading="R1", k=7, space="input")
+    seven.load_state_dict(one.state_dict())
+    seven.refresh(bank(3), LABELS.flip(0), bank(4))
+    a, b = one(embeddings, INDEX), seven(embeddings, INDEX)
+    for m in MODALITIES:
+        torch.testing.assert_close(a[m], b[m])
+
+
+def test_r3_on_a_detached_bank_without_residual_reaches_the_encoder_through_the_weights_alone():
+    proxy, embeddings = ready(reading="R3", residual="none"), batch()
+    sum(p.square().sum() for p in proxy(embeddings, INDEX).values()).backward()
+    assert all(float(embeddings[m].grad.abs().max()) > 0 for m in MODALITIES)
+    one_key = ready(reading="R3", residual="none", k=1)  # one key: the weights are constant, and nothing is left
+    embeddings = batch()
+    sum(p.square().sum() for p in one_key(embeddings, INDEX).values()).backward()
+    assert all(float(embeddings[m].grad.abs().max()) == 0 for m in MODALITIES)
+
+
+def test_only_live_neighbors_carry_gradient():
+    weight = torch.ones((), dtype=torch.float64, requires_grad=True)
+    rows_asked = []
+
+    def encoded(modality, rows):
+        rows_asked.append(rows)
+        return weight * bank()[modality][rows]
+
+    proxy = ready(live=True)
+    proxies = proxy(batch(), INDEX, encoded)
+    sum(p.square().sum() for p in proxies.values()).backward()
+    assert float(weight.grad.abs()) > 0
+    assert all(len(rows.unique()) == len(rows) for rows in rows_asked)
+    frozen = ready(live=False)
+    frozen.load_state_dict(proxy.state_dict())
+    for m, expected in frozen(batch(), INDEX).items():
+        torch.testing.assert_close(proxies[m], expected)
+
+
+def test_live_neighbors_need_an_encoder():
+    with pytest.raises(InputError, match=r"proxy\.live: live neighbors need to be encoded"):
+        ready(live=True)(batch(), INDEX)
+
+
+def test_values_of_the_other_modality_stand_on_the_own_lists():
+    proxy, embeddings = ready(values="other", attention="free", residual="none", reading="R3"), batch()
+    proxies = proxy(embeddings, INDEX)
+    lists = neighbors(bank()["audio"], k=3, labels=LABELS)
+    keys = bank()["visual"][lists.index[INDEX]]
+    cosine = torch.cosine_similarity(embeddings["audio"][:, None], keys, dim=2)
+    expected = (torch.softmax(cosine / 0.1, 1)[:, :, None] * keys).sum(1)
+    torch.testing.assert_close(proxies["audio"], expected)
+
+
+@pytest.mark.parametrize("query", ["self", "partner"])
+def test_a_clique_asks_its_edges_too(query):
+    proxy = ready(pairs="clique", k=3, heads=1, reading="R3", residual="none", query=query)
+    embeddings = batch()
+    found = proxy(embeddings, INDEX)["audio"]
+    attention, lists = proxy.attentions["audio"], neighbors(bank()["audio"], k=2, labels=LABELS)
+    asker = "visual" if query == "partner" else "audio"
+    for i, row in enumerate(INDEX.tolist()):
+        first, second = lists.index[row].tolist()
+        queries = torch.stack([embeddings[asker][i], embeddings[asker][i], bank()[asker][second]])
+        keys = bank()["audio"][[first, second, first]]
+        weights = torch.softmax((attention.query(queries) * attention.key(keys)).sum(1) / DIMENSION**0.5, 0)
+        torch.testing.assert_close(found[i], attention.output(weights @ attention.value(keys)))
+
+
+def test_a_clique_pair_counts_only_where_both_members_exist():
+    labels = torch.cat([torch.tensor([1, 1]), torch.zeros(COUNT - 2, dtype=torch.int64)])
+    proxy = ready(pairs="clique", k=3, labels=labels, reading="R2", attention="free", residual="none")
+    embeddings = {m: v[:2] for m, v in bank(5).items()}
+    found = proxy(embeddings, torch.tensor([0, 1]))
+    torch.testing.assert_close(found["audio"], bank()["audio"][[1, 0]])
+    assert clique_pairs(3)[1] == (1, 2, 1)
+
+
+def test_an_anchor_without_neighbors_stands_for_itself():
+    labels = torch.cat([torch.tensor([1]), torch.zeros(COUNT - 1, dtype=torch.int64)])
+    embeddings = {m: v[:2] for m, v in bank(5).items()}
+    for reading, residual in itertools.product(["R2", "R3", "R5"], ["none", "add", "convex"]):
+        found = ready(labels=labels, reading=reading, residual=residual)(embeddings, torch.tensor([0, 1]))
+        assert torch.equal(found["audio"][0], embeddings["audio"][0])
+        assert not torch.equal(found["audio"][1], embeddings["audio"][1])
+
+
+def test_proxies_of_scope_bank_do_not_depend_on_the_order_or_the_rest_of_the_batch():
+    proxy, embeddings = ready(), batch()
+    whole = proxy(embeddings, INDEX)
+    order = torch.tensor([6, 2, 0])
+    part = proxy({m: e[order] for m, e in embeddings.items()}, INDEX[order])
+    for m in MODALITIES:
+        torch.testing.assert_close(part[m], whole[m][order])
+
+
+def test_scope_batch_finds_neighbors_among_the_batch_alone():
+    proxy = ready(scope="batch", attention="free", reading="R3", residual="none", k=1)
+    embeddings = batch()
+    found = proxy(embeddings, INDEX)
+    lists = neighbors(embeddings["audio"].detach(), k=1, labels=LABELS[INDEX])
+    for i in range(len(INDEX)):
+        expected = embeddings["audio"][lists.index[i, 0]] if lists.mask[i, 0] else embeddings["audio"][i]
+        torch.testing.assert_close(found["audio"][i], expected)
+    assert bool(lists.mask.any())
+
+
+def test_scope_batch_never_takes_the_same_clip_twice_drawn_for_a_neighbor():
+    proxy = ready(scope="batch", labels=None, attention="free", reading="R3", residual="none", k=1)
+    index = torch.tensor([4, 4, 9])
+    embeddings = {m: v[index] for m, v in bank(5).items()}
+    found = proxy(embeddings, index)
+    torch.testing.assert_close(found["audio"][:2], embeddings["audio"][[2, 2]])
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_scope_batch_is_live_on_demand(live):
+    proxy = ready(scope="batch", attention="free", reading="R3", residual="none", k=1, live=live)
+    embeddings = batch()
+    with_neighbor = neighbors(embeddings["audio"].detach(), k=1, labels=LABELS[INDEX]).mask[:, 0]
+    proxy(embeddings, INDEX)["audio"][with_neighbor].square().sum().backward()
+    assert bool((embeddings["audio"].grad != 0).any()) == live
+
+
+def test_one_attention_may_be_shared():
+    apart, one = ready(), ready(shared=True)
+    assert sum(p.numel() for p in apart.parameters()) == 2 * sum(p.numel() for p in one.parameters())
+    assert one.attentions["audio"] is one.attentions["visual"]
+
+
+def test_state_holds_parameters_and_neither_bank_nor_lists():
+    proxy = ready()
+    assert set(proxy.state_dict()) == {name for name, _ in proxy.named_parameters()}
+    fresh = AnchorAware(DIMENSION, MODALITIES).double()
+    fresh.load_state_dict(proxy.state_dict())
+    fresh.refresh(bank(), LABELS)
+    embeddings = batch()
+    for m, expected in proxy(embeddings, INDEX).items():
+        assert torch.equal(fresh(embeddings, INDEX)[m], expected)
+
+
+def test_a_partner_query_is_refused_in_evaluation():
+    proxy = ready(query="partner").eval()
+    with pytest.raises(InputError, match="for training only"):
+        proxy(batch(), INDEX)
+    proxy.train()(batch(), INDEX)
+
+
+@pytest.mark.parametrize("options", [{}, {"pairs": "clique"}, {"values": "other"}, {"query": "partner"}])
+def test_from_bank_sees_each_item_alone_and_no_label(options):
+    proxy, other = ready(**options).eval(), ready(labels=LABELS.flip(0), **options).eval()
+    vectors = bank(7)["audio"]
+    found = proxy.from_bank(vectors, "audio")
+    assert not found.requires_grad
+    assert torch.equal(found, other.from_bank(vectors, "audio"))
+    for i in (0, 33):
+        torch.testing.assert_close(proxy.from_bank(vectors[i : i + 1], "audio")[0], found[i])
+
+
+def test_from_bank_asks_the_nearest_of_the_own_modality_with_the_item():
+    proxy = ready(reading="R3", heads=1, query="partner", neighbors="random").eval()
+    vector = bank(7)["visual"][0]
+    nearest = torch.cosine_similarity(vector[None], bank()["visual"]).topk(5).indices
+    expected = vector + softmax_pooling(proxy.attentions["visual"], vector, bank()["visual"][nearest])
+    torch.testing.assert_close(proxy.from_bank(vector[None], "visual", k=5)[0], expected)
+
+
+def test_from_bank_needs_a_bank_and_one_item_at_a_time():
+    with pytest.raises(InputError, match="no bank yet"):
+        AnchorAware(DIMENSION, MODALITIES).from_bank(torch.ones(1, DIMENSION), "audio")
+    with pytest.raises(InputError, match="R5 mixes the items of a batch"):
+        ready(reading="R5").from_bank(bank()["audio"], "audio")
+    proxy = AnchorAware(DIMENSION, MODALITIES).double()
+    proxy.remember(bank())
+    assert proxy.from_bank(bank(7)["audio"], "audio").shape == (COUNT, DIMENSION)
+
+
+def test_a_bank_in_another_precision_follows_the_batch():
+    proxy = ready().float()
+    embeddings = {m: e.detach().to(torch.float32) for m, e in batch().items()}
+    assert proxy(embeddings, INDEX)["audio"].dtype == torch.float32
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = proxy({m: e.to(torch.bfloat16) for m, e in embeddings.items()}, INDEX)
+    assert all(bool(torch.isfinite(p).all()) for p in half.values())
+
+
+def test_wider_attention_comes_back_to_the_dimension():
+    proxy = ready(width=20, heads=4)
+    assert proxy(batch(), INDEX)["audio"].shape == (len(INDEX), DIMENSION)
+    assert proxy.attentions["audio"].key.weight.shape == (20, DIMENSION)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reading": "R7"}, r"no proxy.reading 'R7'; did you mean 'R\d'\? There are: R1, R2, R3, R4, R5, R6"),
+        ({"query": "partners"}, "did you mean 'partner'"),
+        ({"residual": "sum"}, "no proxy.residual"),
+        ({"residual_weight": 1.5}, "proxy.residual_weight: 1.5 is not in"),
+        ({"aa_mix": -0.1}, "proxy.aa_mix"),
+        ({"aa_on": "anchors"}, "did you mean 'anchor'"),
+        ({"heads": 4}, "4 heads do not divide 6 dimensions; possible are 1, 2, 3, 6"),
+        ({"k": 0}, "proxy.k: 0 is not"),
+        ({"k": 2.5}, "proxy.k: 2.5 is not"),
+        ({"space": "inputs"}, "did you mean 'input'"),
+        ({"space": "input", "graph_modality": "cross"}, "proxy.graph_modality: cross"),
+        ({"similarity": "cos"}, "no proxy.similarity 'cos'"),
+    ],
+)
+def test_impossible_values_are_answered_with_the_possible_ones(options, message):
+    with pytest.raises(InputError, match=message):
+        AnchorAware(DIMENSION, MODALITIES, **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"query": "partner"}, {"values": "other"}, {"graph_modality": "cross"}, {"shared_lists": True}]
+)
+def test_what_crosses_modalities_needs_two(options):
+    with pytest.raises(InputError, match="two modalities, not 1"):
+        AnchorAware(DIMENSION, ("audio",), **options)
+
+
+def test_misspelt_options_are_answered_with_the_nearest():
+    with pytest.raises(InputError, match=r"proxy.redaing: .*did you mean 'reading'"):
+        checked_options(PROXIES["anchor-aware"], {"redaing": "R3"}, "proxy")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"reading": "R1"}, "affine map of the anchor"),
+        ({"reading": "R4"}, "affine map of the anchor"),
+        ({"reading": "R1", "attention": "free"}, "the anchor itself"),
+        ({"reading": "R2"}, "equal weights"),
+        ({"reading": "R2", "attention": "free"}, "the mean of the neighbors"),
+        ({"reading": "R5"}, "whole batch"),
+        ({"reading": "R3", "k": 1}, "only neighbor"),
+        (
+            {"reading": "R3", "residual": "none", "aa_mix": 1.0, "query": "partner"},
+            "only through the attention weights",
+        ),
+        ({"aa_mix": 0.0}, "do not enter the loss"),
+        ({"residual": "convex", "residual_weight": 0.0}, "every proxy is its anchor"),
+    ],
+)
+def test_degenerate_choices_are_said_aloud(options, words):
+    assert words in degeneracy(options)
+
+
+@pytest.mark.parametrize("options", [{}, {"reading": "R3"}, {"reading": "R3", "residual": "none", "live": True}])
+def test_sound_choices_are_not(options):
+    assert degeneracy(options) is None

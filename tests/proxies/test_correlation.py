@@ -1,0 +1,138 @@
+import pytest
+import torch
+
+from aadml.proxies.correlation import CorrelationGraph, GraphOptions
+from aadml.proxies.graph import neighbors, symmetrized, united
+from feature_extraction.errors import InputError
+
+MODALITIES = ("audio", "visual")
+COUNT = 40
+LABELS = torch.arange(COUNT) % 4
+ROWS = torch.tensor([5, 0, 39, 17])
+
+
+def vectors(seed=0, dimension=5):
+    generator = torch.Generator().manual_seed(seed)
+    return {m: torch.randn(COUNT, dimension, generator=generator) for m in MODALITIES}
+
+
+def lists(bank, labels=LABELS, inputs=None, groups=None, seed=0, **options):
+    graph = CorrelationGraph(MODALITIES, GraphOptions(**options))
+    graph.refresh(bank, labels, inputs, torch.Generator().manual_seed(seed), groups)
+    return graph.lists(ROWS, {m: v[ROWS] for m, v in bank.items()})
+
+
+def same(found, expected) -> bool:
+    return all(torch.equal(found[m].index, expected[m].index[ROWS]) for m in MODALITIES)
+
+
+def test_neighbors_are_nearest_of_the_class_in_the_bank():
+    bank = vectors()
+    assert same(lists(bank), {m: neighbors(v, k=3, labels=LABELS) for m, v in bank.items()})
+
+
+def test_without_labels_or_class_restriction_all_clips_may_be_neighbors():
+    bank = vectors()
+    free = {m: neighbors(v, k=3) for m, v in bank.items()}
+    assert same(lists(bank, labels=None), free)
+    assert same(lists(bank, same_class=False), free)
+
+
+def test_captions_of_one_clip_are_never_neighbors():
+    bank, groups = vectors(), torch.arange(COUNT) // 5
+    found = lists(bank, labels=None, groups=groups)
+    assert same(found, {m: neighbors(v, k=3, groups=groups) for m, v in bank.items()})
+    assert bool((groups[found["audio"].index] != groups[ROWS][:, None]).all())
+
+
+def test_input_space_compares_features_and_looks_once(monkeypatch):
+    bank, inputs = vectors(), {"audio": vectors(1)["audio"], "visual": vectors(2, 9)["visual"]}
+    assert same(
+        lists(bank, inputs=inputs, space="input"), {m: neighbors(v, k=3, labels=LABELS) for m, v in inputs.items()}
+    )
+    graph = CorrelationGraph(MODALITIES, GraphOptions(space="input"))
+    graph.refresh(bank, LABELS, inputs, None, None)
+    first = graph.lists(ROWS, bank)
+    calls = []
+    monkeypatch.setattr("aadml.proxies.correlation.neighbors", lambda *a, **o: calls.append(1) or neighbors(*a, **o))
+    graph.refresh(vectors(3), LABELS.clone(), inputs, None, None)
+    assert not calls
+    assert torch.equal(graph.lists(ROWS, bank)["audio"].index, first["audio"].index)
+    assert torch.equal(graph.bank["audio"], vectors(3)["audio"])
+    graph.refresh(bank, LABELS.flip(0), inputs, None, None)
+    assert len(calls) == 2
+    graph.refresh(bank, LABELS.flip(0), {m: v.clone() for m, v in inputs.items()}, None, None)
+    assert len(calls) == 4
+
+
+def test_embedding_lists_follow_every_refresh():
+    graph = CorrelationGraph(MODALITIES, GraphOptions())
+    for seed in range(2):
+        graph.refresh(vectors(seed), LABELS, None, None, None)
+        expected = {m: neighbors(v, k=3, labels=LABELS) for m, v in vectors(seed).items()}
+        assert same(graph.lists(ROWS, vectors(seed)), expected)
+
+
+def test_a_cross_graph_compares_an_anchor_with_the_other_modality():
+    bank = vectors()
+    expected = {
+        "audio": neighbors(bank["visual"], bank["audio"], k=3, labels=LABELS, exclude_self=True),
+        "visual": neighbors(bank["audio"], bank["visual"], k=3, labels=LABELS, exclude_self=True),
+    }
+    assert same(lists(bank, graph_modality="cross"), expected)
+
+
+def test_symmetrized_and_shared_lists_are_those_of_the_graph():
+    bank = vectors()
+    own = {m: neighbors(v, k=3, labels=LABELS) for m, v in bank.items()}
+    assert same(lists(bank, symmetrize=True), {m: symmetrized(found) for m, found in own.items()})
+    shared = {"audio": united(own["audio"], own["visual"]), "visual": united(own["visual"], own["audio"])}
+    found = lists(bank, shared_lists=True)
+    assert same(found, shared)
+    held = [{m: set(found[m].index[i][found[m].mask[i]].tolist()) for m in MODALITIES} for i in range(len(ROWS))]
+    assert all(sets["audio"] == sets["visual"] for sets in held)
+
+
+def test_random_neighbors_are_drawn_anew_at_every_refresh_and_repeat_with_the_seed():
+    bank = vectors()
+    once, again, other = (lists(bank, neighbors="random", seed=seed)["audio"].index for seed in (0, 0, 1))
+    assert torch.equal(once, again)
+    assert not torch.equal(once, other)
+    assert bool((LABELS[once] == LABELS[ROWS][:, None]).all())
+
+
+@pytest.mark.parametrize("space", ["embedding", "input"])
+def test_scope_batch_gives_rows_of_the_batch(space):
+    bank, inputs = vectors(), vectors(1)
+    found = lists(bank, labels=None, inputs=inputs, scope="batch", space=space, k=2)
+    compared = inputs if space == "input" else bank
+    for m in MODALITIES:
+        assert torch.equal(found[m].index, neighbors(compared[m][ROWS], k=2).index)
+
+
+def test_the_bank_is_detached():
+    bank = {m: v.requires_grad_() for m, v in vectors().items()}
+    graph = CorrelationGraph(MODALITIES, GraphOptions())
+    graph.refresh(bank, LABELS, None, None, None)
+    assert not any(v.requires_grad for v in graph.bank.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments", "message"),
+    [
+        ({"k": 10}, {}, "10 neighbors asked, but the largest class has 10 clips; k can be 9 at most"),
+        ({"k": 40, "same_class": False}, {}, "the training set has 40 clips; k can be 39"),
+        ({"neighbors": "random"}, {"generator": None}, "random needs a generator"),
+        ({"space": "input"}, {"inputs": None}, "needs features in memory"),
+    ],
+)
+def test_what_is_missing_or_too_much_is_said(options, arguments, message):
+    graph = CorrelationGraph(MODALITIES, GraphOptions(**options))
+    given = {"inputs": vectors(), "generator": torch.Generator(), "groups": None} | arguments
+    with pytest.raises(InputError, match=message):
+        graph.refresh(vectors(), LABELS, **given)
+
+
+def test_lists_before_any_refresh_are_refused():
+    with pytest.raises(InputError, match="no neighbor lists yet"):
+        CorrelationGraph(MODALITIES, GraphOptions()).lists(ROWS, vectors())

@@ -1,0 +1,150 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.neighbors import NearestNeighbors
+
+from aadml.proxies import exact_search
+from aadml.proxies.exact_search import SIMILARITIES, nearest
+from feature_extraction.errors import InputError
+
+
+def score(query: np.ndarray, row: np.ndarray, similarity: str) -> float:
+    if similarity == "euclidean":
+        return -float(((query - row) ** 2).sum())
+    product = float((query * row).sum())
+    if similarity == "dot":
+        return product
+    norms = float(np.sqrt((query**2).sum()) * np.sqrt((row**2).sum()))
+    return round(product / norms, 12) if norms else 0.0
+
+
+def by_definition(queries, bank, k, similarity, query_codes=None, bank_codes=None) -> list[list[int]]:
+    lists = []
+    for i, query in enumerate(queries):
+        allowed = [j for j in range(len(bank)) if query_codes is None or query_codes[i] != bank_codes[j]]
+        ranked = sorted(allowed, key=lambda j, query=query: (-score(query, bank[j], similarity), j))
+        lists.append((ranked + [-1] * k)[:k])
+    return lists
+
+
+@st.composite
+def searches(draw):
+    """Few distinct vectors, many duplicates; blocks, groups and slack small enough for every path to be walked."""
+    count, asked, dimension = draw(st.integers(1, 90)), draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    seed, spread = draw(st.integers(0, 2**32 - 1)), draw(st.integers(0, 4))
+    random = np.random.default_rng(seed)
+    bank = random.integers(-spread, spread + 1, (count, dimension)).astype(float)
+    queries = random.integers(-spread, spread + 1, (asked, dimension)).astype(float)
+    codes = random.integers(0, draw(st.integers(1, 40)), count), random.integers(0, 40, asked)
+    return {
+        "bank": bank,
+        "queries": queries,
+        "codes": codes if draw(st.booleans()) else None,
+        "k": draw(st.integers(1, 9)),
+        "similarity": draw(st.sampled_from(sorted(SIMILARITIES))),
+        "narrow": draw(st.sampled_from([0, 1024])),
+        "slack": draw(st.sampled_from([0, 1, 8])),
+        "block": draw(st.sampled_from([1, 300, 2**19])),
+    }
+
+
+@given(searches())
+@settings(max_examples=150, deadline=None)
+def test_equals_the_definition_with_ties_duplicates_and_exclusions(case):
+    bank_codes, query_codes = case["codes"] or (None, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_search, "NARROW", case["narrow"])
+        patch.setattr(exact_search, "SLACK_ITEMS", case["slack"])
+        patch.setattr(exact_search, "SLACK_GROUPS", min(case["slack"], 2))
+        patch.setattr(exact_search, "BLOCK", {"cpu": case["block"]})
+        index, value = nearest(
+            torch.from_numpy(case["queries"]).float(),
+            torch.from_numpy(case["bank"]).float(),
+            k=case["k"],
+            similarity=case["similarity"],
+            query_codes=None if query_codes is None else torch.from_numpy(query_codes),
+            bank_codes=None if bank_codes is None else torch.from_numpy(bank_codes),
+            excluded=0 if bank_codes is None else int(np.unique(bank_codes, return_counts=True)[1].max()),
+        )
+    expected = by_definition(case["queries"], case["bank"], case["k"], case["similarity"], query_codes, bank_codes)
+    assert index.tolist() == expected
+    assert bool(((value == -torch.inf) == (index < 0)).all())
+
+
+@pytest.mark.parametrize(("metric", "similarity"), [("cosine", "cosine"), ("euclidean", "euclidean")])
+@pytest.mark.parametrize("dimension", [3, 16, 130])
+def test_equals_scikit_learn_on_vectors_without_ties(metric, similarity, dimension):
+    random = np.random.default_rng(dimension)
+    bank, queries = random.normal(size=(3000, dimension)) + 1, random.normal(size=(200, dimension))
+    oracle = NearestNeighbors(n_neighbors=7, algorithm="brute", metric=metric).fit(bank)
+    index, _ = nearest(torch.from_numpy(queries), torch.from_numpy(bank), k=7, similarity=similarity)
+    assert np.array_equal(index.numpy(), oracle.kneighbors(queries, return_distance=False))
+
+
+def test_equals_faiss_on_inner_products():
+    faiss = pytest.importorskip("faiss")
+    random = np.random.default_rng(0)
+    bank, queries = random.normal(size=(5000, 16)).astype("f4"), random.normal(size=(300, 16)).astype("f4")
+    flat = faiss.IndexFlatIP(16)
+    flat.add(bank)
+    products, found = flat.search(queries, 5)
+    index, value = nearest(torch.from_numpy(queries), torch.from_numpy(bank), k=5, similarity="dot")
+    assert np.allclose(value.numpy(), products, atol=1e-4)
+    assert (index.numpy() == found).mean() > 0.999  # faiss ranks in float32
+
+
+def test_a_collapsed_bank_gives_the_first_rows():
+    bank = torch.full((5000, 8), 0.3)
+    codes = torch.arange(5000)
+    index, value = nearest(bank[:6], bank, k=3, query_codes=codes[:6], bank_codes=codes, excluded=1)
+    assert index.tolist() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2], [0, 1, 2], [0, 1, 2]]
+    assert bool((value == 1).all())
+
+
+def test_near_ties_that_float32_cannot_tell_apart_are_ranked_rightly():
+    angles = torch.linspace(0, 1e-6, 3000, dtype=torch.float64).flip(0)
+    bank = torch.stack([angles.cos(), angles.sin()], 1)
+    index, _ = nearest(bank[-1:] * 7, bank, k=4, similarity="euclidean")
+    by_distance = (bank[-1:] * 7 - bank).square().sum(1)
+    assert index[0, 0] == by_distance.argmin()
+    index, _ = nearest(torch.tensor([[0.0, 1.0]], dtype=torch.float64), bank, k=4, similarity="dot")
+    assert index.tolist() == [[0, 1, 2, 3]]  # float32 products of neighbors in the list are often equal
+
+
+def test_blocks_change_nothing(monkeypatch):
+    bank = torch.randn(2500, 12, generator=torch.Generator().manual_seed(0))
+    whole = nearest(bank, bank, k=4)
+    monkeypatch.setattr(exact_search, "BLOCK", {"cpu": 1})
+    monkeypatch.setattr(exact_search, "COLUMNS", 64)
+    pieces = nearest(bank[:99], bank, k=4)
+    assert torch.equal(pieces[0], whole[0][:99])
+    assert torch.equal(pieces[1], whole[1][:99])
+
+
+def test_an_outlier_of_great_length_hides_nobody():
+    bank = torch.randn(3000, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    bank[17] *= 1e6
+    index, _ = nearest(bank[:40], bank, k=3, similarity="euclidean")
+    assert index.tolist() == by_definition(bank[:40].numpy(), bank.numpy(), 3, "euclidean")
+
+
+def test_empty_sides_give_empty_lists():
+    index, value = nearest(torch.zeros(0, 3), torch.ones(5, 3), k=2)
+    assert index.shape == value.shape == (0, 2)
+    index, _ = nearest(torch.ones(2, 3), torch.ones(0, 3), k=2)
+    assert index.tolist() == [[-1, -1], [-1, -1]]
+
+
+def test_an_unknown_similarity_is_named_with_the_nearest():
+    with pytest.raises(InputError, match="no similarity 'cosin'; did you mean 'cosine'"):
+        nearest(torch.ones(1, 1), torch.ones(1, 1), k=1, similarity="cosin")
+
+
+def test_reduced_precision_products_widen_the_error_bound(monkeypatch):
+    device = torch.device("cuda")
+    exact = exact_search._unit_error(16, device)
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    assert exact_search._unit_error(16, device) == exact * 2**14
+    assert exact_search._unit_error(16, torch.device("cpu")) == exact

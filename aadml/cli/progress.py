@@ -32,7 +32,7 @@ class TrainingProgress:
         shown = {"loss": f"{record['loss']:.4g}"}
         if "valid map_mean" in record:
             shown["MAP"] = f"{record['valid map_mean']:.4f}"
-        self._bar.set_postfix(shown, refresh=False)
+        self._bar.set_postfix_str(", ".join(f"{key} {value}" for key, value in shown.items()), refresh=False)
         self._bar.update()
 
     def _warning(self, message: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
+from aadml.data.captioned_sets import captioned_splits, is_captioned
 from aadml.experiments.config import Config
 from aadml.types import Splits
 from feature_extraction.backbones import extractor
@@ -21,6 +22,9 @@ def load_splits(config: Config) -> Splits:
     """
     if not config["data"]:
         raise InputError("data: none named; give --data F.h5, or train on the sample clips by leaving it out")
+    if is_captioned(config["data"]):
+        wanted = {key: config["method"][key] for key in ("cleaning", "captions") if key in config["method"]}
+        return captioned_splits(config["data"], **wanted)
     content = open_data(config["data"])
     return to_splits(content, validation=config["validation"], seed=config["seed"], name=str(config["data"]))
 
@@ -34,20 +38,35 @@ def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
     """
     if config["data"]:
         return config
-    path = sample_features(say)
+    path = sample_manifest(say) if "captions" in config["method"] else sample_features(say)
     say(f"no --data given: training on the sample clips, {path}")
     return Config(dict(config.values) | {"data": str(path)})
+
+
+def sample_folder(wanted: SampleClips) -> Path:
+    """Name the place of rendered sample clips in the cache."""
+    return weights_folder().parent / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
+
+
+def sample_manifest(say: Callable[[str], None]) -> Path:
+    """Return the manifest of the default sample clips, which are rendered where they are not there yet."""
+    wanted = SampleClips()
+    folder = sample_folder(wanted)
+    manifest = folder / "manifest.csv"
+    if not manifest.is_file():
+        say(f"rendering {wanted.clips} sample clips into {folder}")
+        write_sample_clips(folder, wanted)
+    return manifest
 
 
 def sample_features(say: Callable[[str], None]) -> Path:
     """Return the feature file of the default sample clips, made in the cache where it is not there yet."""
     wanted = SampleClips()
-    folder = weights_folder().parent / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
+    folder = sample_folder(wanted)
     features = folder / "features.h5"
     if features.is_file():
         return features
-    say(f"rendering {wanted.clips} sample clips into {folder}")
-    manifest = write_sample_clips(folder, wanted)
+    manifest = sample_manifest(say)
     say("extracting log-mel and hog-color features")
     outcome = extract(
         read_manifest(manifest), features, [extractor("log-mel", "audio"), extractor("hog-color", "visual")]

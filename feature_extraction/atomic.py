@@ -1,6 +1,7 @@
 """Files that are either whole or absent."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,6 +47,16 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove what killed processes left of their attempts to write `path`; nobody else may be writing it meanwhile."""
+    final = Path(path)
+    leftover = re.compile(rf"\.{re.escape(final.stem[:80])}\.[a-z0-9_]{{8}}\.partial{re.escape(final.suffix)}")
+    if final.parent.is_dir():
+        for candidate in final.parent.iterdir():
+            if leftover.fullmatch(candidate.name):
+                candidate.unlink(missing_ok=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, durable: bool = True) -> None:

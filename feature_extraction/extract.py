@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.assembly import Failure, assemble, failures_path, write_failures
+from feature_extraction.atomic import remove_leftovers
 from feature_extraction.backbones import Extractor
 from feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
 from feature_extraction.errors import InputError
@@ -125,11 +126,13 @@ def extract(
         content, failures, warnings = assemble(
             manifest, shard, job.extractors, job.settings, ledger, job.missing, provenance, sequence=sequence
         )
-    write_failures(failures_path(place), failures)
-    if content is None:
-        place.unlink(missing_ok=True)
-    else:
-        write_features(place, content)
+        for file in (place, failures_path(place)):
+            remove_leftovers(file)
+        write_failures(failures_path(place), failures)
+        if content is None:
+            place.unlink(missing_ok=True)
+        else:
+            write_features(place, content)
     path = None if content is None else str(place)
     return Outcome(path, len(rows), tuple(failures), tuple(warnings), job.reused, time.monotonic() - begin)
 

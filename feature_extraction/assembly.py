@@ -1,23 +1,21 @@
 """The last steps of an extraction job: the records of its ledger become one feature file, and its failures one list."""
 
 import csv
-import hashlib
 import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.atomic import atomic_path
-from feature_extraction.backbones import Extractor
-from feature_extraction.feature_file import FeatureFile, Shard, Timeline
+from feature_extraction.atomic import atomic_path, remove_leftovers
+from feature_extraction.errors import InputError
+from feature_extraction.feature_file import FeatureFile, Shard, Timeline, is_feature_file, write_features
 from feature_extraction.ledger import Ledger, Record
-from feature_extraction.manifest import Manifest, Row
+from feature_extraction.manifest import Row
 from feature_extraction.media import REASONS
+from feature_extraction.plan import Plan, fingerprint
 
 
 @dataclass(frozen=True)
@@ -39,16 +37,43 @@ class Failure:
     detail: str
 
 
-def failures_path(output: Path) -> Path:
-    """Name the list of failures of a feature file."""
-    return output.with_name(output.name + ".failures.csv")
+def refuse_foreign(output: Path) -> None:
+    """Refuse to replace what is no feature file.
+
+    Raises:
+        InputError: `output` is a folder, or a file of another kind.
+    """
+    if output.is_dir():
+        raise InputError(f"{output}: is a folder; give the name of a file to write")
+    if output.exists() and not is_feature_file(output):
+        raise InputError(f"{output}: exists and is no feature file; it is not overwritten, name another output")
 
 
-def write_failures(path: Path, failures: Sequence[Failure]) -> None:
-    """Write the list of failures, or remove an older one where nothing failed."""
-    if not failures:
-        path.unlink(missing_ok=True)
-        return
+def write(output: Path, content: FeatureFile | None, failures: Sequence[Failure]) -> None:
+    """Write a feature file, and first the list of its failures; what is left of an older job goes.
+
+    Args:
+        output: the feature file; the list is `<output>.failures.csv`.
+        content: what to write; None removes the file.
+        failures: the clips that are absent; none removes the list.
+
+    Raises:
+        InputError: the place cannot be written.
+    """
+    listed = output.with_name(output.name + ".failures.csv")
+    for path in (output, listed):
+        remove_leftovers(path)
+    if failures:
+        _write_failures(listed, failures)
+    else:
+        listed.unlink(missing_ok=True)
+    if content is None:
+        output.unlink(missing_ok=True)
+    else:
+        write_features(output, content)
+
+
+def _write_failures(path: Path, failures: Sequence[Failure]) -> None:
     text = io.StringIO(newline="")
     table = csv.writer(text, lineterminator="\n")
     table.writerow(field.name for field in fields(Failure))
@@ -58,62 +83,43 @@ def write_failures(path: Path, failures: Sequence[Failure]) -> None:
 
 
 def assemble(
-    manifest: Manifest,
-    shard: tuple[int, int],
-    extractors: Mapping[str, Extractor],
-    settings: Mapping[str, str],
-    ledger: Ledger,
-    missing: Mapping[int, Failure],
-    provenance: Mapping[str, Mapping[str, Any]],
-    *,
-    sequence: bool,
+    plan: Plan, ledger: Ledger, missing: Mapping[int, Failure]
 ) -> tuple[FeatureFile | None, list[Failure], list[tuple[str, str]]]:
     """Put the records of a finished job together, in the manifest's order.
 
     Args:
-        manifest: the clips.
-        shard: (i, n), which of its rows belong to the job.
-        extractors: by modality.
-        settings: by modality the fingerprint that its records carry.
-        ledger: the records.
+        plan: of the job.
+        ledger: its records.
         missing: by position in the job, clips without a file.
-        provenance: by modality, for the feature file.
-        sequence: whether descriptions over time are kept.
 
     Returns:
         The feature file (None where every clip of a whole job failed), the failures, and id and remark of odd clips.
     """
-    rows = manifest.rows[shard[0] :: shard[1]]
     good: list[int] = []
     failures: list[tuple[int, Failure]] = []
     warnings: list[tuple[str, str]] = []
-    for number, row in enumerate(rows):
-        records = [ledger.find(row.id, modality, settings[modality]) for modality in extractors]
-        failure = missing.get(number) or _first_failure(row, [record for record in records if record is not None])
-        if failure is not None:
+    for number, row in enumerate(plan.rows):
+        found = [ledger.find(row.id, modality, settings) for modality, settings in plan.settings.items()]
+        records = [record for record in found if record is not None]
+        failure = missing.get(number) or _first_failure(row, records)
+        if failure is None:
+            good.append(number)
+            warnings += [(row.id, remark) for record in records for remark in record.warnings]
+        else:
             failures.append((number, failure))
-            continue
-        good.append(number)
-        warnings += [(row.id, remark) for record in records if record is not None for remark in record.warnings]
-    described = Shard(
-        index=shard[0],
-        count=shard[1],
-        total=len(manifest.rows),
-        manifest=fingerprint(manifest),
-        rows=np.asarray(good, dtype=np.int64) * shard[1] + shard[0],
-        failures=tuple((number * shard[1] + shard[0], astuple(failure)) for number, failure in failures),
+    index, count = plan.shard
+    shard = Shard(
+        index=index,
+        count=count,
+        total=len(plan.manifest.rows),
+        manifest=fingerprint(plan.manifest),
+        rows=np.asarray(good, dtype=np.int64) * count + index,
+        failures=tuple((number * count + index, astuple(failure)) for number, failure in failures),
     )
     content = None
-    if good or shard[1] > 1:
-        kept = [rows[number] for number in good]
-        content = _feature_file(manifest, kept, extractors, settings, ledger, provenance, described, sequence)
+    if good or count > 1:
+        content = _feature_file(plan, ledger, [plan.rows[number] for number in good], shard if count > 1 else None)
     return content, [failure for _, failure in failures], warnings
-
-
-def fingerprint(manifest: Manifest) -> str:
-    """Name the content of a manifest, wherever it lies: shards belong together only where it is the same."""
-    cells = [[row.id, row.label, row.split, row.columns] for row in manifest.rows]
-    return hashlib.sha256(json.dumps(cells, sort_keys=True).encode()).hexdigest()
 
 
 def _first_failure(row: Row, records: Iterable[Record]) -> Failure | None:
@@ -126,43 +132,35 @@ def _first_failure(row: Row, records: Iterable[Record]) -> Failure | None:
     return Failure(row.id, row.media[first.modality], first.modality, first.reason, first.detail)
 
 
-def _feature_file(
-    manifest: Manifest,
-    rows: Sequence[Row],
-    extractors: Mapping[str, Extractor],
-    settings: Mapping[str, str],
-    ledger: Ledger,
-    provenance: Mapping[str, Mapping[str, Any]],
-    shard: Shard,
-    sequence: bool,
-) -> FeatureFile:
+def _feature_file(plan: Plan, ledger: Ledger, rows: Sequence[Row], shard: Shard | None) -> FeatureFile:
     splits = tuple(row.split for row in rows)
     features: dict[str, NDArray[np.float32]] = {}
     timelines: dict[str, Timeline] = {}
     fitted: dict[str, dict[str, NDArray[np.float32]]] = {}
-    for modality, one in extractors.items():
-        found = (ledger.values(row.id, modality, settings[modality]) for row in rows)
-        if not sequence and one.finish is None:
+    for modality, one in plan.by_modality.items():
+        found = (ledger.values(row.id, modality, plan.settings[modality]) for row in rows)
+        if not plan.keeps_time(one):
             features[modality] = _matrix(found, len(rows), one.dimension)
             continue
         descriptions = list(found)
         if one.finish is not None:
             descriptions, fitted[modality] = one.finish(descriptions, splits)
         features[modality] = _matrix((one.pool(description) for description in descriptions), len(rows), one.dimension)
-        if sequence:
+        if plan.sequence:
             timelines[modality] = _timeline(descriptions, one.dimension)
-    numbers = {name: number for number, name in enumerate(manifest.class_names)}
+    class_names = plan.manifest.class_names
+    numbers = {name: number for number, name in enumerate(class_names)}
     return FeatureFile(
         features=features,
         labels=np.asarray([numbers[row.label] for row in rows], dtype=np.int64),
         ids=tuple(row.id for row in rows),
         splits=splits,
-        class_names=manifest.class_names,
-        provenance=provenance,
-        columns={name: tuple(row.columns[name] for row in rows) for name in manifest.rows[0].columns},
+        class_names=class_names,
+        provenance=plan.provenance,
+        columns={name: tuple(row.columns[name] for row in rows) for name in plan.manifest.rows[0].columns},
         sequences=timelines,
         fitted=fitted,
-        shard=shard if shard.count > 1 else None,
+        shard=shard,
     )
 
 

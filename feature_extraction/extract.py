@@ -5,7 +5,6 @@ was killed on the way and however many processes it used.
 """
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,15 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.assembly import Failure, assemble, failures_path, write_failures
-from feature_extraction.atomic import remove_leftovers
+from feature_extraction.assembly import Failure, assemble, refuse_foreign, write
 from feature_extraction.backbones import Extractor
 from feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
 from feature_extraction.errors import InputError
-from feature_extraction.feature_file import is_feature_file, write_features
 from feature_extraction.ledger import Ledger, Record, open_ledger
 from feature_extraction.manifest import Manifest, Row
-from feature_extraction.media import Limits, decoder_versions
+from feature_extraction.media import Limits
+from feature_extraction.plan import Plan
 
 _BLOCKING = ("timeout", "crashed")  # after these the other modality of the clip is not tried
 _HASH_BLOCK = 2**20
@@ -53,12 +51,9 @@ class Outcome:
 
 @dataclass
 class _Job:
-    """What the steps of a job share: the plan, which does not change, and what is in flight."""
+    """A plan being carried out: what is in flight, and how far it is."""
 
-    rows: Sequence[Row]
-    extractors: dict[str, Extractor]
-    settings: dict[str, str]
-    keeps_time: dict[str, bool]
+    plan: Plan
     ledger: Ledger
     retry_failed: bool
     progress: Callable[[int, int], None]
@@ -106,87 +101,32 @@ def extract(
     Raises:
         InputError: the output cannot be written, is in use, or is another kind of file.
     """
-    begin = time.monotonic()
-    place, limits = Path(output), limits or Limits()
-    _check_job(place, extractors, shard, time_limit, workers)
-    rows = manifest.rows[shard[0] :: shard[1]]
-    keeps_time: dict[str, bool] = {one.modality: sequence or one.finish is not None for one in extractors}
-    with open_ledger(place.with_name(place.name + ".work")) as ledger:
-        job = _Job(
-            rows=rows,
-            extractors={one.modality: one for one in extractors},
-            settings={one.modality: _fingerprint(one, limits, keeps_time[one.modality]) for one in extractors},
-            keeps_time=keeps_time,
-            ledger=ledger,
-            retry_failed=retry_failed,
-            progress=progress or (lambda done, failed: None),
-        )
-        _work(job, min(workers or len(os.sched_getaffinity(0)), max(1, len(rows))), time_limit, limits)
-        provenance: dict[str, dict[str, Any]] = {one.modality: _provenance(one, limits) for one in extractors}
-        content, failures, warnings = assemble(
-            manifest, shard, job.extractors, job.settings, ledger, job.missing, provenance, sequence=sequence
-        )
-        for file in (place, failures_path(place)):
-            remove_leftovers(file)
-        write_failures(failures_path(place), failures)
-        if content is None:
-            place.unlink(missing_ok=True)
-        else:
-            write_features(place, content)
-    path = None if content is None else str(place)
-    return Outcome(path, len(rows), tuple(failures), tuple(warnings), job.reused, time.monotonic() - begin)
-
-
-def _check_job(
-    place: Path, extractors: Sequence[Extractor], shard: tuple[int, int], time_limit: float, workers: int | None
-) -> None:
-    if place.is_dir():
-        raise InputError(f"{place}: is a folder; give the name of a file to write")
-    if place.exists() and not is_feature_file(place):
-        raise InputError(f"{place}: exists and is no feature file; it is not overwritten, name another output")
-    if not 0 <= shard[0] < shard[1]:
-        raise InputError(
-            f"shard {shard[0]}/{shard[1]}: the shards of {shard[1]} are 0/{shard[1]} to {shard[1] - 1}/{shard[1]}"
-        )
+    begin, place = time.monotonic(), Path(output)
+    plan = Plan(manifest, tuple(extractors), limits or Limits(), shard, sequence)
     if time_limit <= 0 or (workers is not None and workers < 1):
         raise InputError(f"time limit {time_limit:g} s, {workers} workers: both must be above zero")
-    if not extractors or len({one.modality for one in extractors}) != len(extractors):
-        raise InputError("one extractor a modality is needed, of at least one modality")
-    for one in extractors:
-        if one.finish is not None and shard[1] > 1:
-            raise InputError(
-                f"{one.name}: is fitted on all training clips, of which a shard sees only a part; extract without "
-                "--shard, or extract the features it is fitted on and merge those"
-            )
+    refuse_foreign(place)
+    with open_ledger(place.with_name(place.name + ".work")) as ledger:
+        job = _Job(plan, ledger, retry_failed, progress or (lambda done, failed: None))
+        _work(job, workers or len(os.sched_getaffinity(0)), time_limit)
+        content, failures, warnings = assemble(plan, ledger, job.missing)
+        write(place, content, failures)
+    path = None if content is None else str(place)
+    return Outcome(path, len(plan.rows), tuple(failures), tuple(warnings), job.reused, time.monotonic() - begin)
 
 
-def _provenance(one: Extractor, limits: Limits) -> dict[str, Any]:
-    return {
-        "extractor": one.name,
-        "dimension": one.dimension,
-        "parameters": dict(one.parameters),
-        "inputs": dict(vars(one.inputs)),
-        "decoder": decoder_versions(),
-        "limits": dict(vars(limits)),
-    }
-
-
-def _fingerprint(one: Extractor, limits: Limits, keeps_time: bool) -> str:
-    """Name everything that decides the recorded values of an extractor."""
-    settings = {**_provenance(one, limits), "keeps_time": keeps_time, "minimum_seconds": one.minimum_seconds}
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _work(job: _Job, workers: int, time_limit: float, limits: Limits) -> None:
+def _work(job: _Job, workers: int, time_limit: float) -> None:
     """Do what the ledger does not have yet."""
-    wanted = {name: Wanted(one.inputs, one.prepare, one.minimum_seconds) for name, one in job.extractors.items()}
-    for task, parts in decode_all(_tasks(job), wanted, workers=workers, time_limit=time_limit, limits=limits):
+    extractors = job.plan.by_modality
+    wanted = {name: Wanted(one.inputs, one.prepare, one.minimum_seconds) for name, one in extractors.items()}
+    crew = min(workers, max(1, len(job.plan.rows)))
+    for task, parts in decode_all(_tasks(job), wanted, workers=crew, time_limit=time_limit, limits=job.plan.limits):
         failed = False
         for part in parts:
             failed |= bool(part.reason)
             if part.reason == "missing":  # gone since the job began: nothing to remember
-                job.missing[task.number] = _failure(job.rows[task.number], part.modality, part.reason, part.detail)
-            elif part.reason or job.extractors[part.modality].describe is None:
+                job.missing[task.number] = _failure(job.plan.rows[task.number], part.modality, part.reason, part.detail)
+            elif part.reason or extractors[part.modality].describe is None:
                 _record(job, task.number, part, part.prepared)
             else:
                 _enqueue(job, task.number, part)
@@ -197,10 +137,10 @@ def _work(job: _Job, workers: int, time_limit: float, limits: Limits) -> None:
 
 def _tasks(job: _Job) -> Iterator[Task]:
     """Name the clips that need work; asked for one by one, so that hashing files overlaps with decoding others."""
-    for number, row in enumerate(job.rows):
+    for number, row in enumerate(job.plan.rows):
         records: dict[str, Record] = {}
         media: dict[str, str] = {}
-        for modality in job.extractors:
+        for modality in job.plan.by_modality:
             stamp = _stamp(row.media[modality])
             if stamp is None:
                 job.missing.setdefault(number, _failure(row, modality, "missing", "no such file"))
@@ -220,7 +160,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
 
 def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ...]) -> Record | None:
     """Find the record of a piece of work, if it is still true; else remember the content that will be described."""
-    record = job.ledger.find(row.id, modality, job.settings[modality])
+    record = job.ledger.find(row.id, modality, job.plan.settings[modality])
     if record is not None and record.reason and job.retry_failed:
         record = None
     if record is not None and record.stamp == stamp:
@@ -235,14 +175,14 @@ def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ..
 def _enqueue(job: _Job, number: int, part: Part) -> None:
     queue = job.waiting.setdefault(part.modality, [])
     queue.append((number, part))
-    if len(queue) >= job.extractors[part.modality].batch_clips:
+    if len(queue) >= job.plan.by_modality[part.modality].batch_clips:
         _describe(job, part.modality)
 
 
 def _describe(job: _Job, modality: str) -> None:
     """Let the network describe the clips that wait for it, and record them."""
     queue = job.waiting.pop(modality)
-    describe = job.extractors[modality].describe
+    describe = job.plan.by_modality[modality].describe
     assert describe is not None
     prepared = [part.prepared for _, part in queue if part.prepared is not None]
     for (number, part), description in zip(queue, describe(prepared), strict=True):
@@ -254,16 +194,16 @@ def _describe(job: _Job, modality: str) -> None:
 
 
 def _record(job: _Job, number: int, part: Part, description: NDArray[Any] | None) -> None:
-    modality, row = part.modality, job.rows[number]
+    modality, row = part.modality, job.plan.rows[number]
     content, stamp = job.contents.pop((number, modality))
-    values = description
-    if description is not None and not job.keeps_time[modality]:
-        values = job.extractors[modality].pool(description)
+    one, values = job.plan.by_modality[modality], description
+    if description is not None and not job.plan.keeps_time(one):
+        values = one.pool(description)
     job.ledger.append(
         Record(
             id=row.id,
             modality=modality,
-            settings=job.settings[modality],
+            settings=job.plan.settings[modality],
             content=content,
             stamp=stamp,
             reason=part.reason,

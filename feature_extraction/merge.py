@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from feature_extraction.assembly import Failure, failures_path, write_failures
+from feature_extraction.assembly import Failure, refuse_foreign, write
 from feature_extraction.errors import InputError
-from feature_extraction.feature_file import FeatureFile, Shard, Timeline, is_feature_file, read_features, write_features
+from feature_extraction.feature_file import FeatureFile, Shard, Timeline, read_features
 
 
 def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> tuple[FeatureFile, list[Failure]]:
@@ -25,14 +25,12 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         InputError: a shard is missing, given twice, of another job, or of other features.
     """
     place = Path(output)
-    if place.exists() and not is_feature_file(place):
-        raise InputError(f"{place}: exists and is no feature file; it is not overwritten, name another output")
+    refuse_foreign(place)
     parts = [(os.fspath(path), read_features(path)) for path in paths]
     shards = _checked(parts)
     _check_kinds(parts)
     merged, failures = _joined([content for _, content in parts], shards)
-    write_failures(failures_path(place), failures)
-    write_features(place, merged)
+    write(place, merged, failures)
     return merged, failures
 
 

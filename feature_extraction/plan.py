@@ -1,0 +1,97 @@
+"""What an extraction job is: which clips, described how, and the fingerprint of everything that decides the values."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from feature_extraction.backbones import Extractor
+from feature_extraction.errors import InputError
+from feature_extraction.manifest import Manifest, Row
+from feature_extraction.media import Limits, decoder_versions
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One job, or one shard of it.
+
+    Attributes:
+        manifest: all clips.
+        extractors: one a modality.
+        limits: what is too large to be decoded.
+        shard: (i, n): the job does the rows i, i + n, i + 2n ...
+        sequence: whether descriptions over time stand in the feature file.
+    """
+
+    manifest: Manifest
+    extractors: tuple[Extractor, ...]
+    limits: Limits
+    shard: tuple[int, int]
+    sequence: bool
+
+    def __post_init__(self) -> None:
+        """Refuse a plan that cannot be carried out."""
+        index, count = self.shard
+        if not 0 <= index < count:
+            raise InputError(f"shard {index}/{count}: the shards of {count} are 0/{count} to {count - 1}/{count}")
+        if not self.extractors or len(self.by_modality) != len(self.extractors):
+            raise InputError("one extractor a modality is needed, of at least one modality")
+        for one in self.extractors:
+            if one.finish is not None and count > 1:
+                raise InputError(
+                    f"{one.name}: is fitted on all training clips, of which a shard sees only a part; extract without "
+                    "--shard, or extract the features it is fitted on and merge those"
+                )
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The clips of this shard, in the manifest's order."""
+        return self.manifest.rows[self.shard[0] :: self.shard[1]]
+
+    @cached_property
+    def by_modality(self) -> dict[str, Extractor]:
+        """The extractors, by what they listen to or look at."""
+        return {one.modality: one for one in self.extractors}
+
+    @cached_property
+    def provenance(self) -> dict[str, dict[str, Any]]:
+        """By modality, what the feature file says of its origin."""
+        return {
+            one.modality: {
+                "extractor": one.name,
+                "dimension": one.dimension,
+                "parameters": dict(one.parameters),
+                "inputs": dict(vars(one.inputs)),
+                "decoder": decoder_versions(),
+                "limits": dict(vars(self.limits)),
+            }
+            for one in self.extractors
+        }
+
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """By modality, the fingerprint of everything that decides what is recorded."""
+        return {
+            one.modality: _digest(
+                {
+                    **self.provenance[one.modality],
+                    "minimum_seconds": one.minimum_seconds,
+                    "keeps_time": self.keeps_time(one),
+                }
+            )[:16]
+            for one in self.extractors
+        }
+
+    def keeps_time(self, one: Extractor) -> bool:
+        """Tell whether descriptions over time are recorded: for the file, or for what is fitted on them in the end."""
+        return self.sequence or one.finish is not None
+
+
+def fingerprint(manifest: Manifest) -> str:
+    """Name the content of a manifest, wherever it lies: shards belong together only where it is the same."""
+    return _digest([[row.id, row.label, row.split, row.columns] for row in manifest.rows])
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

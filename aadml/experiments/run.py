@@ -1,6 +1,7 @@
 """From a config to a run folder: data, method, training, the one look at the test split."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from aadml.experiments.runs import (
     device_of,
     is_run,
     read_json,
+    read_metrics,
     read_tensors,
     write_tensors,
 )
@@ -68,7 +70,8 @@ def train_run(config: Config, folder: Path, **callbacks: Callable[..., None] | N
         callbacks: `on_epoch`, `on_plan`, `on_warning` of `RunSession`.
 
     Returns:
-        The evaluation of the test split under the inductive protocol, as written to `evaluation.json`.
+        The evaluation of the test split under the inductive protocol, as written to `evaluation.json`, with the seconds
+        that fitting took and the number of parameters fitted.
 
     Raises:
         InputError: data or config do not fit, or the data changed since the run began.
@@ -81,10 +84,13 @@ def train_run(config: Config, folder: Path, **callbacks: Callable[..., None] | N
     write_text(folder / ENVIRONMENT, json.dumps(environment(splits, device), indent=2) + "\n")
     session = RunSession(folder, encoder.scaling.state(), **callbacks)
     train, valid = encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid)
+    before, started = _seconds_before(folder), time.perf_counter()
     encoder.method.fit(train, valid, session)
+    seconds = before + time.perf_counter() - started
     _write_checkpoint(folder, encoder, session)
     result = evaluate(encoder.embed_clips(splits.test), protocol="inductive", split="test").to_json()
     result |= {"label": config.label(), "seed": config["seed"], "selected_epoch": _selected_epoch(session)}
+    result |= {"seconds": round(seconds, 3), "parameters": encoder.method.parameters_count()}
     write_text(folder / EVALUATION, json.dumps(result, indent=2) + "\n")
     return result
 
@@ -92,7 +98,7 @@ def train_run(config: Config, folder: Path, **callbacks: Callable[..., None] | N
 def build_encoder(config: Config, splits: Splits, device: torch.device) -> Encoder:
     """Build the method of a config for the data, its scaling fitted on the training clips; nothing is trained yet."""
     dimensions = {m: _dimension(splits.train[m]) for m in splits.train.modalities}
-    context = Context(dimensions, len(splits.train.class_names), config["seed"], device)
+    context = Context(dimensions, len(splits.train.class_names), config["seed"], device, len(splits.train))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config["seed"])
         method = lookup(METHODS, config.method, "method")(context, config.training(), **config.arguments())
@@ -158,6 +164,13 @@ def _write_checkpoint(folder: Path, encoder: Encoder, session: RunSession) -> No
     write_tensors(folder / CHECKPOINT, tensors, best.facts if best else {})
     # nothing is left to continue: the state is large, and the checkpoint has all that embedding needs
     (folder / TRAINING_STATE).unlink(missing_ok=True)
+
+
+def _seconds_before(folder: Path) -> float:
+    """Sum the epochs of an interrupted training that is to be continued."""
+    if not (folder / TRAINING_STATE).is_file():
+        return 0.0
+    return sum(float(record.get("seconds", 0.0)) for record in read_metrics(folder))
 
 
 def _selected_epoch(session: RunSession) -> int | None:

@@ -20,12 +20,14 @@ class Context:
         classes: number of classes C.
         seed: decides initial weights, batch order, dropout, draws.
         device: where neural methods compute.
+        clips: number of training clips; 0 where it is not known.
     """
 
     dimensions: Mapping[Modality, int]
     classes: int
     seed: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    clips: int = 0
 
     @property
     def modalities(self) -> tuple[Modality, ...]:

@@ -1,0 +1,146 @@
+"""VAE-CCA: variational auto-encoders with correlated, label-aware latents (Zhang et al., ACM TOMM 2023)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aadml.label_losses import row_norm
+from aadml.methods.heads import heads
+from aadml.methods.learned import LearnedMethod
+from aadml.methods.learner import Batch, Learner, Player
+from aadml.methods.method import Context, Method
+from aadml.methods.networks import layers
+from aadml.methods.pair_costs import partners_apart, same_class_costs
+from aadml.methods.settings import Training
+from aadml.types import Modality
+
+LOG_VARIANCE_LIMIT = 10.0
+"""Log-variances are held within plus and minus this, so that their exponential cannot overflow."""
+
+
+def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
+    """Kullback-Leibler divergence of N(mean, variance) from N(0, 1), summed over clips and dimensions.
+
+        KL = -1/2 sum of  1 + log var - mean^2 - var
+
+    Args:
+        mean: (b, d).
+        log_variance: (b, d).
+
+    Returns:
+        A scalar, never negative.
+    """
+    total: Tensor = -0.5 * (1 + log_variance - mean.square() - log_variance.exp()).sum()
+    return total
+
+
+class VariationalLearner(Learner):
+    """See `vae_cca`.
+
+    Args:
+        context: dimensions and classes.
+        hidden: size of each modality's own layer, and of its decoder's.
+        inner: size of the shared layer before mean and variance.
+        dimension: size of the latent.
+        weights: of the parts of the loss: "vae", "label", "correlation", "apart", "center".
+    """
+
+    def __init__(
+        self, context: Context, *, hidden: int, inner: int, dimension: int, weights: Mapping[str, float]
+    ) -> None:
+        super().__init__()
+        self.own = heads(context, "vae-cca", (hidden,), activation="relu", last=True)
+        self.shared = layers((hidden, inner), activation="relu")
+        self.mean = nn.Linear(inner, dimension)
+        self.log_variance = nn.Linear(inner, dimension)
+        self.classifier = nn.Linear(dimension, context.classes)
+        self.decoder = layers((dimension, hidden), activation="relu")
+        self.outputs = nn.ModuleDict({m: nn.Linear(hidden, size) for m, size in context.dimensions.items()})
+        self.centers = nn.Parameter(torch.randn(context.classes, dimension))
+        self.weights = weights
+
+    def players(self) -> Mapping[str, Player]:
+        """Train everything for one loss."""
+        return {"all": Player(list(self.parameters()), self._loss)}
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Give the latent's mean of a batch (b, d) -> (b, dimension)."""
+        return self._latent(features, modality)[0]
+
+    def _latent(self, features: Tensor, modality: Modality) -> tuple[Tensor, Tensor]:
+        inner = self.shared(self.own[modality](features))
+        return self.mean(inner), self.log_variance(inner).clamp(-LOG_VARIANCE_LIMIT, LOG_VARIANCE_LIMIT)
+
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        drawn: dict[Modality, Tensor] = {}
+        variational, label, center = [], [], []
+        for modality, features in batch.features.items():
+            mean, log_variance = self._latent(features, modality)
+            latent = mean + torch.randn_like(mean) * (log_variance / 2).exp()
+            rebuilt = self.outputs[modality](self.decoder(latent))
+            variational.append(F.mse_loss(rebuilt, features) + divergence(mean, log_variance))
+            label.append(row_norm(self.classifier(latent), batch.labels))
+            center.append((latent - self.centers[batch.labels]).square().sum(1).mean() / 2)
+            drawn[modality] = latent
+        parts = {
+            "vae": torch.stack(variational).sum(),
+            "label": torch.stack(label).sum(),
+            "correlation": same_class_costs({m: z - z.mean(1, keepdim=True) for m, z in drawn.items()}, batch.labels),
+            "apart": partners_apart(drawn),
+            "center": torch.stack(center).sum(),
+        }
+        loss = torch.stack([self.weights[name] * part for name, part in parts.items()]).sum()
+        return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
+
+
+def vae_cca(
+    context: Context,
+    settings: Training,
+    *,
+    dimension: int = 64,
+    hidden: int = 512,
+    inner: int = 64,
+    vae_weight: float = 1e-4,
+    label_weight: float = 1.0,
+    correlation_weight: float = 1e-3,
+    apart_weight: float = 0.1,
+    center_weight: float = 0.01,
+) -> Method:
+    """Variational auto-encoders whose latents correlate, tell classes and meet in pairs (Zhang et al., ACM TOMM 2023).
+
+        x_m -> own layer -> shared layer -> mean, log variance;   z = mean + noise * deviation;   z -> x_m again
+        J = vae_weight sum over modalities of [mean squared error of x_m + KL, summed over clips and dimensions]
+            + label_weight sum of mean |p_i - Y_i|                           p: linear classifier on z
+            + correlation_weight (T_aa + T_av + T_vv)                        T: see `same_class_cost`, Pearson's cosine
+            + apart_weight mean |z_v - z_a|
+            + center_weight sum of mean |z_i - center of its class|^2 / 2
+
+    Despite its name the released code solves no CCA: the correlation is a likelihood of pairs, on latents that have
+    their own mean over dimensions removed. Its class centers are drawn anew at every call, so that its center loss only
+    shrinks norms; here centers are learned. KL is summed over the batch as there, so it grows with the batch size. The
+    embedding is the mean, without noise. Activations between layers are not all known; they are ReLU here.
+
+    Args:
+        context: dimensions and classes.
+        settings: the `training` section.
+        dimension: size of the latent (64: released code).
+        hidden: size of each modality's own layer and of its decoder's (512: same source).
+        inner: size of the shared layer before mean and variance (64: same source).
+        vae_weight: of reconstruction and KL (1e-4: same source).
+        label_weight: of the label loss (1: same source).
+        correlation_weight: of the likelihood of pairs (1e-3: same source).
+        apart_weight: of the distance between partners (0.1: same source).
+        center_weight: of the distance to the class centers (0.01: same source).
+    """
+    weights = {
+        "vae": vae_weight,
+        "label": label_weight,
+        "correlation": correlation_weight,
+        "apart": apart_weight,
+        "center": center_weight,
+    }
+    learner = VariationalLearner(context, hidden=hidden, inner=inner, dimension=dimension, weights=weights)
+    return LearnedMethod(learner, context, settings)

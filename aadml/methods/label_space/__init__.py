@@ -1,0 +1,1 @@
+"""Methods that lead both modalities to their labels."""

@@ -1,0 +1,1 @@
+"""Methods that learn from which clips belong together, one pair a clip."""

@@ -1,0 +1,160 @@
+"""DCIL: dual-path embeddings with an instance loss (Zheng et al., ACM TOMM 2020)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aadml.composition import compose_objective
+from aadml.methods.heads import all_directions, heads
+from aadml.methods.learned import LearnedMethod
+from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
+from aadml.methods.method import Context, Method
+from aadml.methods.settings import Training
+from aadml.objective import Embedded
+from aadml.types import Clips, Modality
+from feature_extraction.errors import InputError
+
+INSTANCES = ("clip", "class")
+FIRST, SECOND = "instance", "ranking"
+
+
+class InstanceLearner(Learner):
+    """See `dcil`.
+
+    Args:
+        context: dimensions, classes, number of training clips.
+        hidden: hidden layers of the heads.
+        dimension: size of the embedding.
+        activation: after hidden layers.
+        dropout: share of units dropped.
+        instance: what the classifier tells apart, one of INSTANCES.
+        share: part of the epochs that the first stage takes.
+        margin: of the ranking loss.
+        ranking_weight: of the ranking loss beside the instance loss.
+        selection: which negatives the ranking loss takes.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        hidden: tuple[int, ...],
+        dimension: int,
+        activation: str,
+        dropout: float,
+        instance: str,
+        share: float,
+        margin: float,
+        ranking_weight: float,
+        selection: Mapping[str, Any] | str,
+    ) -> None:
+        super().__init__()
+        self.by_clip, self.share, self.ranking_weight = instance == "clip", share, ranking_weight
+        self.heads = heads(context, "dcil", (*hidden, dimension), activation=activation, dropout=dropout)
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(dimension, context.clips if self.by_clip else context.classes)
+        self.objective = compose_objective(
+            loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "mean", "combine": "sum"},
+            selection={"name": selection} if isinstance(selection, str) else selection,
+            proxy={"name": "identity"},
+            directions=all_directions(context),
+            modalities=context.modalities,
+            dimension=dimension,
+            features=0,
+            classes=context.classes,
+        )
+
+    def players(self) -> Mapping[str, Player]:
+        """Train heads and classifier for one loss."""
+        return {"all": Player(list(self.parameters()), self._loss)}
+
+    def stages(self, epochs: int) -> Sequence[Stage]:
+        """Train by the instance loss alone, then by both losses from the best weights of the first stage."""
+        first = min(round(self.share * epochs), epochs)
+        return [stage for stage in (Stage(FIRST, first), Stage(SECOND, epochs - first)) if stage.epochs]
+
+    def before_epoch(self, train: Clips, epoch: Epoch) -> None:
+        """Refuse a training set that the classifier was not built for."""
+        if self.by_clip and len(train) != self.classifier.out_features:
+            raise InputError(f"dcil was built for {self.classifier.out_features} training clips; {len(train)} given")
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Map a batch (b, d) -> (b, dimension)."""
+        vectors: Tensor = self.heads[modality](features)
+        return vectors
+
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
+        targets = batch.index if self.by_clip else batch.labels
+        costs = [F.cross_entropy(self.classifier(self.dropout(values)), targets) for values in vectors.values()]
+        instance = torch.stack(costs).sum()
+        if batch.epoch.stage == FIRST:
+            return {"loss": instance, "instance_loss": instance}
+        relation = "id" if self.by_clip else "label"
+        embedded = Embedded(vectors, targets, batch.index, relation)  # type: ignore[arg-type]
+        ranking = self.objective(embedded, batch.generator)["loss"]
+        loss = instance + self.ranking_weight * ranking
+        return {"loss": loss, "instance_loss": instance, "ranking_loss": ranking}
+
+
+def dcil(
+    context: Context,
+    settings: Training,
+    *,
+    dimension: int = 512,
+    hidden: tuple[int, ...] = (1024,),
+    activation: str = "relu",
+    dropout: float = 0.5,
+    instance: str = "clip",
+    instance_share: float = 0.5,
+    margin: float = 1.0,
+    ranking_weight: float = 1.0,
+    selection: Mapping[str, Any] | str = "all",
+) -> Method:
+    """Dual-path embeddings: one classifier tells clips apart by either modality, then pairs are ranked (Zheng, 2020).
+
+        stage 1:  L = sum over modalities of CE(W x_i, i)            W is one for all modalities
+        stage 2:  L + ranking_weight  sum over directions of  mean of max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
+
+    Every training clip is a class of its own, so partners meet at the same row of W. No code in PyTorch was released,
+    and the AADML paper says nothing of how the method was put on features: sizes, dropout and schedule are
+    configuration. The classifier has a row for each training clip and takes no part in embedding.
+
+    Args:
+        context: dimensions, classes, number of training clips.
+        settings: the `training` section; its epochs are those of both stages together.
+        dimension: size of the embedding (512 to 2048 are usual).
+        hidden: hidden layers of the heads; [] for linear heads.
+        activation: after hidden layers.
+        dropout: share of units dropped, of the embedding too before it is classified.
+        instance: "clip" as published, or "class": the classifier tells classes apart, and ranking goes by class.
+        instance_share: part of the epochs that stage 1 takes, 0 to 1.
+        margin: of the ranking loss (1: Zheng et al.).
+        ranking_weight: of the ranking loss in stage 2 (1: Zheng et al.).
+        selection: the section of that name: "all" negatives of a batch, "hardest", "random", ... (see SELECTIONS).
+
+    Raises:
+        InputError: an option out of range, or instance "clip" without a known number of training clips.
+    """
+    if instance not in INSTANCES:
+        raise InputError(f"method.instance: no '{instance}'; there are {', '.join(INSTANCES)}")
+    if not 0 <= instance_share <= 1:
+        raise InputError(f"method.instance_share: {instance_share:g} given; 0 to 1 is possible")
+    if instance == "clip" and not context.clips:
+        raise InputError("dcil has one class a training clip, and their number is not known here; give Context.clips")
+    learner = InstanceLearner(
+        context,
+        hidden=hidden,
+        dimension=dimension,
+        activation=activation,
+        dropout=dropout,
+        instance=instance,
+        share=instance_share,
+        margin=margin,
+        ranking_weight=ranking_weight,
+        selection=selection,
+    )
+    return LearnedMethod(learner, context, settings)

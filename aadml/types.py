@@ -146,6 +146,7 @@ class Embeddings:
         ids: n names.
         similarity: the name under which two vectors are compared (a key of `aadml.retrieval`'s SIMILARITIES).
         class_names: C names in the order of the labels; empty where unknown.
+        once: modalities whose rows repeat: one row a label is ranked (sound with five captions a clip).
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -153,6 +154,7 @@ class Embeddings:
     ids: tuple[str, ...]
     similarity: str = "cosine"
     class_names: tuple[str, ...] = ()
+    once: tuple[Modality, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.ids)

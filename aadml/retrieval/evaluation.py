@@ -72,7 +72,7 @@ def evaluate(
     extra: Collection[str] = (),
     cutoffs: Sequence[int] = CUTOFFS,
     precision: str = "float32",
-    once: Collection[Modality] = (),
+    once: Collection[Modality] | None = None,
     threads: int | None = None,
 ) -> Evaluation:
     """Score embeddings in every direction.
@@ -86,8 +86,9 @@ def evaluate(
         extra: keys of EXTRA_METRICS.
         cutoffs: the K of precision@K and the like, beside the scope curve; those above the gallery's size are left out.
         precision: of the scores, "float32" or "float64": scores equal in it are ties.
-        once: modalities of which one item a label is ranked. Audio with five captions a clip comes as five rows a clip,
-            the clip as label: `once=("audio",)` makes it n clips against 5 n captions.
+        once: modalities of which one item a label is ranked, by default those the embeddings name. Sound with five
+            captions a clip comes as five rows a clip, the clip as label: `once=("audio",)` makes it n clips against
+            5 n captions.
         threads: by default as many as torch uses.
 
     Raises:
@@ -97,6 +98,7 @@ def evaluate(
     if not pairs:
         raise InputError(f"embeddings of {', '.join(embeddings.vectors) or 'nothing'} alone; retrieval needs two kinds")
     chosen = similarity or embeddings.similarity
+    once = embeddings.once if once is None else once
     rows = {modality: _rows(embeddings.labels, modality in once) for modality in embeddings.vectors}
     labels, names = embeddings.labels.cpu().numpy(), embeddings.class_names
     results = []

@@ -1,0 +1,134 @@
+"""The three stages of 3CMLF: who learns, from which batches, and what its paper leaves open."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aadml.data.curriculum import partition
+from aadml.methods.learner import Epoch, Stage
+from aadml.types import Clips, Modality
+from feature_extraction.errors import InputError
+
+STAGES = {"easy": "audio", "median": "text", "hard": "all"}
+"""Stage -> which side learns; the other is left alone."""
+
+ANCILLARY = "ancillary"
+PAIRS = ("sum", "audio", "text", "concatenation")
+
+
+class Curriculum(nn.Module):
+    """Stages easy, median and hard; easy and hard batches are built from the vectors of the pairs.
+
+    The vectors come from an ancillary model: the same network trained plainly for `ancillary_epochs`, after which the
+    weights go back to where they began; with 0, from the network as it is when the easy stage begins.
+
+    Attributes:
+        batch: pairs a batch.
+        shares: epochs of the three stages, as parts of the configured number.
+        ancillary_epochs: of the model that describes the pairs.
+        mining: whether batches are built; without, all stages take shuffled ones (the paper's "without mining").
+        pair: what describes a pair: "sum" of both unit vectors, "audio", "text" or "concatenation".
+        builders: of easy and hard batches, keys of `aadml.data.curriculum.BUILDERS` or "auto".
+        dedupe: keep identical captions and clips apart in hard batches.
+        rebuild_every: epochs after which a stage builds its batches anew from the weights at hand; 0 never.
+        freeze_scope: "encoder" leaves the whole side alone, "backbone" all but its head.
+        until: the last stage that is run.
+        seed: of the batches.
+        initial: weights to return to after the ancillary model.
+    """
+
+    def __init__(self, options: Mapping[str, Any], *, batch: int, seed: int) -> None:
+        super().__init__()
+        for name, known in (("pair", PAIRS), ("freeze_scope", ("encoder", "backbone")), ("until", tuple(STAGES))):
+            if options[name] not in known:
+                raise InputError(f"method.{name}: no '{options[name]}'; there are {', '.join(known)}")
+        if len(options["shares"]) != len(STAGES) or min(options["shares"]) <= 0:
+            raise InputError(f"method.shares: {options['shares']} given; wants three positive numbers")
+        self.batch = batch
+        self.shares = tuple(float(share) for share in options["shares"])
+        self.ancillary_epochs = int(options["ancillary_epochs"])
+        self.mining = bool(options["mining"])
+        self.pair = str(options["pair"])
+        self.builders = {"easy": options["easy_builder"], "hard": options["hard_builder"]}
+        self.dedupe = bool(options["dedupe"])
+        self.rebuild_every = int(options["rebuild_every"])
+        self.freeze_scope = str(options["freeze_scope"])
+        self.until = str(options["until"])
+        self.seed = seed
+        self.initial: dict[str, Tensor] = {}
+        self.register_buffer("easy", torch.zeros(0, 0, dtype=torch.int64))
+        self.register_buffer("hard", torch.zeros(0, 0, dtype=torch.int64))
+
+    def stages(self, epochs: int) -> Sequence[Stage]:
+        """Divide `epochs` by the shares; each stage starts from the best weights of the one before, optimizer anew."""
+        names = list(STAGES)[: list(STAGES).index(self.until) + 1]
+        whole = sum(self.shares)
+        counts = {name: max(1, round(epochs * share / whole)) for name, share in zip(STAGES, self.shares, strict=True)}
+        stages = [
+            Stage(name, counts[name], (STAGES[name],), self.batches if self.mining and name != "median" else None)
+            for name in names
+        ]
+        if self.mining and self.ancillary_epochs:
+            return [Stage(ANCILLARY, self.ancillary_epochs, ("all",)), *stages]
+        return stages
+
+    def still(self, stage: str) -> tuple[Modality, ...]:
+        """Name the side that a stage leaves alone."""
+        learning = STAGES.get(stage, "all")
+        return () if learning == "all" else ("text",) if learning == "audio" else ("audio",)
+
+    def is_due(self, epoch: Epoch) -> bool:
+        """Say whether batches must be built before this epoch."""
+        if not self.mining or epoch.stage not in self.builders:
+            return False
+        first = epoch.stage == "easy" and epoch.number == 0
+        return first or (self.rebuild_every > 0 and epoch.number > 0 and epoch.number % self.rebuild_every == 0)
+
+    def restarts(self, epoch: Epoch) -> bool:
+        """Say whether the weights go back to where they began."""
+        return self.ancillary_epochs > 0 and epoch.stage == "easy" and epoch.number == 0
+
+    def pair_vectors(self, audio: Tensor, text: Tensor) -> Tensor:
+        """Describe pairs by one vector each, from unit vectors (n, d) of both sides."""
+        if self.pair in ("audio", "text"):
+            return audio if self.pair == "audio" else text
+        return F.normalize(audio + text, dim=1) if self.pair == "sum" else torch.cat([audio, text], 1)
+
+    def build(self, vectors: Tensor, present: Tensor, train: Clips, epoch: Epoch) -> None:
+        """Build the batches of the stages to come from vectors (n, d) of the pairs that are present (n,)."""
+        rows = present.nonzero()[:, 0]
+        codes = [train.labels.cpu()[rows], _codes_of_captions(train)[rows]] if self.dedupe else []
+        names = ["easy", "hard"] if epoch.number == 0 else [epoch.stage]
+        for name in names:
+            found = partition(
+                vectors[rows], self.batch, difficulty=name, builder=self.builders[name],
+                codes=codes, seed=self.seed + epoch.number,
+            )  # fmt: skip
+            setattr(self, name, rows[found].to(getattr(self, name).device))
+
+    def batches(self, train: Clips, epoch: Epoch, generator: torch.Generator) -> Iterable[Tensor]:
+        """Give the batches of a stage in an order of this epoch."""
+        plan = getattr(self, epoch.stage).cpu()
+        return (plan[i] for i in torch.randperm(len(plan), generator=generator))
+
+    def resize(self, state: Mapping[str, Any], prefix: str) -> None:
+        """Give the batches the size they have in `state`."""
+        for name in self.builders:
+            kept = state.get(prefix + name)
+            if isinstance(kept, Tensor):
+                setattr(self, name, torch.zeros(kept.shape, dtype=torch.int64, device=getattr(self, name).device))
+
+
+def _codes_of_captions(train: Clips) -> Tensor:
+    """Number captions so that equal ones have equal numbers: (n,)."""
+    text: Any = train["text"]
+    if not hasattr(text, "offsets"):
+        return torch.arange(len(train))
+    numbers: dict[bytes, int] = {}
+    ids, offsets = text.ids.numpy(), text.offsets.tolist()
+    keys = [ids[a:b].tobytes() for a, b in pairwise(offsets)]
+    return torch.tensor([numbers.setdefault(key, len(numbers)) for key in keys])

@@ -1,0 +1,154 @@
+"""A tower: the network of one modality and the layers that bring it into the common space."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aadml.data.log_mels import LogMels, at_most_once, log_mels
+from aadml.data.padded import Padded
+from aadml.data.texts import Captions, Tokens
+from aadml.data.waveforms import PackedWaveforms, Waveforms
+from aadml.methods.audio_text.text_input import UNTRAINED, BertInput, WordInput
+from aadml.methods.networks import layers
+from aadml.options import lookup
+from aadml.types import Features
+from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published, read_checkpoint
+from feature_extraction.errors import InputError
+from feature_extraction.log_mel import PANNS, LogMelSettings
+
+_AT_ONCE = 32
+
+
+class PannsInput(nn.Module):
+    """A PANNs network with its front end."""
+
+    settings: LogMelSettings = PANNS
+
+    def __init__(self, network: str, weights: str, *, width: int, dropout: float, augment: bool) -> None:
+        super().__init__()
+        self.network = lookup(PANNS_NETWORKS, network, "audio network")(width=width, dropout=dropout, augment=augment)
+        self.dimension = self.network.dimension
+        if weights != UNTRAINED:
+            load_published(self.network, read_checkpoint(weights))
+
+    def forward(self, batch: Padded) -> Tensor:
+        """Describe spectrograms (b, t, bands) -> (b, dimension)."""
+        full = bool((batch.lengths == batch.values.shape[1]).all())
+        vectors = self.network(batch.values, None if full else batch.lengths)
+        assert isinstance(vectors, Tensor)
+        return vectors
+
+
+class Tower(nn.Module):
+    """A network and its head of two linear layers (Mei et al. 2022, section 3).
+
+    Attributes:
+        network: padded batch -> (b, f).
+        head: (b, f) -> (b, d).
+        frozen: whether the network is not trained; the head always is.
+        frozen_mode: whether a frozen network runs in "eval" mode (statistics stand, nothing is drawn) or in "train"
+            mode as in the released code, where batch norm statistics move and dropout and SpecAugment act.
+    """
+
+    def __init__(self, network: nn.Module, *, hidden: int, dimension: int, frozen: bool, frozen_mode: str) -> None:
+        super().__init__()
+        width = network.dimension
+        assert isinstance(width, int)
+        self.network = network
+        self.head = layers((width, hidden, dimension), last=False)
+        self.frozen = frozen
+        self.frozen_mode = frozen_mode
+        network.requires_grad_(not frozen)
+
+    @property
+    def settled(self) -> bool:
+        """Say whether the network gives an item the same vector each time, so that it can be kept."""
+        return self.frozen and self.frozen_mode == "eval"
+
+    def train(self, mode: bool = True) -> "Tower":
+        """Set the mode; a settled network stays in evaluation mode."""
+        super().train(mode)
+        if self.settled:
+            self.network.eval()
+        return self
+
+    def forward(self, batch: Padded | Tensor) -> Tensor:
+        """Embed a padded batch, or network vectors (b, f) that were kept -> (b, d)."""
+        vectors = self.head(batch if isinstance(batch, Tensor) else self.network(batch))
+        assert isinstance(vectors, Tensor)
+        return vectors
+
+
+def audio_tower(options: Mapping[str, Any]) -> Tower:
+    """Build the audio tower that the options of a method describe."""
+    network = PannsInput(
+        options["audio"], options["audio_weights"], width=options["audio_width"], dropout=options["dropout"],
+        augment=options["augment"],
+    )  # fmt: skip
+    hidden = options["hidden"] or (2048 if network.dimension >= 2048 else 1024)
+    return _tower(network, hidden, options, "audio")
+
+
+def text_tower(options: Mapping[str, Any], seed: int) -> Tower:
+    """Build the text tower that the options of a method describe."""
+    if options["text"] == "bert":
+        network: nn.Module = BertInput(
+            options["text_weights"], layers=options["text_layers"], dimension=options["text_dimension"],
+            vocabulary=options["vocabulary"], dropout=options["dropout"],
+        )  # fmt: skip
+        hidden = options["hidden"] or 2048
+    elif options["text"] == "word2vec":
+        network = WordInput(options["text_weights"], dimension=options["text_dimension"], seed=seed)
+        hidden = options["hidden"] or 1024
+    else:
+        raise InputError(f"method.text: no text network '{options['text']}'; there are bert, word2vec")
+    return _tower(network, hidden, options, "text")
+
+
+def _tower(network: nn.Module, hidden: int, options: Mapping[str, Any], modality: str) -> Tower:
+    frozen = options["freeze"] in (modality, "both")
+    return Tower(
+        network, hidden=hidden, dimension=options["dimension"], frozen=frozen, frozen_mode=options["frozen_mode"]
+    )
+
+
+def prepared(features: Features, network: nn.Module, budget: int) -> Features:
+    """Lay a network's input over captions or sound; what is laid out already passes unchanged."""
+    if isinstance(features, Captions):
+        assert isinstance(network, BertInput | WordInput)
+        return network.tokens(features)
+    if isinstance(features, Waveforms | PackedWaveforms):
+        settings = network.settings
+        assert isinstance(settings, LogMelSettings)
+        return log_mels(features, settings, budget=budget)
+    return features
+
+
+def describe(features: Features, network: nn.Module, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Run a network over all items of a source, each sound once -> vectors (n, f) and which are present (n,).
+
+    A row whose sound could not be decoded holds zeros.
+    """
+    if isinstance(features, Tensor):
+        raise InputError("audio-text: wants sound and captions, not vectors")
+    once = at_most_once(features) if isinstance(features, LogMels) else torch.arange(len(features))
+    vectors, present = [], []
+    for rows in once.split(_AT_ONCE):
+        batch = features.batch(rows)
+        assert isinstance(batch, Padded)
+        with torch.no_grad():
+            found = network(batch.to(device)).float().cpu()
+        vectors.append(found * batch.present[:, None])
+        present.append(batch.present)
+    if isinstance(features, LogMels):
+        _, place = features.items.unique(return_inverse=True)
+    else:
+        place = torch.arange(len(features))
+    return torch.cat(vectors)[place], torch.cat(present)[place]
+
+
+def is_source(features: object) -> bool:
+    """Tell whether features are made batch by batch for a tower."""
+    return isinstance(features, LogMels | Tokens)

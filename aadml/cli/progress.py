@@ -11,7 +11,7 @@ class TrainingProgress:
     """A bar over epochs with loss and validation MAP."""
 
     def __init__(self) -> None:
-        self._bar: tqdm[Any] | None = None
+        self._bar: Any = None
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """Give what a run session calls."""

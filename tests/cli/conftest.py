@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from aadml.data.synthetic import synthetic
+from feature_extraction.feature_file import write_features
+
+SMALL = ("network.hidden=[16]", "training.batch=20", "training.learning_rate=0.01")
+
+
+@pytest.fixture
+def features(tmp_path):
+    """A small feature file of three classes that are easy to tell apart."""
+    path = tmp_path / "features.h5"
+    write_features(path, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8), difficulty=0.2))
+    return path
+
+
+@pytest.fixture
+def aadml(tmp_path):
+    """Run the command line in this process; returns (exit code, stdout, stderr)."""
+
+    def run(*arguments):
+        from aadml.cli import cli
+
+        result = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=True)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            from feature_extraction.errors import InputError
+
+            if not isinstance(result.exception, InputError):
+                raise result.exception
+            return 2, result.stdout, str(result.exception)
+        return result.exit_code, result.stdout, result.stderr
+
+    return run
+
+
+@pytest.fixture
+def small_run(aadml, features, tmp_path):
+    """A finished run of two epochs."""
+    code, out, err = aadml("train", "--data", features, "--epochs", "2", "--runs", tmp_path / "runs", *sets())
+    assert code == 0, err
+    return tmp_path / "runs" / out.strip().splitlines()[-1].rsplit("/", 1)[-1]
+
+
+def sets(*more):
+    return [part for setting in (*SMALL, *more) for part in ("--set", setting)]
+
+
+@pytest.fixture
+def generator():
+    return np.random.default_rng(0)

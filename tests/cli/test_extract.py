@@ -1,0 +1,100 @@
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+from aadml.data.sample_clips import SampleClips, write_sample_clips
+from feature_extraction.feature_file import read_features
+
+
+def in_a_process(*arguments, **options):
+    command = [sys.executable, "-c", "from aadml.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clips")
+    write_sample_clips(folder, SampleClips(clips=10, seconds=1.0), workers=1)
+    return folder
+
+
+def test_sample_clips_become_features_without_a_loss(clips, tmp_path):
+    done = in_a_process("extract", clips / "manifest.csv", "-o", tmp_path / "f.h5", "--workers", 1)
+    assert done.returncode == 0
+    assert "10  audio log-mel 128-d, visual hog-color 1024-d" in done.stdout
+    assert "no --audio given: log-mel, which needs no weights" in done.stderr
+    content = read_features(tmp_path / "f.h5")
+    assert {name: values.shape for name, values in content.features.items()} == {
+        "audio": (10, 128),
+        "visual": (10, 1024),
+    }
+    assert "caption_5" in content.columns
+
+
+def test_a_failed_clip_is_exit_status_one_and_a_row_of_the_summary(clips, tmp_path):
+    lines = (clips / "manifest.csv").read_text().splitlines()
+    (clips / "few.csv").write_text("\n".join([*lines[:3], lines[3].replace(".mp4", ".mp5")]))
+    arguments = ["extract", clips / "few.csv", "-o", tmp_path / "f.h5", "--workers", 1, "--audio", "log-mel"]
+    done = in_a_process(*arguments, "--visual", "none")
+    assert done.returncode == 1
+    assert "missing           1  no such file, or it may not be read" in done.stdout
+    assert f"{tmp_path / 'f.h5'}.failures.csv" in done.stdout
+    again = in_a_process(*arguments, "--visual", "none", "--json")
+    assert again.returncode == 1
+    result = json.loads(again.stdout)
+    assert {key: result[key] for key in ("clips", "ok", "failed", "reused")} == {
+        "clips": 3,
+        "ok": 2,
+        "failed": {"missing": 1},
+        "reused": 2,
+    }
+
+
+def test_shards_merge_into_the_whole(clips, tmp_path):
+    rest = ["--audio", "log-mel", "--visual", "none", "--workers", 1]
+    for shard in ("0/2", "1/2"):
+        name = f"{shard[0]}.h5"
+        assert (
+            in_a_process("extract", clips / "manifest.csv", "-o", tmp_path / name, "--shard", shard, *rest).returncode
+            == 0
+        )
+    merged = in_a_process("merge", tmp_path / "1.h5", tmp_path / "0.h5", "-o", tmp_path / "f.h5")
+    assert merged.returncode == 0
+    assert "10 clips of 2 shards, 0 failed, audio 128-d" in merged.stdout
+    with (clips / "manifest.csv").open() as file:
+        assert [*read_features(tmp_path / "f.h5").ids] == [row["id"] for row in csv.DictReader(file)]
+    alone = in_a_process("merge", tmp_path / "1.h5", "-o", tmp_path / "g.h5")
+    assert (alone.returncode, alone.stderr) == (2, "aadml: shard 0/2 missing: the job is not complete\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--audio", "vgish"], "did you mean 'vggish'"),
+        (["--visual", "log-mel"], "no visual extractor of that name"),
+        (["--audio", "none", "--visual", "none"], "one extractor a modality is needed"),
+        (["--shard", "1"], "write I/N"),
+        (["--shard", "3/3"], "the shards of 3 are 0/3 to 2/3"),
+        (["--set", "frames=2"], "write audio.KEY=VALUE or visual.KEY=VALUE"),
+        (["--set", "visual.frames_per_secund=2"], "did you mean 'frames_per_second'"),
+        (["--audio", "none", "--set", "audio.weights=x"], "there is no audio extractor in this job"),
+        (["--weights", "untrained"], "takes weights"),
+        (["--set", "visual.frames_per_second=fast"], "frames_per_second"),
+        (["--set", "visual.frames_per_second=0"], "frames_per_second"),
+        (["--time-limit", "0"], "above zero"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_status_two(aadml, clips, tmp_path, arguments, message):
+    code, _, error = aadml("extract", clips / "manifest.csv", "-o", tmp_path / "f.h5", *arguments)
+    assert code == 2
+    assert message in error.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_read_only_place_is_an_input_error(clips, tmp_path):
+    done = in_a_process("extract", clips / "manifest.csv", "-o", "/proc/f.h5", "--visual", "none")
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr

@@ -21,6 +21,7 @@ import numpy as np
 from av.stream import Disposition
 from numpy.typing import NDArray
 
+from feature_extraction.errors import InputError
 from feature_extraction.truncation import missing_bytes
 
 # Why a clip has no features; where several things are wrong with one clip, the first of this list is named.
@@ -89,6 +90,16 @@ class Frames:
     height: int | None = None
     width: int | None = None
     limit: int = 300
+
+    def __post_init__(self) -> None:
+        """Refuse what is no rate, no size and no number of frames."""
+        rate = self.frames_per_second
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < float("inf"):
+            raise InputError(f"frames_per_second: {rate!r} given; a number above zero is needed")
+        for name in ("height", "width", "limit"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InputError(f"{name} of frames: {value!r} given; an integer above zero is needed")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -83,7 +83,7 @@ class _Worker:
 
 def decode_all(
     tasks: Iterator[Task], wanted: Mapping[str, Wanted], *, workers: int, time_limit: float, limits: Limits
-) -> Iterator[tuple[Task, list[Part]]]:
+) -> Generator[tuple[Task, list[Part]]]:
     """Decode clips in processes of their own.
 
     Args:

@@ -8,16 +8,18 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.assembly import Failure, assemble, refuse_foreign, write
 from feature_extraction.backbones import Extractor
 from feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
+from feature_extraction.describing import Describer
 from feature_extraction.errors import InputError
 from feature_extraction.ledger import Ledger, Record, open_ledger
 from feature_extraction.manifest import Manifest, Row
@@ -59,7 +61,6 @@ class _Job:
     progress: Callable[[int, int], None]
     missing: dict[int, Failure] = field(default_factory=dict)
     contents: dict[tuple[int, str], tuple[str, tuple[int, ...]]] = field(default_factory=dict)
-    waiting: dict[str, list[tuple[int, Part]]] = field(default_factory=dict)
     reused: int = 0
     done: int = 0
     failed: int = 0
@@ -120,19 +121,18 @@ def _work(job: _Job, workers: int, time_limit: float) -> None:
     extractors = job.plan.by_modality
     wanted = {name: Wanted(one.inputs, one.prepare, one.minimum_seconds) for name, one in extractors.items()}
     crew = min(workers, max(1, len(job.plan.rows)))
-    for task, parts in decode_all(_tasks(job), wanted, workers=crew, time_limit=time_limit, limits=job.plan.limits):
-        failed = False
-        for part in parts:
-            failed |= bool(part.reason)
-            if part.reason == "missing":  # gone since the job began: nothing to remember
-                job.missing[task.number] = _failure(job.plan.rows[task.number], part.modality, part.reason, part.detail)
-            elif part.reason or extractors[part.modality].describe is None:
-                _record(job, task.number, part, part.prepared)
-            else:
-                _enqueue(job, task.number, part)
-        _count(job, failed)
-    for modality in list(job.waiting):
-        _describe(job, modality)
+    decoded = decode_all(_tasks(job), wanted, workers=crew, time_limit=time_limit, limits=job.plan.limits)
+    with Describer(extractors, partial(_record, job)) as describer, closing(decoded):
+        for task, parts in decoded:
+            for part in parts:
+                if part.reason == "missing":  # gone since the job began: nothing to remember
+                    row = job.plan.rows[task.number]
+                    job.missing[task.number] = _failure(row, part.modality, part.reason, part.detail)
+                elif part.reason or extractors[part.modality].describe is None:
+                    _record(job, task.number, part, part.prepared)
+                else:
+                    describer.add(task.number, part)
+            _count(job, any(part.reason for part in parts))
 
 
 def _tasks(job: _Job) -> Iterator[Task]:
@@ -170,27 +170,6 @@ def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ..
         return record
     job.contents[number, modality] = (content, stamp)
     return None
-
-
-def _enqueue(job: _Job, number: int, part: Part) -> None:
-    queue = job.waiting.setdefault(part.modality, [])
-    queue.append((number, part))
-    if len(queue) >= job.plan.by_modality[part.modality].batch_clips:
-        _describe(job, part.modality)
-
-
-def _describe(job: _Job, modality: str) -> None:
-    """Let the network describe the clips that wait for it, and record them."""
-    queue = job.waiting.pop(modality)
-    describe = job.plan.by_modality[modality].describe
-    assert describe is not None
-    prepared = [part.prepared for _, part in queue if part.prepared is not None]
-    for (number, part), description in zip(queue, describe(prepared), strict=True):
-        if np.isfinite(description).all():
-            _record(job, number, part, description)
-        else:
-            broken = Part(modality, reason="corrupt", detail="its description holds NaN or infinity")
-            _record(job, number, broken, None)
 
 
 def _record(job: _Job, number: int, part: Part, description: NDArray[Any] | None) -> None:

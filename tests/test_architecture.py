@@ -15,7 +15,7 @@ EXTRACTION_FLOORS = [
     ["tensor_files", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
     ["feature_file", "weights", "decoding_workers"],
     ["backbones"],
-    ["ledger", "plan", "self_test"],
+    ["ledger", "plan", "describing", "self_test"],
     ["assembly"],
     ["extract", "merge"],
 ]

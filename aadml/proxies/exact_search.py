@@ -22,7 +22,8 @@ SIMILARITIES: dict[str, str] = {
     "dot": "inner product",
 }
 
-NARROW = 1024  # a bank this small is looked through whole, without groups
+# a bank of up to NARROW rows, and NARROW_BY more a dimension, is looked through whole: opening groups costs more
+NARROW, NARROW_BY = 1024, 32
 SLACK_ITEMS = 8
 SLACK_GROUPS = 2
 DECIMALS = 12
@@ -39,13 +40,15 @@ class _Prepared:
         queries: (a, e) float32.
         bank: (m, e) float32, n rows and copies of the last one up to whole groups.
         error: (a,) bound of the rounding error of a query's products.
+        lengths: (n,) float64, of the bank's vectors.
         count: n.
-        group: rows in a group.
+        group: rows in a group; 1 where the bank is looked through whole.
     """
 
     queries: Tensor
     bank: Tensor
     error: Tensor
+    lengths: Tensor
     count: int
     group: int
 
@@ -85,9 +88,10 @@ def nearest(
         for rows in torch.arange(len(queries), device=bank.device).split(_rows_at_once(prepared)):
             candidates, sure = _candidates(prepared, rows, wanted)
             if not bool(sure.all()):
-                candidates[~sure] = _best_of_all(queries[rows[~sure]], bank, similarity, candidates.shape[1])
+                unsure = queries[rows[~sure]]
+                candidates[~sure] = _best_of_all(unsure, bank, prepared.lengths, similarity, candidates.shape[1])
             candidates = candidates.sort(1).values
-            exact = _exact(queries[rows, None], bank[candidates], similarity)
+            exact = _exact(queries[rows, None], bank[candidates], prepared.lengths[candidates], similarity)
             if query_codes is not None and bank_codes is not None:
                 exact.masked_fill_(query_codes[rows, None] == bank_codes[candidates], -torch.inf)
             best, order = exact.sort(dim=1, descending=True, stable=True)
@@ -108,10 +112,10 @@ def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int) -> _P
         q = torch.cat([q, torch.ones_like(q[:, :1])], 1)
         b = torch.cat([b, -b.square().sum(1, keepdim=True) / 2], 1)
     error = _unit_error(q.shape[1], bank.device) * q.norm(dim=1) * b.norm(dim=1).max()
-    group = _group_size(len(b), wanted, b.shape[1])
-    rest = 0 if len(b) <= NARROW else -len(b) % group
-    b = torch.cat([b.float(), b[-1:].float().expand(rest, -1)])
-    return _Prepared(q.float(), b, error.float(), len(bank), group)
+    whole = len(b) <= NARROW + NARROW_BY * b.shape[1]
+    group = 1 if whole else _group_size(len(b), wanted, b.shape[1])
+    b = torch.cat([b.float(), b[-1:].float().expand(-len(b) % group, -1)])
+    return _Prepared(q.float(), b, error.float(), _lengths(bank), len(bank), group)
 
 
 def _unit_error(dimension: int, device: torch.device) -> float:
@@ -132,14 +136,15 @@ def _group_size(count: int, wanted: int, dimension: int) -> int:
 
 def _rows_at_once(prepared: _Prepared) -> int:
     budget = BLOCK.get(prepared.bank.device.type, BLOCK["cpu"])
-    return max(16, budget // min(len(prepared.bank), COLUMNS))
+    at_once = len(prepared.bank) if prepared.group == 1 else COLUMNS
+    return max(64, budget // at_once)
 
 
 def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
     """Pick a few bank rows that hold the best `wanted` of every query; (r, s), and (r,) whether they surely do."""
     queries, error = prepared.queries[rows], prepared.error[rows]
     few = min(wanted + SLACK_ITEMS, prepared.count)
-    if prepared.count <= NARROW:
+    if prepared.group == 1:
         value, candidates = (queries @ prepared.bank.T).topk(few, 1)
         outside = value[:, -1]
     else:
@@ -166,20 +171,24 @@ def _within_groups(prepared: _Prepared, queries: Tensor, wanted: int, few: int) 
     return value, rows.gather(1, place), unopened
 
 
-def _exact(queries: Tensor, bank: Tensor, similarity: str) -> Tensor:
-    """Score in float64: queries (r, 1, d) against bank (r, s, d) or (1, s, d) -> (r, s)."""
+def _lengths(vectors: Tensor) -> Tensor:
+    return vectors.double().square().sum(-1).sqrt()
+
+
+def _exact(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str) -> Tensor:
+    """Score in float64: queries (r, 1, d) against bank (r, s, d) or (1, s, d) of lengths (r or 1, s) -> (r, s)."""
     q, b = queries.double(), bank.double()
     if similarity == "euclidean":
         return (q - b).square_().sum(-1).neg_()
     product = (q * b).sum(-1)
     if similarity == "dot":
         return product
-    norms = q.square().sum(-1).sqrt() * b.square().sum(-1).sqrt()
+    norms = _lengths(queries) * lengths
     cosine = torch.where(norms > 0, product / norms, torch.zeros_like(product))
     return cosine.round_(decimals=DECIMALS)
 
 
-def _best_of_all(queries: Tensor, bank: Tensor, similarity: str, k: int) -> Tensor:
+def _best_of_all(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str, k: int) -> Tensor:
     """Score the whole bank in float64: the first k by similarity, then index, of every query: (r, k), in any order.
 
     Equal queries are scored once, so a collapsed embedding costs no more than a sound one.
@@ -189,8 +198,10 @@ def _best_of_all(queries: Tensor, bank: Tensor, similarity: str, k: int) -> Tens
     columns = max(1, budget // bank.shape[1])
     found = []
     for some in distinct.split(max(1, budget // max(len(bank), columns))):
-        parts = [_exact(some[:, None], part[None], similarity) for part in bank.split(max(1, columns // len(some)))]
-        found.append(_first(torch.cat(parts, 1), k))
+        part = max(1, columns // len(some))
+        parts = zip(bank.split(part), lengths.split(part), strict=True)
+        scores = [_exact(some[:, None], rows[None], length[None], similarity) for rows, length in parts]
+        found.append(_first(torch.cat(scores, 1), k))
     return torch.cat(found)[inverse]
 
 

@@ -44,7 +44,7 @@ def searches(draw):
         "codes": codes if draw(st.booleans()) else None,
         "k": draw(st.integers(1, 9)),
         "similarity": draw(st.sampled_from(sorted(SIMILARITIES))),
-        "narrow": draw(st.sampled_from([0, 1024])),
+        "narrow": draw(st.sampled_from([-1000, 1024])),
         "slack": draw(st.sampled_from([0, 1, 8])),
         "block": draw(st.sampled_from([1, 300, 2**19])),
     }
@@ -121,6 +121,22 @@ def test_blocks_change_nothing(monkeypatch):
     pieces = nearest(bank[:99], bank, k=4)
     assert torch.equal(pieces[0], whole[0][:99])
     assert torch.equal(pieces[1], whole[1][:99])
+
+
+@pytest.mark.parametrize("dimension", [1, 7, 16, 33, 100])
+@pytest.mark.parametrize("count", [999, 5003])
+def test_equal_vectors_are_ties_wherever_they_stand(dimension, count):
+    generator = torch.Generator().manual_seed(dimension)
+    distinct = torch.randn(300, dimension, generator=generator)
+    kind = torch.randint(300, (count,), generator=generator)
+    index, value = nearest(distinct, distinct[kind], k=2)
+    for i in range(300):
+        copies = (kind == i).nonzero()[:2, 0].tolist()
+        if dimension > 1 and len(copies) == 2:
+            assert index[i].tolist() == copies
+            assert value[i, 0] == value[i, 1]
+    if dimension == 1:  # every vector of the same sign is a tie
+        assert index[0].tolist() == (distinct[kind, 0] * distinct[0, 0] > 0).nonzero()[:2, 0].tolist()
 
 
 def test_an_outlier_of_great_length_hides_nobody():

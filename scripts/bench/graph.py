@@ -1,0 +1,167 @@
+"""Speed and memory of the exact neighbor graph, against faiss (IndexFlatIP) where it is installed, in one run.
+
+Usage: python scripts/bench/graph.py [--rounds 3] [--k 3] [--threads 0] [--small] [--json FILE]
+
+Every case runs in a child process of its own, whose peak memory is printed; inside it, ours and faiss take turns on the
+same vectors, and the ratio is that of the medians. faiss restricts nothing by class itself: its same-class figure is a
+loop over one index a class. "agree" is the share of neighbors that are the same rows; "off" is how much smaller any of
+ours is in similarity than faiss's at the same rank (0 up to rounding, or ours is not exact).
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from aadml.proxies.graph import neighbors, random_neighbors, symmetrized
+
+Search = Callable[[], np.ndarray]
+
+# name: items, dimensions, classes (0: label-free), cluster spread (None: no clusters), whether faiss is asked too
+CASES: dict[str, tuple[int, int, int, float | None, bool]] = {
+    "VEGAS, label space, same class": (22_482, 10, 10, 0.3, True),
+    "VEGAS, 16-d, same class": (22_482, 16, 10, None, True),
+    "VEGAS, audio features, same class": (22_482, 128, 10, None, True),
+    "VEGAS, visual features, same class": (22_482, 1024, 10, None, True),
+    "VEGAS, collapsed to one vector, same class": (22_482, 10, 10, 0.0, False),
+    "100,000 x 16, label-free": (100_000, 16, 0, None, True),
+    "100,000 x 16 in clusters, label-free": (100_000, 16, 0, 0.3, True),
+    "1,000,000 x 16, 100 classes": (1_000_000, 16, 100, None, False),
+}
+
+
+def data(count: int, dimension: int, classes: int, spread: float | None) -> tuple[torch.Tensor, torch.Tensor | None]:
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.randn(count, dimension, generator=generator)
+    labels = torch.randint(max(classes, 10), (count,), generator=generator)
+    if spread is not None:
+        vectors = torch.eye(max(classes, 10), dimension)[labels] + spread * vectors
+    return vectors, labels if classes else None
+
+
+def faiss_search(vectors: torch.Tensor, labels: torch.Tensor | None, k: int) -> Search | None:
+    """Find k others of the same class by one flat index a class; the item itself is struck from what comes back."""
+    try:
+        import faiss
+    except ImportError:
+        return None
+    unit = torch.nn.functional.normalize(vectors, dim=1).numpy()
+
+    def search() -> np.ndarray:
+        found = np.full((len(unit), k), -1, np.int64)
+        parts = [np.arange(len(unit))] if labels is None else [np.flatnonzero(labels == c) for c in labels.unique()]
+        for rows in parts:
+            index = faiss.IndexFlatIP(unit.shape[1])
+            index.add(unit[rows])
+            nearest = index.search(unit[rows], k + 1)[1]
+            keep = nearest != np.arange(len(rows))[:, None]
+            keep[keep.all(1), -1] = False  # a duplicate stood before the item itself
+            found[rows] = rows[nearest[keep].reshape(-1, k)]
+        return found
+
+    return search
+
+
+def seconds(search: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    search()
+    return time.perf_counter() - start
+
+
+def shortfall(vectors: torch.Tensor, ours: np.ndarray, theirs: np.ndarray) -> float:
+    unit = torch.nn.functional.normalize(vectors.double(), dim=1).numpy()
+    worst = 0.0
+    for rows in np.array_split(np.arange(len(unit)), max(1, len(unit) // 2000)):
+        own, peer = ((unit[rows, None] * unit[found[rows]]).sum(2) for found in (ours, theirs))
+        worst = max(worst, float((np.sort(peer, 1) - np.sort(own, 1)).max()))
+    return worst
+
+
+def measured(name: str, k: int, rounds: int) -> dict[str, object]:
+    count, dimension, classes, spread, peer = CASES[name]
+    vectors, labels = data(count, dimension, classes, spread)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    search = faiss_search(vectors, labels, k) if peer else None
+    ours, theirs = [], []
+    rounds = 1 if count >= 1_000_000 else rounds
+    for _ in range(rounds):
+        start = time.perf_counter()
+        lists = neighbors(vectors, k=k, labels=labels)
+        ours.append(time.perf_counter() - start)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        if search is not None:
+            start = time.perf_counter()
+            found = search()
+            theirs.append(time.perf_counter() - start)
+    generator = torch.Generator().manual_seed(0)
+    result: dict[str, object] = {
+        "case": name,
+        "seconds": statistics.median(ours),
+        "peak_gib": peak / 2**20,
+        "before_gib": before / 2**20,
+        "symmetrized_seconds": seconds(lambda: symmetrized(lists)),
+        "random_seconds": seconds(lambda: random_neighbors(count, k=k, labels=labels, generator=generator)),
+    }
+    if search is not None:
+        result["faiss_seconds"] = statistics.median(theirs)
+        result["ratio"] = statistics.median(ours) / statistics.median(theirs)
+        result["agree"] = float((found == lists.index.numpy()).mean())
+        result["off"] = shortfall(vectors, lists.index.numpy(), found)
+    return result
+
+
+def in_child(name: str, arguments: argparse.Namespace) -> dict[str, object]:
+    command = [sys.executable, __file__, "--case", name, "--k", str(arguments.k), "--rounds", str(arguments.rounds)]
+    threads = {"OMP_NUM_THREADS": str(arguments.threads)} if arguments.threads else {}
+    done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"case": name, "failed": done.stderr.strip().splitlines()[-1:]}
+    result: dict[str, object] = json.loads(done.stdout)
+    return result
+
+
+def line(result: dict[str, object]) -> str:
+    if "failed" in result:
+        return f"{result['case']:<44} failed: {result['failed']}"
+    shown = f"{result['case']:<44} {result['seconds']:>9.3f} {result['peak_gib']:>8.2f}"
+    if "ratio" in result:
+        shown += (
+            f" {result['faiss_seconds']:>9.3f} {result['ratio']:>7.2f} {result['agree']:>9.5f} {result['off']:>9.1e}"
+        )
+    return shown
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--k", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=0, help="0: as the machine has it")
+    parser.add_argument("--small", action="store_true", help="leave out the cases above 100,000 items")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.case:
+        print(json.dumps(measured(arguments.case, arguments.k, arguments.rounds)))
+        return
+    names = [name for name, case in CASES.items() if case[0] <= 100_000 or not arguments.small]
+    print(f"k = {arguments.k}; {torch.get_num_threads()} threads; load {os.getloadavg()[0]:.1f}; seconds, GiB")
+    print(f"{'case':<44} {'ours':>9} {'peak':>8} {'faiss':>9} {'ratio':>7} {'agree':>9} {'off':>9}")
+    results = []
+    for name in names:
+        results.append(in_child(name, arguments))
+        print(line(results[-1]), flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -45,15 +45,14 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
         if len(matrix) != count:
             raise InputError(f"{place}: {len(matrix)} {modality} rows, but {count} of {next(iter(vectors))}")
     columns = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
-    values, codes = np.unique(columns["label"], return_inverse=True)
-    names = _class_names(values, arrays.get("class_names"))
+    codes, names = _classes(columns["label"], arrays.get("class_names"))
     ids = columns.get("id", np.arange(count)).astype(str)
     kept, chosen = _rows(columns.get("split"), split, count, place)
     parts: dict[Modality, torch.Tensor] = {
         modality: torch.from_numpy(matrix[kept]) for modality, matrix in vectors.items()
     }
     try:
-        labels = torch.from_numpy(codes.astype(np.int64)[kept])
+        labels = torch.from_numpy(codes[kept])
         return Embeddings(parts, labels, tuple(ids[kept].tolist()), similarity, names), chosen
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
@@ -104,10 +103,12 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat.astype(str) if flat.dtype.kind == "O" else flat
 
 
-def _class_names(values: NDArray[Any], names: NDArray[Any] | None) -> tuple[str, ...]:
-    if names is None or values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= len(names):
-        return tuple(str(value) for value in values.tolist())
-    return tuple(_text(names[value]) for value in values)
+def _classes(labels: NDArray[Any], names: NDArray[Any] | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Give labels 0..C-1 and the names of the classes: the file's where its labels are positions among them."""
+    if names is not None and labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < len(names):
+        return labels.astype(np.int64), tuple(_text(name) for name in names.tolist())
+    values, codes = np.unique(labels, return_inverse=True)
+    return codes.astype(np.int64), tuple(str(value) for value in values.tolist())
 
 
 def _rows(splits: NDArray[Any] | None, split: str | None, count: int, place: Path) -> tuple[NDArray[np.int64], str]:

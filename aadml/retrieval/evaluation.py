@@ -53,11 +53,12 @@ def mean_average_precision(
         similarity: instead of the one that belongs to the embeddings.
         threads: by default as many as torch uses.
     """
-    queries, gallery = (_vectors(embeddings, modality) for modality in direction)
+    rows = [_rows(embeddings.labels, modality in embeddings.once) for modality in direction]
+    queries, gallery = (_vectors(embeddings, m)[own] for m, own in zip(direction, rows, strict=True))
     source = score_source(queries, gallery, similarity or embeddings.similarity)
     labels = embeddings.labels.cpu().numpy()
     found = over_rankings(
-        source, labels, labels, lambda _, ranking: metrics.average_precision(ranking), threads=threads
+        source, labels[rows[0]], labels[rows[1]], lambda _, ranking: metrics.average_precision(ranking), threads=threads
     )
     return float(np.concatenate(list(found)).mean())
 
@@ -234,3 +235,16 @@ def _label_space(embeddings: Embeddings) -> dict[str, tuple[float, float]]:
     inside = bool((labels >= 0).all()) and int(labels.max()) < classes
     spaces = {m: v for m, v in embeddings.vectors.items() if inside and v.shape[1] == classes > 1}
     return {modality: label_space_quality(vectors.cpu(), labels.cpu()) for modality, vectors in spaces.items()}
+
+
+def running_average_precisions(
+    embeddings: Embeddings, direction: Direction, *, similarity: str | None = None, threads: int | None = None
+) -> Values:
+    """The running variant of AP for each query (q,), see `aadml.retrieval.running`; args as of the function above."""
+    queries, gallery = (_vectors(embeddings, modality) for modality in direction)
+    source = score_source(queries, gallery, similarity or embeddings.similarity)
+    labels = embeddings.labels.cpu().numpy()
+    found = over_rankings(
+        source, labels, labels, lambda _, ranking: running_average_precision(ranking), threads=threads
+    )
+    return np.concatenate(list(found))

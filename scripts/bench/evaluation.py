@@ -1,8 +1,10 @@
 """Speed and memory of exact MAP against the ways people compute it, in one run.
 
-Usage: python scripts/bench/evaluation.py [--rounds 3] [--peer-queries 500] [--large-queries 2048] [--json FILE]
+Usage: python scripts/bench/evaluation.py [--rounds 3] [--peer-queries 500] [--large-queries 2048]
+           [--large-dimensions 10 1024] [--json FILE]
 
-Every way sees the same vectors, makes its own scores and ranks the whole gallery. Peers that loop over queries are
+Every way sees the same vectors, makes its own scores and ranks the whole gallery. On a busy machine the CPU seconds,
+of all threads together, say more than the seconds. Peers that loop over queries are
 timed on the first --peer-queries of each direction and scaled up (0: all of them). The large case runs in a child
 process, whose peak memory is its own; with --large-queries 0 it runs whole.
 """
@@ -10,16 +12,13 @@ process, whose peak memory is its own; with --large-queries 0 it runs whole.
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import time
 
 import numpy as np
-import pytrec_eval
 import torch
-from sklearn.metrics import average_precision_score
 
 from aadml.retrieval import evaluate, mean_average_precision, score_direction, score_source
 from aadml.types import Embeddings
@@ -53,6 +52,8 @@ def unit(given, direction):
 
 
 def scikit_learn(given, queries):
+    from sklearn.metrics import average_precision_score
+
     result = []
     for direction in DIRECTIONS:
         q, g, labels = unit(given, direction)
@@ -62,6 +63,8 @@ def scikit_learn(given, queries):
 
 
 def trec_eval(given, queries):
+    import pytrec_eval
+
     result = []
     for direction in DIRECTIONS:
         q, g, labels = unit(given, direction)
@@ -102,38 +105,54 @@ WAYS = {
 
 def speed(count, classes, rounds, peer_queries):
     given = data(count, classes, 10)
-    seconds, values = {name: [] for name in WAYS}, {}
+    seconds, work, values = {name: [] for name in WAYS}, {name: [] for name in WAYS}, {}
     for way, _ in WAYS.values():
         way(given if way is not trec_eval and way is not scikit_learn else data(50, classes, 10), 50)  # warm up
     for _ in range(rounds):
         for name, (way, looped) in WAYS.items():
             queries = min(peer_queries or count, count) if looped else count
-            start = time.perf_counter()
+            start, begun = time.perf_counter(), time.process_time()
             values[name] = way(given, queries)
             seconds[name].append((time.perf_counter() - start) * count / queries)
-    best = statistics.median(seconds["aadml, MAP"])
+            work[name].append((time.process_time() - begun) * count / queries)
+    best, least = (statistics.median(times["aadml, MAP"]) for times in (seconds, work))
     print(f"\n{count} x {count}, {classes} classes, both directions, median of {rounds} rounds")
-    print(f"{'way':45} {'seconds':>9} {'times ours':>11}  MAP")
+    print(f"{'way':45} {'seconds':>9} {'times ours':>11} {'CPU seconds':>12} {'times ours':>11}  MAP")
     rows = []
     for name, (_, looped) in WAYS.items():
-        own = statistics.median(seconds[name])
+        own, spent = (statistics.median(times[name]) for times in (seconds, work))
         scaled = " (scaled up)" if looped and 0 < peer_queries < count else ""
         figures = ", ".join(f"{value:.6f}" for value in values[name])
-        print(f"{name:45} {own:9.3f} {own / best:11.1f}  {figures}{scaled}")
-        rows.append({"way": name, "seconds": own, "ratio": own / best, "scaled": bool(scaled)})
+        print(f"{name:45} {own:9.3f} {own / best:11.1f} {spent:12.3f} {spent / least:11.1f}  {figures}{scaled}")
+        rows.append(
+            {
+                "way": name,
+                "seconds": own,
+                "ratio": own / best,
+                "cpu_seconds": spent,
+                "cpu_ratio": spent / least,
+                "scaled": bool(scaled),
+            }
+        )
     return rows
+
+
+def peak_kib():
+    """Peak memory of this process since its start (getrusage would count that of the process that started it)."""
+    with open("/proc/self/status", encoding="utf-8") as status:  # noqa: PTH123
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 
 def large_child(count, queries, dimension):
     """One direction, the first `queries` queries; print seconds and this process's peak memory."""
-    bare = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    bare = peak_kib()
     given = data(count, 100, dimension)
     source = score_source(given.vectors["audio"][:queries], given.vectors["visual"])
     labels = given.labels.numpy()
     start = time.perf_counter()
     result = score_direction(source, labels[:queries], labels)
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = peak_kib()
     print(json.dumps({"seconds": seconds, "peak_kib": peak, "bare_kib": bare, "map": result.map}))
 
 
@@ -156,6 +175,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer-queries", type=int, default=500)
     parser.add_argument("--large-queries", type=int, default=2048)
+    parser.add_argument("--large-dimensions", nargs="*", type=int, default=[10, 1024])
     parser.add_argument("--json", help="write the figures there")
     parser.add_argument("--child", nargs=3, type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -165,7 +185,7 @@ def main():
     load = os.getloadavg()[0]
     print(f"{torch.get_num_threads()} threads, {os.cpu_count()} cores, load average {load:.1f} at the start")
     figures = {"load": load, "speed": speed(5621, 10, arguments.rounds, arguments.peer_queries)}
-    figures["large"] = [large(100_000, arguments.large_queries, dimension) for dimension in (10, 1024)]
+    figures["large"] = [large(100_000, arguments.large_queries, dimension) for dimension in arguments.large_dimensions]
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:  # noqa: PTH123
             json.dump(figures, file, indent=2)

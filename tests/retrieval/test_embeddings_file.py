@@ -41,6 +41,19 @@ def test_an_hdf5_file_is_read_with_its_names_its_split_and_its_similarity(tmp_pa
         read_embeddings(tmp_path / "e.h5", "dev0")
 
 
+def test_labels_stay_positions_among_the_class_names_even_where_a_class_has_no_clip(tmp_path):
+    np.savez(tmp_path / "e.npz", **arrays(label=np.array([2, 0, 2, 0]), class_names=np.array(["rain", "dog", "car"])))
+    found = read_embeddings(tmp_path / "e.npz")[0]
+    assert found.labels.tolist() == [2, 0, 2, 0]
+    assert found.class_names == ("rain", "dog", "car")
+
+
+def test_no_rows_are_refused(tmp_path):
+    np.savez(tmp_path / "e.npz", audio=AUDIO[:0], visual=AUDIO[:0], label=np.arange(0))
+    with pytest.raises(InputError, match="audio: float64 of shape"):
+        read_embeddings(tmp_path / "e.npz")
+
+
 @pytest.mark.parametrize("label", [np.array(["x", "y", "x", "z"]), np.array([[0.0], [1], [0], [2]])])
 def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
     np.savez(tmp_path / "e.npz", **arrays(label=label))

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -115,6 +116,9 @@ def test_five_captions_a_clip_are_ranked_as_audio_text_retrieval_does():
         {"audio": clips.repeat_interleave(3, 0), "text": captions}, labels, tuple(f"c{i}" for i in range(15))
     )
     found = evaluate(pairs, once=("audio",), cutoffs=(1, 3))
+    named = replace(pairs, once=("audio",))
+    assert evaluate(named).map_mean == found.map_mean
+    assert mean_average_precision(named, ("audio", "text")) == found["audio-text"].map
     scores = score_source(clips, captions).block(0, 5)
     places = [[sorted(-row).index(-row[j]) + 1 for j in range(3 * i, 3 * i + 3)] for i, row in enumerate(scores)]
     forth = found["audio-text"]

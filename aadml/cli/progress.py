@@ -36,4 +36,6 @@ class TrainingProgress:
         self._bar.update()
 
     def _warning(self, message: str) -> None:
-        tqdm.write(f"aadml: warning: {message}", file=click.get_text_stream("stderr"))
+        if self._bar is not None:
+            self._bar.clear()
+        click.echo(f"aadml: warning: {message}", err=True)

@@ -4,10 +4,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from aadml.experiments.run import load_run
-from aadml.experiments.runs import EVALUATION
-from aadml.retrieval import Evaluation, evaluate
+from aadml.experiments.config import Config
+from aadml.experiments.run import build_encoder, load_run
+from aadml.experiments.runs import EVALUATION, device_of
+from aadml.methods.encoder import Encoder
+from aadml.protocols import evaluate_under
+from aadml.protocols.protocol import Subject
+from aadml.retrieval import Evaluation
+from aadml.types import Splits
 from feature_extraction.atomic import write_text
+
+EVALUATIONS = "evaluations"
 
 
 def evaluate_run(run: Path, *, split: str = "test", protocol: str = "inductive", **options: Any) -> Evaluation:
@@ -16,16 +23,27 @@ def evaluate_run(run: Path, *, split: str = "test", protocol: str = "inductive",
     Args:
         run: a trained run folder; its own `evaluation.json` is never overwritten.
         split: "train", "valid" or "test".
-        protocol: how the items are embedded.
+        protocol: a key of PROTOCOLS, or several leaks joined by "+".
         options: of `aadml.retrieval.evaluate`.
 
     Raises:
-        InputError: not a trained run, or an unknown split.
+        InputError: not a trained run, or an unknown split or protocol.
     """
     config, splits, encoder = load_run(run)
-    evaluation = evaluate(encoder.embed_clips(splits[split]), protocol=protocol, split=split, **options)
+    evaluation = evaluate_under(subject_of(config, splits, encoder), protocol, split=split, **options)
     if (run / EVALUATION).is_file():
         result = evaluation.to_json() | {"label": config.label(), "seed": config["seed"]}
-        name = f"{protocol.replace(':', '-').replace('+', '-')}-{split}.json"
-        write_text(run / "evaluations" / name, json.dumps(result, indent=2) + "\n")
+        name = f"{protocol.replace(':', '-')}-{split}.json"
+        write_text(run / EVALUATIONS / name, json.dumps(result, indent=2) + "\n")
     return evaluation
+
+
+def subject_of(config: Config, splits: Splits, encoder: Encoder) -> Subject:
+    """Lay out a run for the protocols; training again is done by the run's own config."""
+
+    def retrain(changed: Splits) -> Encoder:
+        again = build_encoder(config, changed, device_of(config["device"]))
+        again.method.fit(again.scaling.clips(changed.train), again.scaling.clips(changed.valid))
+        return again
+
+    return Subject(encoder, splits, retrain)

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,37 +27,15 @@ from aadml.experiments.runs import (
     write_tensors,
 )
 from aadml.methods import METHODS
-from aadml.methods.inputs import Scaling, fit_scaling, load_scaling
-from aadml.methods.method import Context, Method
+from aadml.methods.encoder import Encoder
+from aadml.methods.inputs import fit_scaling, load_scaling
+from aadml.methods.method import Context
 from aadml.options import lookup
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.retrieval import evaluate
-from aadml.types import Clips, Embeddings, Features, Modality, Splits
+from aadml.types import Features, Splits
 from feature_extraction.atomic import write_text
 from feature_extraction.errors import InputError
-
-
-@dataclass(frozen=True)
-class Encoder:
-    """A fitted method with the scaling of its inputs: raw features in, embeddings out.
-
-    Attributes:
-        method: what embeds.
-        scaling: what its inputs pass through first.
-        class_names: of the data it was trained on.
-    """
-
-    method: Method
-    scaling: Scaling
-    class_names: tuple[str, ...] = ()
-
-    def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality (n, d) -> (n, dimension), each alone."""
-        return self.method.embed(self.scaling.features(features, modality), modality)
-
-    def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed every modality of `clips`, one at a time."""
-        return self.method.embed_clips(self.scaling.clips(clips))
 
 
 def train_run(config: Config, folder: Path, **callbacks: Callable[..., None] | None) -> dict[str, Any]:

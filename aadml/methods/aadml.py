@@ -107,7 +107,7 @@ class LabelSpaceLearner(Learner):
         if isinstance(loss, GenerativeLoss):
             loss.enter(epoch.stage)
         if proxy is not None and self.metric_weight:
-            bank = {m: self._vectors(train, m) for m in train.modalities}
+            bank = {m: self.label_space(train, m) for m in train.modalities}
             inputs = {m: train.matrix(m) for m in train.modalities}
             generator = torch.Generator().manual_seed(torch.initial_seed() % 2**62)
             refresh: Any = proxy.refresh
@@ -115,7 +115,7 @@ class LabelSpaceLearner(Learner):
 
     def calibrate(self, valid: Clips) -> None:
         """Choose read-out and temperature on the validation clips."""
-        vectors = {m: self._vectors(valid, m).cpu() for m in valid.modalities}
+        vectors = {m: self.label_space(valid, m).cpu() for m in valid.modalities}
         best = choose_readout(self.candidates, vectors, valid)
         assert isinstance(self.chosen, Tensor)
         self.chosen.copy_(torch.tensor([float(best.name == "posterior"), best.temperature]))
@@ -124,7 +124,7 @@ class LabelSpaceLearner(Learner):
         """Read the label-space vectors of a batch (b, d) -> (b, C)."""
         return self.read(self.encoders[modality](features))
 
-    def _vectors(self, clips: Clips, modality: Modality) -> Tensor:
+    def label_space(self, clips: Clips, modality: Modality) -> Tensor:
         """Encode all of a modality (n, d) -> (n, C), in evaluation mode, without gradients."""
         features = clips.matrix(modality)
         was_training = self.training

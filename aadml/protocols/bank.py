@@ -1,0 +1,51 @@
+"""Protocols with a bank: the neighbors of an item are sought among the training clips, without labels or partner."""
+
+import torch
+
+from aadml.protocols.protocol import Protocol, Subject, Vectors, proxy_of, read_out, vectors_of
+from aadml.proxies.query_expansion import expand
+from aadml.retrieval import mean_average_precision
+from aadml.types import Clips, Embeddings
+
+NEIGHBORS = (1, 3, 5, 10, 20, 50)
+ALPHAS = (0.0, 3.0)
+
+
+def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
+    """See every item as its proxy from the training bank; k is chosen on the validation clips, k = 0 is plain."""
+    bank = vectors_of(subject.encoder, subject.splits.train)
+    proxy = proxy_of(subject.encoder, vectors)
+    proxy.remember(bank)
+
+    def seen(values: Vectors, k: int) -> Vectors:
+        return {m: proxy.from_bank(v, m, k=k) if k else v for m, v in values.items()}
+
+    valid = vectors_of(subject.encoder, subject.splits.valid)
+    possible = [k for k in NEIGHBORS if k <= len(subject.splits.train)]
+    best = max([0, *possible], key=lambda k: _score(subject, seen(valid, k)))
+    return seen(vectors, best)
+
+
+def expansion(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
+    """Expand every item by its nearest training items (average query expansion); k and alpha are chosen on valid."""
+    bank = vectors_of(subject.encoder, subject.splits.train)
+
+    def seen(values: Vectors, k: int, alpha: float) -> Vectors:
+        return {m: expand(v, bank[m], k=k, alpha=alpha) if k else v for m, v in values.items()}
+
+    valid = vectors_of(subject.encoder, subject.splits.valid)
+    choices = [(0, 0.0), *((k, a) for k in NEIGHBORS for a in ALPHAS if k <= len(subject.splits.train))]
+    best = max(choices, key=lambda choice: _score(subject, seen(valid, *choice)))
+    return seen(vectors, *best)
+
+
+def _score(subject: Subject, vectors: Vectors) -> float:
+    embeddings: Embeddings = read_out(subject.encoder, vectors, subject.splits.valid)
+    scores = [mean_average_precision(embeddings, direction) for direction in embeddings.directions()]
+    return float(torch.tensor(scores).mean())
+
+
+BANK = Protocol(
+    "Proxies from the training bank: own modality, no labels, no partner; k chosen on valid.", mix=anchor_aware
+)
+BANK_EXPANSION = Protocol("Average query expansion with the same training bank: the control of `bank`.", mix=expansion)

@@ -1,0 +1,87 @@
+"""The leaks seen in published code around this task, each by name, so that the inflation can be measured.
+
+None of them gives a result. What each does is described where the toolkit's decisions are (design of the protocols,
+catalogue L1 to L7); every number made under one carries its name.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from aadml.methods.inputs import fit_scaling
+from aadml.protocols.protocol import Protocol, Subject, Vectors, proxy_of
+from aadml.types import Clips, Embeddings
+from feature_extraction.errors import InputError
+
+BATCH = 32
+TEMPERATURE = 0.1
+PARTNER_SHARE = 0.5
+
+
+def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
+    """L1: neighbors among the scored items themselves, restricted to their true class (Equation 1 at test)."""
+    proxy = proxy_of(subject.encoder, vectors)
+    proxy.refresh(vectors, clips.labels)
+    with torch.no_grad():
+        return dict(proxy(vectors, torch.arange(len(clips))))
+
+
+def batch_attention(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
+    """L2: attention over the rows of a batch, of items that lie class by class, as in the authors' files."""
+    order = torch.argsort(clips.labels, stable=True)
+    return {m: _attended(v[order])[torch.argsort(order)] for m, v in vectors.items()}
+
+
+def _attended(values: Tensor) -> Tensor:
+    parts = []
+    for batch in values.split(BATCH):
+        unit = F.normalize(batch, dim=1)
+        parts.append(torch.softmax(unit @ unit.T / TEMPERATURE, 1) @ batch)
+    return torch.cat(parts)
+
+
+def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
+    """L3: every item is mixed with its own partner, so that a query holds its answer."""
+    if len(vectors) != 2 or len({v.shape[1] for v in vectors.values()}) != 1:
+        raise InputError("legacy:partner mixes two modalities of one embedding space")
+    (first, a), (second, b) = vectors.items()
+    mixed = PARTNER_SHARE * b + (1 - PARTNER_SHARE) * a, PARTNER_SHARE * a + (1 - PARTNER_SHARE) * b
+    return {first: mixed[0], second: mixed[1]}
+
+
+def test_selection(subject: Subject, split: str) -> Subject:
+    """L4: the epoch (and whatever else is chosen on validation clips) is chosen on the scored clips."""
+    if subject.retrain is None:
+        raise InputError("legacy:test-selection trains again; it needs a run, not embeddings")
+    splits = replace(subject.splits, valid=subject.splits[split])
+    return replace(subject, encoder=subject.retrain(splits))
+
+
+def test_scaling(subject: Subject, split: str) -> Subject:
+    """L6: inputs are brought to 0..1 by statistics of the scored clips, as is done for the training clips by theirs."""
+    scored = subject.splits[split]
+    names = subject.encoder.scaling
+    own = fit_scaling(scored, scaling="standard", clamp=names.clamp)
+    return replace(subject, encoder=subject.encoder.with_scaling(own))
+
+
+def drop_last(embeddings: Embeddings) -> Embeddings:
+    """L7: items of the last, smaller batch vanish."""
+    kept = len(embeddings) // BATCH * BATCH or len(embeddings)
+    vectors = {m: v[:kept] for m, v in embeddings.vectors.items()}
+    return replace(embeddings, vectors=vectors, labels=embeddings.labels[:kept], ids=embeddings.ids[:kept])
+
+
+LEAKS: dict[str, Protocol] = {
+    "legacy:label-graph": Protocol(
+        "L1: a neighbor graph of the scored items, restricted by their labels.", mix=label_graph
+    ),
+    "legacy:batch-attention": Protocol("L2: attention over class-sorted batches of scored items.", mix=batch_attention),
+    "legacy:partner": Protocol("L3: every item mixed with its own partner.", mix=partner),
+    "legacy:test-selection": Protocol("L4: epoch and temperature chosen on the scored clips.", before=test_selection),
+    "legacy:running-map": Protocol("L5: AP averaged over all cutoffs instead of taken at the end.", metric="running"),
+    "legacy:test-scaling": Protocol("L6: inputs scaled by statistics of the scored clips.", before=test_scaling),
+    "legacy:drop-last": Protocol("L7: the items of the last, smaller batch are left out.", keep=drop_last),
+}

@@ -1,0 +1,94 @@
+"""What a protocol is: how the items of a split become embeddings, and which number is called MAP."""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from aadml.methods.aadml import LabelSpaceLearner
+from aadml.methods.encoder import Encoder
+from aadml.methods.learned import LearnedMethod
+from aadml.methods.method import Method
+from aadml.proxies.anchor_aware import AnchorAware
+from aadml.proxies.correlation import CorrelationGraph
+from aadml.types import Clips, Embeddings, Modality, Splits
+
+Vectors = dict[Modality, Tensor]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is evaluated.
+
+    Attributes:
+        encoder: trained.
+        splits: its data, unscaled.
+        retrain: (splits) -> an encoder trained anew by the same config, for leaks that act while training.
+    """
+
+    encoder: Encoder
+    splits: Splits
+    retrain: Callable[[Splits], Encoder] | None = None
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One way to evaluate; the parts that a protocol leaves out stay honest.
+
+    Attributes:
+        description: one line.
+        before: subject -> subject, acting before anything is embedded (another training, another scaling).
+        mix: (subject, clips, vectors) -> vectors, acting between the encoder and the read-out.
+        keep: embeddings -> embeddings, acting on the items that are scored.
+        metric: "map", or "running" for the variant of that name in the place of MAP.
+    """
+
+    description: str
+    before: Callable[[Subject, str], Subject] | None = None
+    mix: Callable[[Subject, Clips, Vectors], Vectors] | None = None
+    keep: Callable[[Embeddings], Embeddings] | None = None
+    metric: str = "map"
+
+
+def vectors_of(encoder: Encoder, clips: Clips) -> Vectors:
+    """Encode every modality of `clips` (n, d) alone, before the read-out where there is one."""
+    scaled = encoder.scaling.clips(clips)
+    learner = label_space_learner(encoder.method)
+    if learner is None:
+        return {m: encoder.method.embed(scaled[m], m) for m in clips.modalities}
+    return {m: learner.label_space(scaled, m).cpu() for m in clips.modalities}
+
+
+def read_out(encoder: Encoder, vectors: Mapping[Modality, Tensor], clips: Clips) -> Embeddings:
+    """Read vectors as embeddings, as the method itself does."""
+    learner = label_space_learner(encoder.method)
+    read = {m: learner.read(v) if learner is not None else v for m, v in vectors.items()}
+    return Embeddings(read, clips.labels, clips.ids, encoder.method.similarity, clips.class_names)
+
+
+def label_space_learner(method: Method) -> LabelSpaceLearner | None:
+    """Return the learner of a method whose vectors lie in label space, None for any other."""
+    learner = method.learner if isinstance(method, LearnedMethod) else None
+    return learner if isinstance(learner, LabelSpaceLearner) else None
+
+
+def proxy_of(encoder: Encoder, vectors: Vectors) -> AnchorAware:
+    """Return a copy of the trained proxy of a run, asked by the item itself, over a bank of embeddings.
+
+    A run without one (or with reading R5, which has no proxy of one item) is given attention without parameters: half
+    the item, half its neighbors weighted by softmax(cosine / 0.1).
+    """
+    learner = label_space_learner(encoder.method)
+    trained = learner.objective.proxy if learner is not None else None
+    if isinstance(trained, AnchorAware) and trained.reading != "R5":
+        proxy = deepcopy(trained).cpu()
+        proxy.query = "self"
+        options = proxy.graph.options
+        proxy.graph = CorrelationGraph(
+            tuple(vectors), replace(options, space="embedding", scope="bank", same_class=True, neighbors="nearest")
+        )
+    else:
+        dimension = next(iter(vectors.values())).shape[1]
+        proxy = AnchorAware(dimension, tuple(vectors), reading="R3", attention="free", residual="convex")
+    return proxy.eval()

@@ -88,7 +88,11 @@ def proxy_of(encoder: Encoder, vectors: Vectors) -> AnchorAware:
         proxy.graph = CorrelationGraph(
             tuple(vectors), replace(options, space="embedding", scope="bank", same_class=True, neighbors="nearest")
         )
-    else:
-        dimension = next(iter(vectors.values())).shape[1]
-        proxy = AnchorAware(dimension, tuple(vectors), reading="R3", attention="free", residual="convex")
-    return proxy.eval()
+        return proxy.eval()
+    return free_proxy(vectors)
+
+
+def free_proxy(vectors: Vectors, *, k: int = 3) -> AnchorAware:
+    """Return attention without parameters over k neighbors, half the item, half its neighbors."""
+    dimension = next(iter(vectors.values())).shape[1]
+    return AnchorAware(dimension, tuple(vectors), k=k, reading="R3", attention="free", residual="convex").eval()

@@ -1,0 +1,135 @@
+"""Speed of the log-mel front end and of the networks, ours beside a peer, in one process.
+
+Usage: python scripts/bench/front_end.py [--threads N]. Prints medians over repetitions in turn, and ratios.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from feature_extraction.backbones.inception_v3 import InceptionV3, folded, network_input
+from feature_extraction.backbones.vggish import VGGish
+from feature_extraction.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel
+from feature_extraction.network_run import seeded
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--repetitions", type=int, default=15)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    print(f"{arguments.threads} threads, torch {torch.__version__}, numpy {np.__version__}")
+    with torch.inference_mode():
+        front_end(arguments.repetitions)
+        networks(max(3, arguments.repetitions // 5))
+
+
+def front_end(repetitions: int) -> None:
+    """A minute of sound: ours, and the way of VGGish's own code (NumPy, float64, filters anew for each call)."""
+    sound = np.random.default_rng(0).normal(0.0, 0.1, 60 * VGGISH.sample_rate)
+    single = torch.from_numpy(sound.astype(np.float32))
+    difference = np.abs(log_mel(single, VGGISH).numpy() - numpy_way(sound, VGGISH)).max()
+    times = in_turn(
+        {
+            "numpy way of the original": lambda: numpy_way(sound, VGGISH),
+            "numpy way, filters kept": lambda: numpy_way(sound, VGGISH, numpy_filters(VGGISH)),
+            "ours, float32": lambda: log_mel(single, VGGISH),
+        },
+        repetitions,
+    )
+    show("log-mel, VGGish, 60 s of sound", times, "numpy way of the original", "ms")
+    print(f"  largest difference {difference:.1e}")
+    for name, settings in (("PANNs", PANNS), ("CRNN", CRNN)):
+        other = torch.randn(60 * settings.sample_rate)
+        times = in_turn({"ours, float32": partial(log_mel, other, settings)}, repetitions)
+        show(f"log-mel, {name}, 60 s of sound", times, "ours, float32", "ms")
+
+
+def numpy_way(samples: np.ndarray, settings: LogMelSettings, filters: np.ndarray | None = None) -> np.ndarray:
+    """Frames as strides, window, rfft, magnitude, matrix product, logarithm: `mel_features` by its description."""
+    count = 1 + (len(samples) - settings.window) // settings.hop
+    strides = (samples.strides[0] * settings.hop, samples.strides[0])
+    frames = np.lib.stride_tricks.as_strided(samples, (count, settings.window), strides)
+    window = 0.5 - 0.5 * np.cos(2 * np.pi / settings.window * np.arange(settings.window))
+    magnitude = np.abs(np.fft.rfft(frames * window, settings.fft))
+    return np.log(magnitude @ (numpy_filters(settings) if filters is None else filters) + settings.offset)
+
+
+def numpy_filters(settings: LogMelSettings) -> np.ndarray:
+    """The triangles, band by band."""
+    points = 1127.0 * np.log(1.0 + np.linspace(0.0, settings.sample_rate / 2, settings.fft // 2 + 1) / 700.0)
+    ends = 1127.0 * np.log(1.0 + np.array([settings.low, settings.high]) / 700.0)
+    corners = np.linspace(*ends, settings.bands + 2)
+    filters = np.empty((len(points), settings.bands))
+    for band in range(settings.bands):
+        left, middle, right = corners[band : band + 3]
+        filters[:, band] = np.maximum(
+            0, np.minimum((points - left) / (middle - left), (right - points) / (right - middle))
+        )
+    filters[0] = 0.0
+    return filters
+
+
+def networks(repetitions: int) -> None:
+    """Batches as the extractors form them; the peers are the same network run plainly."""
+    frames = torch.randint(0, 256, (8, 299, 299, 3), dtype=torch.uint8)
+    images = network_input(frames, transform_input=True)
+    rows = images.contiguous()
+    build = partial(InceptionV3, classes=0, auxiliary=False)
+    plain = seeded(build).eval()
+    lined = seeded(build).eval().to(memory_format=torch.channels_last)
+    ours = folded(seeded(build).eval()).to(memory_format=torch.channels_last)
+
+    def half() -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return ours(images)
+
+    times = in_turn(
+        {
+            "plain network, channels first": lambda: plain(rows),
+            "plain network, channels last": lambda: lined(images),
+            "ours, float32": lambda: ours(images),
+            "ours, bfloat16": half,
+        },
+        repetitions,
+    )
+    show("Inception-V3, 299 x 299", times, "plain network, channels first", "images/s", len(frames))
+    cosine = F.cosine_similarity(ours(images), half().float()).min()
+    print(f"  smallest cosine between float32 and bfloat16 features {cosine:.6f}")
+    patches = torch.randn(16, 96, 64)
+    network = seeded(VGGish).eval()
+    times = in_turn({"ours, float32": lambda: network(patches)}, repetitions)
+    show("VGGish", times, "ours, float32", "patches/s", len(patches))
+
+
+def in_turn(candidates: dict[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
+    """Time candidates in alternation, so that other work on the machine hits all alike."""
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for candidate in candidates.values():
+        candidate()
+    for _ in range(repetitions):
+        for name, candidate in candidates.items():
+            start = time.perf_counter()
+            candidate()
+            times[name].append(time.perf_counter() - start)
+    return times
+
+
+def show(title: str, times: dict[str, list[float]], base: str, unit: str, items: int = 0) -> None:
+    print(title)
+    for name, taken in times.items():
+        median, best = statistics.median(taken), min(taken)
+        value = f"{items / median:8.1f} {unit} (best {items / best:.1f})" if items else f"{median * 1e3:8.2f} {unit}"
+        ratio = statistics.median(b / t for b, t in zip(times[base], taken, strict=True))
+        print(f"  {name:<32} {value}" + ("" if name == base else f"   {ratio:.2f} x {base}"))
+
+
+if __name__ == "__main__":
+    main()

@@ -80,6 +80,7 @@ class CorrelationGraph:
         self._groups: Tensor | None = None
         self._generator: torch.Generator | None = None
         self._lists: Mapping[Modality, NeighborLists] | None = None
+        self._refreshed = False
 
     @property
     def bank(self) -> Mapping[Modality, Tensor]:
@@ -121,11 +122,14 @@ class CorrelationGraph:
             raise InputError("proxy.neighbors: random needs a generator")
         if options.space == "input" and inputs is None:
             raise InputError("proxy.space: input needs features in memory; these are made batch by batch")
-        labels = labels if options.same_class else None
+        device = next(iter(bank.values())).device
+        labels = None if labels is None or not options.same_class else labels.to(device)
+        groups = None if groups is None else groups.to(device)
         kept = self._lists is not None and options.space == "input" and options.neighbors == "nearest"
         kept = kept and _same(self._inputs, inputs) and _equal(self._labels, labels) and _equal(self._groups, groups)
         self.remember(bank)
         self._inputs, self._labels, self._groups, self._generator = inputs, labels, groups, generator
+        self._refreshed = True
         if options.scope == "batch" or kept:
             return
         self._check_size(len(next(iter(bank.values()))))
@@ -142,12 +146,15 @@ class CorrelationGraph:
         Returns:
             Lists of b anchors for every modality.
         """
-        if self.options.scope == "bank":
-            if self._lists is None:
-                raise InputError("proxy: there are no neighbor lists yet; refresh the proxy before each epoch")
+        if not self._refreshed:
+            raise InputError("proxy: there are no neighbor lists yet; refresh the proxy before each epoch")
+        index = index.to(next(iter(self.bank.values())).device)
+        if self._lists is not None:
             return {modality: self._lists[modality].take(index) for modality in embeddings}
         inside = self._inputs if self.options.space == "input" else None
-        vectors = {m: e.detach() if inside is None else inside[m][index] for m, e in embeddings.items()}
+        vectors = {
+            m: e.detach() if inside is None else inside[m][index.to(inside[m].device)] for m, e in embeddings.items()
+        }
         labels = None if self._labels is None else self._labels[index]
         return self._made(vectors, labels, index if self._groups is None else self._groups[index])
 

@@ -65,6 +65,7 @@ def neighbors(
     _check(bank, asked, k, same_rows=alone or groups is not None)
     if labels is not None and query_labels is None and len(asked) != len(bank):
         raise InputError(f"graph: {len(asked)} queries against {len(bank)} labeled rows need query_labels")
+    labels, query_labels, groups = (_on(bank.device, codes) for codes in (labels, query_labels, groups))
     codes = groups if groups is not None else torch.arange(len(bank), device=bank.device) if alone else None
     excluded = 0 if codes is None else _largest(codes)
     index = torch.full((len(asked), k), -1, dtype=torch.int64, device=bank.device)
@@ -187,6 +188,10 @@ def _check(bank: Tensor, queries: Tensor, k: int, same_rows: bool) -> None:
         raise InputError(f"graph: {len(queries)} queries are not the {len(bank)} rows of the bank")
     if not bool(torch.isfinite(bank).all()) or not bool(torch.isfinite(queries).all()):
         raise InputError("graph: the vectors hold NaN or infinity; has the training diverged?")
+
+
+def _on(device: torch.device, codes: Tensor | None) -> Tensor | None:
+    return None if codes is None else codes.to(device)
 
 
 def _largest(codes: Tensor) -> int:

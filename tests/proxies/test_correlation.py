@@ -133,6 +133,9 @@ def test_what_is_missing_or_too_much_is_said(options, arguments, message):
         graph.refresh(vectors(), LABELS, **given)
 
 
-def test_lists_before_any_refresh_are_refused():
+@pytest.mark.parametrize("scope", ["bank", "batch"])
+def test_lists_before_any_refresh_are_refused(scope):
+    graph = CorrelationGraph(MODALITIES, GraphOptions(scope=scope))
+    graph.remember(vectors())
     with pytest.raises(InputError, match="no neighbor lists yet"):
-        CorrelationGraph(MODALITIES, GraphOptions()).lists(ROWS, vectors())
+        graph.lists(ROWS, vectors())

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.comparison import Comparison
 from aadml.selections import SELECTIONS
 
 EVERY = sorted(SELECTIONS)
+few = settings(max_examples=25)
 
 
 @st.composite
@@ -27,6 +28,7 @@ def comparisons(draw):
 
 
 @pytest.mark.parametrize("name", EVERY)
+@few
 @given(comparison=comparisons(), seed=st.integers(0, 2**32 - 1))
 def test_only_narrows_so_that_items_of_the_same_clip_never_become_negatives(name, comparison, seed):
     kept = SELECTIONS[name](comparison, torch.Generator().manual_seed(seed))
@@ -37,6 +39,7 @@ def test_only_narrows_so_that_items_of_the_same_clip_never_become_negatives(name
 
 
 @pytest.mark.parametrize("name", EVERY)
+@few
 @given(comparison=comparisons(), seed=st.integers(0, 2**32 - 1))
 def test_the_same_seed_selects_the_same(name, comparison, seed):
     first, second = (SELECTIONS[name](comparison, torch.Generator().manual_seed(seed)) for _ in range(2))
@@ -45,6 +48,7 @@ def test_the_same_seed_selects_the_same(name, comparison, seed):
 
 
 @pytest.mark.parametrize("name", EVERY)
+@few
 @given(comparison=comparisons())
 def test_leaves_the_gradient_of_scores_alone(name, comparison):
     anchors = comparison.anchors.clone().requires_grad_()

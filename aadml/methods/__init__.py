@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from aadml.methods.aadml import aadml
+from aadml.methods.audio_text.negative_sampling import xie
 from aadml.methods.audio_text.two_towers import audio_text, three_stages
 from aadml.methods.correlation.c_cca import c_cca
 from aadml.methods.correlation.cca import cca
@@ -33,6 +34,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "random": random_vectors,
     "audio-text": audio_text,
     "3cmlf": three_stages,
+    "xie": xie,
 }
 """name -> `(context, settings, *, options) -> Method`. Keyword-only arguments named like a section of the config
 receive that section; all others are options of the section `method`."""

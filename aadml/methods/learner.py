@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from aadml.retrieval import mean_average_precision
 from aadml.types import Clips, Embeddings, Features, Modality, Source
+from aadml.watchers import collapse_warning
 
 EMBEDDING_BATCH = 1024
 
@@ -125,6 +126,13 @@ class Learner(nn.Module, ABC):
             "-".join(direction): mean_average_precision(embeddings, direction) for direction in embeddings.directions()
         }
         return {"map_mean": sum(scores.values()) / len(scores)} | {f"map {k}": v for k, v in scores.items()}
+
+    def warnings(self, valid: Clips) -> Iterable[str]:
+        """Say what people should know after an epoch: embeddings that have collapsed to one point."""
+        for modality, features in valid.features.items():
+            warning = collapse_warning(self.embed_all(features, modality))
+            if warning:
+                yield f"the {modality} embeddings: {warning}"
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items in evaluation mode, batch by batch, without gradients -> (n, dimension) float32 on the CPU."""

@@ -14,7 +14,6 @@ from aadml.methods.optimization import Optimization
 from aadml.methods.session import Checkpoint, Session
 from aadml.methods.settings import Training
 from aadml.types import Clips, Features, Modality
-from aadml.watchers import collapse_warning
 from feature_extraction.errors import InputError
 
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
@@ -148,10 +147,8 @@ class _Loop:
         waited = self.progress.since_best > 0 and self.progress.since_best % self.settings.schedule_every == 0
         if self.settings.schedule == "plateau" and waited:
             self.progress.learning_rate_factor *= self.settings.schedule_factor
-        for modality, features in self.valid.features.items():
-            warning = collapse_warning(self.learner.embed_all(features, modality))
-            if warning:
-                self.session.warn(f"epoch {self.progress.epochs_done}: the {modality} embeddings: {warning}")
+        for warning in self.learner.warnings(self.valid):
+            self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
         return {f"valid {key}": value for key, value in scores.items()}
 
     def _keep(self, scores: dict[str, float]) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.options import lookup
+from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores
 from feature_extraction.errors import InputError
 
 Scores = NDArray[np.floating[Any]]
@@ -198,19 +199,19 @@ def _power(value: Tensor) -> float:
 
 def score_source(
     queries: Tensor, gallery: Tensor, similarity: str = "cosine", *, precision: str = "float32"
-) -> VectorScores:
-    """Make the source of scores of two sets of vectors.
+) -> ScoreSource:
+    """Make the source of scores of two sets of vectors, or of packed sequences (`frame-word`).
 
     Args:
         queries: (q, d) finite floats.
         gallery: (n, d) finite floats.
-        similarity: a key of SIMILARITIES.
+        similarity: a key of SIMILARITIES, or "frame-word" for rows of `aadml.retrieval.frame_word`.
         precision: "float32" (ties are scores equal in float32) or "float64".
 
     Raises:
         InputError: NaN or infinity, different dimensions, no vectors, or an unknown name.
     """
-    maps = lookup(SIMILARITIES, similarity, "similarity")
+    maps = lookup(SIMILARITIES | {FRAME_WORD: cosine}, similarity, "similarity")
     sides = {"queries": queries, "gallery": gallery}
     for side, vectors in sides.items():
         if vectors.ndim != 2 or not vectors.numel():
@@ -218,6 +219,8 @@ def score_source(
         if not bool(torch.isfinite(vectors).all()):
             row = int((~torch.isfinite(vectors)).any(1).nonzero()[0])
             raise InputError(f"{side}: row {row} holds NaN or infinity; such vectors cannot be ranked")
+    if similarity == FRAME_WORD:
+        return MatrixScores(frame_word_scores(queries.detach().cpu(), gallery.detach().cpu()).numpy())
     if queries.shape[1] != gallery.shape[1]:
         raise InputError(f"queries have {queries.shape[1]} dimensions, the gallery {gallery.shape[1]}; must be equal")
     q, g = (vectors.detach().cpu() for vectors in sides.values())

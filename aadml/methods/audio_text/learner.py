@@ -12,7 +12,7 @@ from aadml.data.padded import Padded
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import BertInput, WordInput, resize_buffers
-from aadml.methods.audio_text.towers import Tower, describe, prepared
+from aadml.methods.audio_text.towers import Tower, describe, prepared, refuse_absent
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
 from aadml.objective import Embedded, Objective
 from aadml.types import Clips, Features, Modality
@@ -58,6 +58,12 @@ class TwoTowers(Learner):
         network = self.tower("text").network
         assert isinstance(network, BertInput | WordInput)
         network.learn_words(captions)  # type: ignore[arg-type]
+
+    def begin(self) -> None:
+        """Take note of the weights that training begins with; a curriculum goes back to them."""
+        if self.curriculum is not None:
+            weights = self.state_dict().items()
+            self.curriculum.initial = {k: v.detach().clone() for k, v in weights if not k.startswith("curriculum.")}
 
     def prepared(self, clips: Clips) -> Clips:
         """Lay the towers' inputs over sound and captions."""
@@ -131,10 +137,9 @@ class TwoTowers(Learner):
             with torch.no_grad():
                 vectors = torch.cat([self.embed(part.to(self.device), modality).cpu() for part in features.split(1024)])
         else:
-            vectors, present = self._described(prepared(features, self.tower(modality).network, self.budget), modality)
-            if not bool(present.all()):
-                failures = getattr(getattr(features, "sounds", features), "failures", {})
-                raise InputError(f"audio-text: cannot embed sound that cannot be decoded: {', '.join(failures)}")
+            laid = prepared(features, self.tower(modality).network, self.budget)
+            vectors, present = self._described(laid, modality)
+            refuse_absent(laid, present)
         self._known[id(features)] = (features, vectors)
         self.train(was_training)
         return vectors

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from aadml.data.log_mels import LogMels, at_most_once, log_mels
 from aadml.data.padded import Padded
-from aadml.data.texts import Captions, Tokens
+from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms
 from aadml.methods.audio_text.text_input import UNTRAINED, BertInput, WordInput
 from aadml.methods.networks import layers
@@ -131,24 +131,44 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
 
     A row whose sound could not be decoded holds zeros.
     """
-    if isinstance(features, Tensor):
-        raise InputError("audio-text: wants sound and captions, not vectors")
-    once = at_most_once(features) if isinstance(features, LogMels) else torch.arange(len(features))
+    once, place = each_once(features)
     vectors, present = [], []
     for rows in once.split(_AT_ONCE):
-        batch = features.batch(rows)
-        assert isinstance(batch, Padded)
+        batch = padded_batch(features, rows)
         with torch.no_grad():
             found = network(batch.to(device)).float().cpu()
         vectors.append(found * batch.present[:, None])
         present.append(batch.present)
-    if isinstance(features, LogMels):
-        _, place = features.items.unique(return_inverse=True)
-    else:
-        place = torch.arange(len(features))
     return torch.cat(vectors)[place], torch.cat(present)[place]
 
 
-def is_source(features: object) -> bool:
-    """Tell whether features are made batch by batch for a tower."""
-    return isinstance(features, LogMels | Tokens)
+def each_once(features: Features) -> tuple[Tensor, Tensor]:
+    """Give rows (m,) that hold every sound once, and for each item (n,) which of them is its own."""
+    if isinstance(features, LogMels):
+        return at_most_once(features), features.items.unique(return_inverse=True)[1]
+    every = torch.arange(len(features))
+    return every, every
+
+
+def padded_batch(features: Features, rows: Tensor) -> Padded:
+    """Make the padded batch of a source's rows (b,).
+
+    Raises:
+        InputError: the features are vectors.
+    """
+    if isinstance(features, Tensor):
+        raise InputError("audio-text: wants sound and captions, not vectors")
+    batch = features.batch(rows)
+    assert isinstance(batch, Padded)
+    return batch
+
+
+def refuse_absent(features: Features, present: Tensor) -> None:
+    """Refuse to embed sound that cannot be decoded.
+
+    Raises:
+        InputError: some of it is not present (n,); the message names it.
+    """
+    if not bool(present.all()):
+        failures = ", ".join(features.sounds.failures) if isinstance(features, LogMels) else ""
+        raise InputError(f"audio-text: cannot embed sound that cannot be decoded: {failures}")

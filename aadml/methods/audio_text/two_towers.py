@@ -1,77 +1,21 @@
 """The methods made of two towers: `audio-text` (Mei et al. 2022) and `3cmlf` (the three-stage curriculum)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from torch import Tensor
-
 from aadml.composition import compose_objective
+from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.learner import TwoTowers
 from aadml.methods.audio_text.towers import audio_tower, text_tower
-from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Context, Method
-from aadml.methods.session import Session
 from aadml.methods.settings import Training
-from aadml.types import Clips, Embeddings, Features, Modality
 from feature_extraction.errors import InputError
 
 Section = Mapping[str, Any] | str
 BOTH_WAYS = ("audio-text", "text-audio")
 NT_XENT: Mapping[str, Any] = MappingProxyType({"name": "nt-xent", "reduction": "mean"})
-
-
-class AudioText(Method):
-    """A learner of sound and captions: it learns its words from the training captions, then trains.
-
-    Args:
-        learner: two towers, or anything with `learn_words`, `prepared` and `settled`.
-        context: seed and device.
-        settings: the `training` section.
-    """
-
-    def __init__(self, learner: TwoTowers, context: Context, settings: Training) -> None:
-        self.learner = learner
-        self.inner = LearnedMethod(learner, context, settings)
-
-    @property
-    def similarity(self) -> str:  # type: ignore[override]
-        """Name the similarity of the learner's embeddings."""
-        return self.learner.similarity
-
-    def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
-        """Learn the words of `train`, then train; see `aadml.methods.training.train`."""
-        _check(train)
-        self.learner.learn_words(train["text"])
-        if self.learner.curriculum is not None:
-            weights = self.learner.state_dict()
-            self.learner.curriculum.initial = {
-                key: value.detach().clone() for key, value in weights.items() if not key.startswith("curriculum.")
-            }
-        train, valid = (self.learner.settled(self.learner.prepared(clips)) for clips in (train, valid))
-        self.inner.fit(train, valid, session)
-
-    def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items of one modality (n, dimension), each alone."""
-        return self.inner.embed(features, modality)
-
-    def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; a clip's sound stands in one row a caption and is ranked once."""
-        return replace(super().embed_clips(clips), once=("audio",))
-
-    def state(self) -> dict[str, Tensor]:
-        """Return parameters and buffers, the vocabulary among them."""
-        return self.inner.state()
-
-    def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over parameters and buffers."""
-        self.inner.load(state)
-
-    def parameters_count(self) -> int:
-        """Count the parameters."""
-        return self.inner.parameters_count()
 
 
 def audio_text(
@@ -225,12 +169,3 @@ def _learner(options: Mapping[str, Any], curriculum: Curriculum | None) -> TwoTo
     )  # fmt: skip
     audio, text = audio_tower(options), text_tower(options, options["context"].seed)
     return TwoTowers(audio, text, objective, options["recall"], options["memory_mib"] << 20, curriculum)
-
-
-def _check(train: Clips) -> None:
-    for modality in ("audio", "text"):
-        if modality not in train.modalities:
-            raise InputError(
-                f"audio-text: the data have no {modality}; give an AudioCaps or Clotho folder, packed HDF5 files, or a "
-                "manifest with captions"
-            )

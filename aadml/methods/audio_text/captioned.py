@@ -1,0 +1,84 @@
+"""A method of sound and captions: it learns its words from the training captions, then trains its learner."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from torch import Tensor
+
+from aadml.methods.learned import LearnedMethod
+from aadml.methods.learner import Learner
+from aadml.methods.method import Context, Method
+from aadml.methods.session import Session
+from aadml.methods.settings import Training
+from aadml.types import Clips, Embeddings, Features, Modality
+from feature_extraction.errors import InputError
+
+
+class CaptionedLearner(Protocol):
+    """What a learner of sound and captions offers beside `Learner`."""
+
+    def learn_words(self, captions: Features) -> None:
+        """Learn the vocabulary from the training captions."""
+
+    def prepared(self, clips: Clips) -> Clips:
+        """Lay the networks' inputs over sound and captions."""
+
+    def settled(self, clips: Clips) -> Clips:
+        """Replace what passes through a frozen network by its vectors."""
+
+    def begin(self) -> None:
+        """Take note of the weights that training begins with."""
+
+
+class AudioText(Method):
+    """Wrap a learner of sound and captions as a method.
+
+    Args:
+        learner: see `CaptionedLearner`.
+        context: seed and device.
+        settings: the `training` section.
+    """
+
+    def __init__(self, learner: Learner, context: Context, settings: Training) -> None:
+        self.learner = learner
+        self.inner = LearnedMethod(learner, context, settings)
+
+    @property
+    def similarity(self) -> str:  # type: ignore[override]
+        """Name the similarity of the learner's embeddings."""
+        return self.learner.similarity
+
+    def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
+        """Learn the words of `train`, then train; see `aadml.methods.training.train`."""
+        for modality in ("audio", "text"):
+            if modality not in train.modalities:
+                raise InputError(
+                    f"audio-text: the data have no {modality}; give an AudioCaps or Clotho folder, packed HDF5 files, "
+                    "or a manifest with captions"
+                )
+        learner: CaptionedLearner = self.learner  # type: ignore[assignment]
+        learner.learn_words(train["text"])
+        learner.begin()
+        laid = [learner.settled(learner.prepared(clips)) for clips in (train, valid)]
+        self.inner.fit(laid[0], laid[1], session)
+
+    def embed(self, features: Features, modality: Modality) -> Tensor:
+        """Embed n items of one modality (n, dimension), each alone."""
+        return self.inner.embed(features, modality)
+
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed sound and captions; a clip's sound stands in one row a caption and is ranked once."""
+        return replace(super().embed_clips(clips), once=("audio",))
+
+    def state(self) -> dict[str, Tensor]:
+        """Return parameters and buffers, the vocabulary among them."""
+        return self.inner.state()
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Take over parameters and buffers."""
+        self.inner.load(state)
+
+    def parameters_count(self) -> int:
+        """Count the parameters."""
+        return self.inner.parameters_count()

@@ -1,0 +1,185 @@
+"""Frames of sound against words (Xie et al., On Negative Sampling for Contrastive Audio-Text Retrieval, 2023)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aadml.data.padded import Padded
+from aadml.methods.audio_text.scoring import recall_sums
+from aadml.methods.audio_text.text_input import WordInput, resize_buffers
+from aadml.methods.audio_text.towers import each_once, padded_batch, prepared, refuse_absent
+from aadml.methods.learner import Batch, Epoch, Learner, Player
+from aadml.objective import Embedded, Objective
+from aadml.relevance import relevance
+from aadml.retrieval.frame_word import FRAME_WORD, pack
+from aadml.types import Clips, Embeddings, Features, Modality
+from feature_extraction.backbones.crnn import Crnn, pooled_lengths
+from feature_extraction.log_mel import CRNN, LogMelSettings
+
+_AT_ONCE = 32
+_FLAT = 1e-4
+
+
+class CrnnInput(Crnn):
+    """The CRNN with its front end."""
+
+    settings: LogMelSettings = CRNN
+
+
+class FramesAgainstWords(Learner):
+    """A CRNN's frames against frozen word vectors; what is compared are relevances, not vectors.
+
+    Args:
+        audio: the CRNN.
+        text: the word vectors.
+        objective: what is minimised; its scores are relevances of frames and words.
+        options: of the method `xie`.
+        batch: pairs a batch, for the validation loss.
+    """
+
+    similarity = FRAME_WORD
+    criterion = "score"
+
+    def __init__(
+        self, audio: CrnnInput, text: WordInput, objective: Objective, options: Mapping[str, Any], batch: int
+    ) -> None:
+        super().__init__()
+        self.audio, self.text, self.objective = audio, text, objective
+        self.form, self.pooled = str(options["form"]), options["score_rate"] == "pooled"
+        self.legacy_padding = bool(options["legacy_padding"])
+        self.guides = tuple(options["guides"])
+        self.choose = str(options["choose"])
+        self.budget = int(options["memory_mib"]) << 20
+        self.batch = batch
+        self._collapse = ""
+
+    def learn_words(self, captions: Features) -> None:
+        """Look up the words of the training captions."""
+        self.text.learn_words(captions)  # type: ignore[arg-type]
+
+    def begin(self) -> None:
+        """Begin training; there is nothing to take note of."""
+
+    def warnings(self, valid: Clips) -> Iterable[str]:
+        """Say so where the relevance of all validation pairs has become the same."""
+        return [self._collapse] if self._collapse else []
+
+    def prepared(self, clips: Clips) -> Clips:
+        """Lay spectrograms and word ids over sound and captions."""
+        return replace(clips, features={m: self._prepared(f, m) for m, f in clips.features.items()})
+
+    def settled(self, clips: Clips) -> Clips:
+        """Return the clips: the words are looked up, nothing else is frozen."""
+        return clips
+
+    def players(self) -> Mapping[str, Player]:
+        """Train the CRNN."""
+        return {"audio": Player([p for p in self.parameters() if p.requires_grad], self._loss)}
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Embed a batch as packed sequences (b, 4 + t d)."""
+        values, lengths = self._sequences(features, modality)
+        return pack(values, lengths, side="frames" if modality == "audio" else "words", form=self.form)
+
+    def embed_all(self, features: Features, modality: Modality) -> Tensor:
+        """Embed n items as packed sequences of one length, each sound once -> (n, 4 + t d) float16 on the CPU.
+
+        Frames come at a quarter of the frame rate, as the GRU gives them, where `score_rate` is "pooled".
+        """
+        was_training = self.training
+        self.eval()
+        laid = self._prepared(features, modality)
+        once, place = each_once(laid)
+        parts, lengths = [], []
+        for rows in once.split(_AT_ONCE):
+            batch = padded_batch(laid, rows)
+            refuse_absent(laid, batch.present)
+            with torch.no_grad():
+                values, own = self._sequences(batch.to(self.device), modality)
+            parts += [v[:n].half().cpu() for v, n in zip(values, own.tolist(), strict=True)]
+            lengths += own.tolist()
+        self.train(was_training)
+        padded = nn.utils.rnn.pad_sequence(parts, batch_first=True)
+        side = "frames" if modality == "audio" else "words"
+        return pack(padded, torch.tensor(lengths), side=side, form=self.form)[place]
+
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed sound and captions; sound is ranked once a clip."""
+        return replace(super().embed_clips(clips), once=("audio",))
+
+    def validate(self, valid: Clips) -> dict[str, float]:
+        """Score the validation pairs: the loss with fixed draws (the paper), or MAP; say so where all is one score."""
+        figures = self._validation_loss(valid)
+        if self.choose == "map":
+            scores = recall_sums(self.embed_clips(valid), "both")
+            figures |= scores | {"score": sum(v for k, v in scores.items() if k.startswith("map ")) / 2}
+        return figures
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Take over parameters and buffers, the word vectors among them."""
+        resize_buffers(self.text, dict(state_dict), "text.")
+        return super().load_state_dict(state_dict, strict=strict, assign=assign)
+
+    def _prepared(self, features: Features, modality: Modality) -> Features:
+        return prepared(features, self.audio if modality == "audio" else self.text, self.budget)
+
+    def _sequences(self, batch: Padded, modality: Modality) -> tuple[Tensor, Tensor]:
+        if modality == "text":
+            return self.text(batch), batch.lengths
+        full = bool((batch.lengths == batch.values.shape[1]).all())
+        values = self.audio(batch.values, None if full else batch.lengths, pooled=self.pooled)
+        return values, pooled_lengths(batch.lengths) if self.pooled else batch.lengths
+
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        kept = batch.features["audio"].present.nonzero()[:, 0]
+        sides = {side: features.select(kept) for side, features in batch.features.items()}
+        frames, frame_lengths = self._sequences(sides["audio"], "audio")
+        words, word_lengths = self._sequences(sides["text"], "text")
+        score = self._relevance(frames, frame_lengths, words, word_lengths)
+        embedded = Embedded(
+            {"audio": frames.mean(1), "text": words.mean(1)},
+            batch.labels[kept],
+            batch.index[kept],
+            relation="id",
+            relevance=lambda rows, columns: score if (rows, columns) == ("audio", "text") else score.T,
+            guides=self._guides(frames, frame_lengths, words, word_lengths),
+        )
+        parts: dict[str, Tensor] = self.objective(embedded, batch.generator)
+        found = score.detach()
+        return parts | {"own relevance": found.diagonal().mean(), "relevance spread": found.std()}
+
+    def _guides(self, frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor) -> dict[str, Tensor]:
+        """Score within a modality, where the selection follows it."""
+        with torch.no_grad():
+            within = {
+                "audio": lambda: self._relevance(frames, frame_lengths, frames, frame_lengths),
+                "text": lambda: self._relevance(words, word_lengths, words, word_lengths),
+            }
+            return {name: within[name]() for name in self.guides}
+
+    def _relevance(self, left: Tensor, left_lengths: Tensor, right: Tensor, right_lengths: Tensor) -> Tensor:
+        legacy = self.legacy_padding and self.training
+        return relevance(left, left_lengths, right, right_lengths, form=self.form, legacy_padding=legacy)
+
+    def _validation_loss(self, valid: Clips) -> dict[str, float]:
+        """Compute the loss of the validation pairs, in one shuffled order and with the same draws each time."""
+        generator = torch.Generator().manual_seed(0)
+        order = torch.randperm(len(valid), generator=generator)
+        figures: dict[str, list[Tensor]] = {}
+        with torch.no_grad():
+            for rows in order.split(self.batch):
+                features = {m: padded_batch(valid[m], rows).to(self.device) for m in valid.modalities}
+                labels = valid.labels[rows].to(self.device)
+                batch = Batch(features, labels, rows.to(self.device), generator, Epoch("valid", 0, 1))
+                for name, value in self._loss(batch).items():
+                    figures.setdefault(name, []).append(value.float().cpu())
+        means = {name: float(torch.stack(values).nanmean()) for name, values in figures.items()}
+        flat = means["relevance spread"] < _FLAT
+        self._collapse = (
+            f"the relevance of all pairs is {means['own relevance']:.3g} (spread {means['relevance spread']:.1g}): the "
+            "frames have collapsed; try an easier strategy (cross-modality-semi-hard) or a smaller learning rate"
+        ) * flat
+        return means | {"score": -means["loss"]}

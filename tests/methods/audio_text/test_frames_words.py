@@ -1,0 +1,113 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from aadml.methods import METHODS
+from aadml.methods.audio_text.negative_sampling import STRATEGIES
+from aadml.methods.session import Session
+from aadml.methods.settings import Training
+from aadml.relevance import relevance
+from aadml.retrieval import evaluate
+from feature_extraction.errors import InputError
+
+TRAINING = Training(epochs=1, batch=12, learning_rate=1e-3, drop_last=True)
+SMALL = {"channels": 8, "text_dimension": 24, "dropout": 0.0}
+
+
+def fit(tones, context, session=None, training=TRAINING, **options):
+    torch.manual_seed(context.seed)
+    method = METHODS["xie"](context, training, **SMALL | options)
+    method.fit(tones.train, tones.valid, session or Session())
+    return method
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_trains_and_is_scored_by_relevance(tones, context, strategy):
+    session = Session()
+    method = fit(tones, context, session, strategy=strategy)
+    record = session.history[0]
+    assert {"own relevance", "relevance spread", "valid loss", "valid score"} <= record.keys()
+    assert record["loss"] > 0
+    found = evaluate(method.embed_clips(tones.test))
+    assert found.similarity == "frame-word"
+    assert (found["text-audio"].gallery, found["audio-text"].gallery) == (10, 20)
+
+
+def test_it_learns_on_tones(tones, context):
+    training = replace(TRAINING, epochs=10, learning_rate=3e-3)
+    found = evaluate(fit(tones, context, training=training, score_rate="pooled").embed_clips(tones.test))
+    assert found["text-audio"].map > 1.3 * float(found["text-audio"].chance.mean())
+
+
+@pytest.mark.parametrize("rate", ["native", "pooled"])
+@pytest.mark.parametrize("form", ["mean", "max-frame", "max-word"])
+def test_scores_are_the_relevance_of_frames_and_words(tones, context, rate, form):
+    method = METHODS["xie"](context, TRAINING, **SMALL | {"form": form, "score_rate": rate})
+    learner = method.learner
+    learner.learn_words(tones.train["text"])
+    laid = learner.prepared(tones.test)
+    learner.eval()
+    with torch.no_grad():
+        frames, lengths = learner._sequences(laid["audio"].batch(torch.arange(0, 20, 2)), "audio")
+        words, word_lengths = learner._sequences(laid["text"].batch(torch.arange(20)), "text")
+        expected = relevance(frames, lengths, words, word_lengths, form=form)
+    from aadml.retrieval.scores import score_source
+
+    audio, text = method.embed(tones.test["audio"], "audio")[::2], method.embed(tones.test["text"], "text")
+    forth = score_source(audio, text, "frame-word").block(0, 10)
+    back = score_source(text, audio, "frame-word").block(0, 20)
+    torch.testing.assert_close(torch.from_numpy(forth), expected, rtol=1e-2, atol=2e-3)  # kept as float16
+    torch.testing.assert_close(torch.from_numpy(back), expected.T, rtol=1e-2, atol=2e-3)
+
+
+def test_a_loaded_state_embeds_alike_and_equal_seeds_give_equal_weights(tones, context):
+    one, other = fit(tones, context), fit(tones, context)
+    assert all(torch.equal(value, other.state()[key]) for key, value in one.state().items())
+    fresh = METHODS["xie"](context, TRAINING, **SMALL)
+    fresh.load(one.state())
+    for modality in ("audio", "text"):
+        assert torch.equal(fresh.embed(tones.test[modality], modality), one.embed(tones.test[modality], modality))
+
+
+def test_an_item_is_embedded_as_if_it_were_alone(tones, context):
+    method = fit(tones, context)
+    together = method.embed(tones.test["audio"], "audio").float()
+    alone = method.embed(tones.test["audio"].select(torch.tensor([4])), "audio").float()
+    torch.testing.assert_close(alone[0], together[4, : alone.shape[1]], rtol=1e-2, atol=2e-3)
+    assert not together[4, alone.shape[1] :].any()
+
+
+def test_a_collapse_is_reported_while_training(tones, context):
+    torch.manual_seed(context.seed)
+    method = METHODS["xie"](context, TRAINING, **SMALL)
+    session = Session()
+    with torch.no_grad():
+        for parameter in method.learner.audio.recurrent.parameters():
+            parameter.zero_()
+            parameter.requires_grad_(False)
+    method.fit(tones.train, tones.valid, session)
+    assert any("the frames have collapsed" in warning for warning in session.warnings)
+    healthy = Session()
+    fit(tones, context, healthy)
+    assert not healthy.warnings
+
+
+def test_validation_draws_are_the_same_each_time(tones, context):
+    method = fit(tones, context, strategy="random")
+    valid = method.learner.prepared(tones.valid)
+    assert method.learner.validate(valid) == method.learner.validate(valid)
+
+
+def test_the_epoch_may_be_chosen_by_map(tones, context):
+    session = Session()
+    fit(tones, context, session, choose="map")
+    record = session.history[0]
+    expected = (record["valid map audio-text"] + record["valid map text-audio"]) / 2
+    assert record["valid score"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("options", [{"strategy": "hard"}, {"form": "sum"}, {"score_rate": "half"}, {"choose": "luck"}])
+def test_unknown_choices_are_refused(context, options):
+    with pytest.raises(InputError, match=f"method.{next(iter(options))}: no"):
+        METHODS["xie"](context, TRAINING, **SMALL | options)

@@ -1,0 +1,158 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from aadml.methods import METHODS
+from aadml.methods.audio_text.curriculum import Curriculum
+from aadml.methods.learner import Epoch
+from aadml.methods.session import Session
+from aadml.methods.settings import Training
+from feature_extraction.errors import InputError
+
+pytest.importorskip("transformers")
+
+TRAINING = Training(epochs=3, batch=6, learning_rate=3e-3)
+STAGES = {"shares": (1.0, 1.0, 1.0), "ancillary_epochs": 1}
+
+
+class Watching(Session):
+    """Keep the weights after every epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = []
+
+    def save(self, checkpoint):
+        self.weights.append({k: v.clone() for k, v in checkpoint.tensors.items() if k.startswith("learner.")})
+
+
+class Stopping(Session):
+    """Stop a training after an epoch, as a kill would, and hand its state to the next."""
+
+    def __init__(self, after, state=None):
+        super().__init__()
+        self.after, self.state = after, state
+
+    def save(self, checkpoint):
+        self.state = checkpoint
+        self.state = type(checkpoint)({k: v.clone() for k, v in checkpoint.tensors.items()}, dict(checkpoint.facts))
+        if len(self.history) == self.after:
+            raise KeyboardInterrupt
+
+    def resume(self):
+        return self.state
+
+
+def fit(tones, context, options, session):
+    torch.manual_seed(context.seed)
+    method = METHODS["3cmlf"](context, TRAINING, **options)
+    method.fit(tones.train, tones.valid, session)
+    return method
+
+
+def moved(before, after, side, part=""):
+    keys = [k for k in before if k.startswith(f"learner.towers.{side}.{part}") and before[k].is_floating_point()]
+    assert keys
+    return any(not torch.equal(before[k], after[k]) for k in keys)
+
+
+def test_each_stage_trains_its_side_and_leaves_the_other_alone(tones, context, small):
+    session = Watching()
+    fit(tones, context, small | STAGES, session)
+    assert [record["stage"] for record in session.history] == ["ancillary", "easy", "median", "hard"]
+    _, easy, median, hard = session.weights
+    assert not moved(easy, median, "audio")
+    assert moved(easy, median, "text")
+    assert moved(median, hard, "audio")
+    assert moved(median, hard, "text")
+    torch.manual_seed(context.seed)
+    begun = METHODS["3cmlf"](context, TRAINING, **small | STAGES).state()
+    begun = {f"learner.{k}": v for k, v in begun.items() if "words" not in k}
+    easy = {k: v for k, v in easy.items() if k in begun}
+    assert not moved(begun, easy, "text"), "the weights go back to where they began after the ancillary model"
+    assert moved(begun, easy, "audio")
+
+
+def test_a_left_alone_backbone_still_lets_its_head_learn(tones, context, small):
+    session = Watching()
+    fit(tones, context, small | STAGES | {"freeze_scope": "backbone", "ancillary_epochs": 0}, session)
+    easy, median, _ = session.weights
+    assert not moved(easy, median, "audio", "network")
+    assert moved(easy, median, "audio", "head")
+
+
+def test_batches_are_partitions_that_keep_clips_and_captions_apart(tones, context, small):
+    method = fit(tones, context, small | STAGES, Session())
+    plan = method.learner.curriculum
+    for batches in (plan.easy, plan.hard):
+        assert batches.shape == (10, 6)
+        assert len(batches.unique()) == 60
+    labels, texts = tones.train.labels, tones.train["text"].texts
+    for rows in plan.hard:
+        assert len(set(labels[rows].tolist())) == 6
+        assert len({texts[i] for i in rows.tolist()}) == 6
+
+
+def test_without_mining_all_batches_are_shuffled_and_there_is_no_ancillary_model(tones, context, small):
+    session = Session()
+    method = fit(tones, context, small | STAGES | {"mining": False}, session)
+    assert [record["stage"] for record in session.history] == ["easy", "median", "hard"]
+    assert not len(method.learner.curriculum.hard)
+
+
+def test_a_run_may_end_with_an_earlier_stage(tones, context, small):
+    session = Session()
+    fit(tones, context, small | STAGES | {"until": "median", "ancillary_epochs": 0}, session)
+    assert [record["stage"] for record in session.history] == ["easy", "median"]
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_a_stopped_training_goes_on_to_the_same_weights(tones, context, small, after):
+    options = small | STAGES | {"rebuild_every": 1}
+    whole = fit(tones, context, options, Session()).state()
+    stopped = Stopping(after)
+    with pytest.raises(KeyboardInterrupt):
+        fit(tones, context, options, stopped)
+    resumed = Stopping(99, stopped.state)
+    resumed._best = stopped._best
+    again = fit(tones, context, options, resumed).state()
+    for key, value in whole.items():
+        assert torch.equal(value, again[key]), key
+
+
+def test_a_trained_state_is_loaded_with_its_batches(tones, context, small):
+    method = fit(tones, context, small | STAGES, Session())
+    fresh = METHODS["3cmlf"](context, replace(TRAINING, epochs=1), **small | STAGES)
+    fresh.load(method.state())
+    assert torch.equal(fresh.embed(tones.test["audio"], "audio"), method.embed(tones.test["audio"], "audio"))
+
+
+OPTIONS = {"shares": (10.0, 10.0, 30.0), "ancillary_epochs": 2, "mining": True, "pair": "sum", "easy_builder": "auto",
+           "hard_builder": "auto", "dedupe": True, "rebuild_every": 3, "freeze_scope": "encoder",
+           "until": "hard"}  # fmt: skip
+
+
+def test_epochs_are_divided_by_the_shares_and_batches_rebuilt_when_asked():
+    plan = Curriculum(OPTIONS, batch=4, seed=0)
+    assert [(s.name, s.epochs) for s in plan.stages(50)] == [
+        ("ancillary", 2), ("easy", 10), ("median", 10), ("hard", 30)
+    ]  # fmt: skip
+    due = [(stage, n) for stage in ("easy", "median", "hard") for n in range(7) if plan.is_due(Epoch(stage, n, 10))]
+    assert due == [("easy", 0), ("easy", 3), ("easy", 6), ("hard", 3), ("hard", 6)]
+
+
+def test_a_pair_is_described_as_asked():
+    audio, text = torch.eye(3)[:2], torch.eye(3)[1:]
+    for pair, expected in {"audio": audio, "text": text, "concatenation": torch.cat([audio, text], 1)}.items():
+        assert torch.equal(Curriculum(OPTIONS | {"pair": pair}, batch=2, seed=0).pair_vectors(audio, text), expected)
+    both = Curriculum(OPTIONS, batch=2, seed=0).pair_vectors(audio, text)
+    torch.testing.assert_close(both, (audio + text) / 2**0.5)
+
+
+@pytest.mark.parametrize(
+    "options", [{"pair": "mean"}, {"freeze_scope": "all"}, {"until": "end"}, {"shares": (1.0, 2.0)}]
+)
+def test_unknown_choices_are_refused(options):
+    with pytest.raises(InputError, match=f"method.{next(iter(options))}"):
+        Curriculum(OPTIONS | options, batch=4, seed=0)

@@ -1,0 +1,156 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from aadml.data.texts import Captions
+from aadml.data.waveforms import Waveforms
+from aadml.methods import METHODS
+from aadml.methods.method import Context
+from aadml.methods.session import Session
+from aadml.methods.settings import Training
+from aadml.retrieval import evaluate
+from feature_extraction.errors import InputError
+
+pytest.importorskip("transformers")
+
+TRAINING = Training(epochs=2, batch=12, learning_rate=3e-3, clip_norm=2.0, drop_last=True)
+
+
+def fitted(tones, context, options, training=TRAINING, name="audio-text", session=None):
+    torch.manual_seed(context.seed)
+    method = METHODS[name](context, training, **options)
+    method.fit(tones.train, tones.valid, session or Session())
+    return method
+
+
+def test_it_learns_which_caption_goes_with_which_sound(tones, context, small):
+    session = Session()
+    training = replace(TRAINING, epochs=12, batch=20)
+    method = fitted(tones, context, small, training, session=session)
+    found = evaluate(method.embed_clips(tones.test))
+    assert found["text-audio"].map > 1.5 * float(found["text-audio"].chance.mean())
+    assert session.history[-1]["loss"] < session.history[0]["loss"]
+    assert {"valid recall_sum", "valid recall_sum audio-text", "valid map text-audio"} <= session.history[0].keys()
+
+
+def test_sound_is_ranked_once_a_clip(tones, context, small):
+    embeddings = fitted(tones, context, small).embed_clips(tones.test)
+    assert embeddings.once == ("audio",)
+    found = evaluate(embeddings)
+    assert (found["text-audio"].gallery, len(found["text-audio"].ids)) == (10, 20)
+    assert (found["audio-text"].gallery, len(found["audio-text"].ids)) == (20, 10)
+
+
+def test_equal_seeds_give_equal_weights_and_a_loaded_state_embeds_alike(tones, context, small):
+    one, other = (fitted(tones, context, small) for _ in range(2))
+    assert all(torch.equal(value, other.state()[key]) for key, value in one.state().items())
+    fresh = METHODS["audio-text"](Context(context.dimensions, 30, seed=9), TRAINING, **small)
+    fresh.load(one.state())
+    for modality in ("audio", "text"):
+        expected = one.embed(tones.test[modality], modality)
+        assert torch.equal(fresh.embed(tones.test[modality], modality), expected)
+
+
+def test_an_item_is_embedded_as_if_it_were_alone(tones, context, small):
+    method = fitted(tones, context, small)
+    for modality in ("audio", "text"):
+        source = tones.test[modality]
+        together = method.embed(source, modality)
+        order = torch.randperm(len(source), generator=torch.Generator().manual_seed(0))
+        torch.testing.assert_close(method.embed(source.select(order), modality), together[order], rtol=1e-4, atol=1e-5)
+        alone = torch.cat([method.embed(source.select(torch.tensor([i])), modality) for i in (0, 7, 13)])
+        torch.testing.assert_close(alone, together[[0, 7, 13]], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("freeze", ["audio", "text", "both"])
+def test_a_frozen_network_stands_still_while_heads_learn(tones, context, small, freeze):
+    torch.manual_seed(context.seed)
+    before = METHODS["audio-text"](context, TRAINING, **small | {"freeze": freeze}).state()
+    after = fitted(tones, context, small | {"freeze": freeze}).state()
+    for key, value in after.items():
+        side = key.split(".")[1] if key.startswith("towers") else ""
+        if ".network." in key and freeze in (side, "both") and not key.endswith(".words"):
+            assert torch.equal(value, before[key]), key
+    assert any(not torch.equal(after[k], before[k]) for k in after if ".head." in k)
+
+
+def test_keeping_the_vectors_of_a_frozen_network_changes_nothing(tones, context, small):
+    kept = fitted(tones, context, small | {"freeze": "both"})
+    torch.manual_seed(context.seed)
+    plain = METHODS["audio-text"](context, TRAINING, **small | {"freeze": "both"})
+    plain.learner.settled = lambda clips: clips
+    plain.fit(tones.train, tones.valid, Session())
+    for key, value in kept.state().items():
+        torch.testing.assert_close(value, plain.state()[key], rtol=1e-3, atol=1e-5, msg=key)
+
+
+def test_frozen_statistics_move_only_in_the_literal_mode(tones, context, small):
+    key = "towers.audio.network.network.bn0.running_mean"
+    still = fitted(tones, context, small | {"freeze": "both"}).state()[key]
+    moved = fitted(tones, context, small | {"freeze": "both", "frozen_mode": "train"}).state()[key]
+    assert torch.equal(still, torch.zeros(64))
+    assert not torch.equal(moved, still)
+
+
+@pytest.mark.parametrize("loss", [{"name": "triplet", "score": "cosine", "margin": 0.2}, {"name": "triplet-weighted"}])
+@pytest.mark.parametrize("text", ["bert", "word2vec"])
+def test_every_objective_trains_with_both_kinds_of_text(tones, context, small, loss, text):
+    method = fitted(tones, context, small | {"loss": loss, "text": text}, replace(TRAINING, epochs=1))
+    assert torch.isfinite(method.embed(tones.test["text"], "text")).all()
+
+
+def test_a_sound_that_breaks_costs_its_clip_while_training(tones, context, small, tmp_path):
+    (tmp_path / "broken.wav").write_bytes(b"no sound at all" * 20)
+    sounds = tones.train["audio"]
+    broken = Waveforms((str(tmp_path / "broken.wav"), *sounds.paths[1:]), sounds.items)
+    train = replace(tones.train, features=dict(tones.train.features) | {"audio": broken})
+    torch.manual_seed(context.seed)
+    for options in (small, small | {"freeze": "both"}):
+        method = METHODS["audio-text"](context, TRAINING, **options)
+        broken.failures.clear()
+        with pytest.warns(UserWarning, match=r"broken\.wav: left out, corrupt"):
+            method.fit(train, tones.valid, Session())
+        assert torch.isfinite(method.embed(tones.test["audio"], "audio")).all()
+    with pytest.raises(InputError, match=r"cannot be decoded: .*broken\.wav"):
+        method.embed(broken, "audio")
+
+
+def test_word_vectors_are_read_from_a_file_and_kept_with_the_weights(tones, context, small, tmp_path):
+    words = ["a", "tone", "low", "high", "middle", "very", "the", "number", "is"]
+    draws = np.random.default_rng(1).standard_normal((len(words), 64))
+    lines = [f"{word} {' '.join(f'{x:.5f}' for x in row)}" for word, row in zip(words, draws, strict=True)]
+    (tmp_path / "vectors.txt").write_text("\n".join(lines) + "\n")
+    options = small | {"text": "word2vec", "text_weights": str(tmp_path / "vectors.txt"), "text_dimension": 64}
+    method = fitted(tones, context, options)
+    source = Captions(("a low tone", "nothing known here"))
+    again = METHODS["audio-text"](context, TRAINING, **options)
+    again.load(method.state())
+    assert torch.equal(again.embed(source, "text"), method.embed(source, "text"))
+    expected = torch.tensor(draws[[0, 2, 1]].astype(np.float32)).mean(0)
+    tower = method.learner.tower("text")
+    batch = tower.network.tokens(source).batch(torch.tensor([0]))
+    torch.testing.assert_close(tower.network(batch)[0], expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"audio": "cnn12"}, "did you mean 'cnn1"),
+        ({"text": "gpt"}, "there are bert, word2vec"),
+        ({"freeze": "all"}, "there are none, audio, text, both"),
+        ({"recall": "sum"}, "there are text-audio, both"),
+        ({"audio_weights": "absent.pth"}, "Zenodo record 3987831"),
+        ({"text_weights": "absent"}, "hf download"),
+    ],
+)
+def test_what_cannot_be_built_is_said(context, small, options, message):
+    with pytest.raises(InputError, match=message):
+        METHODS["audio-text"](context, TRAINING, **small | options)
+
+
+def test_data_without_captions_are_refused(tones, context, small):
+    silent = replace(tones.train, features={"audio": tones.train["audio"]})
+    with pytest.raises(InputError, match="the data have no text"):
+        METHODS["audio-text"](context, TRAINING, **small).fit(silent, silent, Session())

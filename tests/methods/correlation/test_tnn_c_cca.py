@@ -1,0 +1,90 @@
+"""TNN-C-CCA: cluster CCA below or above, triplets of audio anchors between."""
+
+import pytest
+import torch
+
+from aadml.methods import METHODS
+from aadml.methods.learner import Batch, Epoch
+from aadml.methods.method import Context
+from aadml.methods.settings import Training
+from aadml.types import Clips
+from feature_extraction.errors import InputError
+
+CONTEXT = Context({"audio": 5, "visual": 7}, 3)
+
+
+def clips(n=40):
+    generator = torch.Generator().manual_seed(2)
+    labels = torch.arange(n) % 3
+    features = {m: torch.randn(n, d, generator=generator) for m, d in CONTEXT.dimensions.items()}
+    for values in features.values():
+        values[:, :3] += 2 * torch.eye(3)[labels]
+    return Clips(features, labels, tuple(map(str, range(n))), tuple("abc"))
+
+
+def built(epochs=2, **options):
+    torch.manual_seed(0)
+    settings = Training(epochs=epochs, batch=20, learning_rate=1e-3)
+    return METHODS["tnn-c-cca"](CONTEXT, settings, **({"hidden": (6,), "dimension": 4, "dropout": 0.0} | options))
+
+
+def test_below_the_branches_lies_the_cluster_cca_of_the_training_clips():
+    method, data = built(), clips()
+    method.fit(data, data.select(torch.arange(0)))
+    linear = METHODS["c-cca"](CONTEXT, Training(), dimension=4)
+    linear.fit(data, data.select(torch.arange(0)))
+    for modality in data.modalities:
+        below = method.learner.solution(data.matrix(modality), modality)
+        torch.testing.assert_close(below, linear.embed(data[modality], modality))
+        outputs = method.learner.branches[modality](below)
+        torch.testing.assert_close(method.embed(data[modality], modality), outputs)
+
+
+def test_on_top_of_the_branches_lies_the_cluster_cca_of_their_outputs():
+    method, data = built(order="tnn-first"), clips()
+    method.fit(data, data.select(torch.arange(20)))
+    with torch.no_grad():
+        outputs = {m: method.learner.branches[m](data.matrix(m)) for m in data.modalities}
+    linear = METHODS["c-cca"](Context({"audio": 4, "visual": 4}, 3), Training(), dimension=4)
+    linear.fit(Clips(outputs, data.labels, data.ids, data.class_names), data.select(torch.arange(0)))
+    for modality in data.modalities:
+        torch.testing.assert_close(
+            method.embed(data[modality], modality), linear.embed(outputs[modality], modality), atol=1e-4, rtol=1e-4
+        )
+
+
+def test_anchors_are_audio_and_positives_and_negatives_visual():
+    learner, data = built(margin=0.9).learner, clips(8)
+    given = Batch(dict(data.features), data.labels, torch.arange(8), torch.Generator(), Epoch("train", 0, 1))
+    audio, visual = (learner.embed(data.matrix(m), m).detach().double() for m in data.modalities)
+    costs = []
+    for a in range(8):
+        for p in range(8):
+            for n in range(8):
+                if data.labels[a] == data.labels[p] and data.labels[a] != data.labels[n]:
+                    near, far = ((audio[a] - visual[k]).square().sum() for k in (p, n))
+                    costs.append(max(0.0, float(near - far) + 0.9))
+    active = [cost for cost in costs if cost > 0]
+    found = learner.players()["branches"].loss(given)["loss"].detach()
+    assert float(found) == pytest.approx(sum(active) / len(active), rel=1e-4)
+
+
+def test_one_branch_can_serve_both_modalities():
+    learner = built(share=True).learner
+    assert learner.branches["audio"] is learner.branches["visual"]
+    assert built().learner.branches["audio"] is not built().learner.branches["visual"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": "cca-last"}, "there are cca-first, tnn-first"),
+        ({"dimension": 6}, "1 to 5 are possible"),
+        ({"pair_weight": 2.0}, "0 to 1"),
+        ({"share": True, "order": "tnn-first"}, "features of one size"),
+        ({"selection": "hardst"}, "did you mean 'hardest'"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        built(**options)

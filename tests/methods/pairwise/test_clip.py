@@ -1,0 +1,87 @@
+"""CLIP: its loss is cross-entropy on pairs both ways, its scale is learned and bounded."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from aadml.methods import METHODS
+from aadml.methods.learner import Batch, Epoch
+from aadml.methods.method import Context
+from aadml.methods.settings import Training
+from aadml.types import Clips
+from feature_extraction.errors import InputError
+
+CONTEXT = Context({"audio": 5, "visual": 7}, 3)
+
+
+def learner(**options):
+    torch.manual_seed(0)
+    return METHODS["clip"](CONTEXT, Training(), **({"hidden": (6,), "dimension": 4, "dropout": 0.0} | options)).learner
+
+
+def batch(b=7):
+    generator = torch.Generator().manual_seed(1)
+    features = {m: torch.randn(b, d, generator=generator) for m, d in CONTEXT.dimensions.items()}
+    return Batch(features, torch.arange(b) % 3, torch.arange(20, 20 + b), generator, Epoch("train", 0, 1))
+
+
+def logits(one, given):
+    audio, visual = (F.normalize(one.heads[m](given.features[m]), dim=1) for m in CONTEXT.modalities)
+    return one.log_scale.exp() * audio @ visual.T
+
+
+def test_the_loss_is_the_mean_cross_entropy_of_partners_both_ways():
+    one, given = learner(), batch()
+    scores, target = logits(one, given), torch.arange(7)
+    expected = (F.cross_entropy(scores, target) + F.cross_entropy(scores.T, target)) / 2
+    torch.testing.assert_close(one.players()["all"].loss(given)["loss"], expected)
+
+
+def test_with_labels_all_clips_of_a_class_are_equal_targets():
+    one, given = learner(label_aware=True), batch()
+    same = (given.labels[:, None] == given.labels[None, :]).float()
+    scores, target = logits(one, given), same / same.sum(1, keepdim=True)
+    expected = (F.cross_entropy(scores, target) + F.cross_entropy(scores.T, target)) / 2
+    torch.testing.assert_close(one.players()["all"].loss(given)["loss"], expected)
+
+
+def test_the_scale_starts_at_the_temperature_is_learned_and_held_at_a_hundred():
+    one = learner()
+    assert float(one.log_scale.detach().exp()) == pytest.approx(1 / 0.07)
+    one.players()["all"].loss(batch())["loss"].backward()
+    assert float(one.log_scale.grad) != 0
+    one.log_scale.data.fill_(50.0)
+    parts = one.players()["all"].loss(batch())
+    assert float(parts["scale"].detach()) == pytest.approx(100)
+    parts["loss"].backward()
+    assert math.isfinite(float(one.log_scale.grad))
+
+
+def test_without_hidden_layers_heads_are_linear():
+    assert [type(layer).__name__ for layer in learner(hidden=()).heads["audio"]] == ["Linear"]
+
+
+def test_labels_play_no_part_unless_asked_for():
+    data = batch(6)
+    clips = Clips(data.features, data.labels, tuple("abcdef"), tuple("xyz"))
+    other = Clips(data.features, data.labels.flip(0), tuple("abcdef"), tuple("xyz"))
+    states = []
+    for one in (clips, other):
+        torch.manual_seed(0)
+        method = METHODS["clip"](CONTEXT, Training(epochs=2, batch=6), hidden=(6,), dimension=4)
+        method.fit(one, one.select(torch.arange(0)))
+        states.append(method.state())
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+
+
+def test_impossible_options_and_features_are_refused():
+    with pytest.raises(InputError, match=r"temperature: 0 given; 0\.01 to 1"):
+        learner(temperature=0.0)
+    with pytest.raises(InputError, match="1 or more"):
+        learner(dimension=0)
+    with pytest.raises(InputError, match="clip needs features as vectors; the text"):
+        METHODS["clip"](Context({"audio": 5, "text": 0}, 3), Training())
+    with pytest.raises(InputError, match="two modalities"):
+        METHODS["clip"](Context({"audio": 5}, 3), Training())

@@ -1,0 +1,97 @@
+"""DCIL: one classifier of clips for both modalities, then ranking beside it."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from aadml.methods import METHODS
+from aadml.methods.learner import Batch, Epoch
+from aadml.methods.method import Context
+from aadml.methods.session import Session
+from aadml.methods.settings import Training
+from aadml.types import Clips
+from feature_extraction.errors import InputError
+
+CONTEXT = Context({"audio": 5, "visual": 7}, 3, clips=12)
+SMALL = {"hidden": (6,), "dimension": 4, "dropout": 0.0}
+
+
+def built(context=CONTEXT, settings=None, **options):
+    torch.manual_seed(0)
+    return METHODS["dcil"](context, settings or Training(), **(SMALL | options))
+
+
+def batch(stage, b=6):
+    generator = torch.Generator().manual_seed(1)
+    features = {m: torch.randn(b, d, generator=generator) for m, d in CONTEXT.dimensions.items()}
+    return Batch(features, torch.arange(b) % 3, torch.arange(b) * 2, generator, Epoch(stage, 0, 1))
+
+
+def clips(n=12):
+    generator = torch.Generator().manual_seed(2)
+    features = {m: torch.randn(n, d, generator=generator) for m, d in CONTEXT.dimensions.items()}
+    return Clips(features, torch.arange(n) % 3, tuple(map(str, range(n))), tuple("abc"))
+
+
+def instance_loss(learner, given, targets):
+    return sum(
+        F.cross_entropy(learner.classifier(learner.heads[m](given.features[m])), targets) for m in given.features
+    )
+
+
+def test_the_first_stage_tells_clips_apart_by_one_classifier():
+    learner, given = built().learner, batch("instance")
+    assert learner.classifier.out_features == 12
+    torch.testing.assert_close(
+        learner.players()["all"].loss(given)["loss"], instance_loss(learner, given, torch.arange(6) * 2)
+    )
+
+
+@pytest.mark.parametrize("instance", ["clip", "class"])
+@torch.no_grad()
+def test_the_second_stage_adds_the_ranking_of_partners_both_ways(instance):
+    learner, given = built(instance=instance, ranking_weight=3.0, margin=0.8).learner, batch("ranking")
+    audio, visual = (F.normalize(learner.heads[m](given.features[m]), dim=1).double() for m in CONTEXT.modalities)
+    scores = (audio @ visual.T).tolist()
+    targets = given.index if instance == "clip" else given.labels
+    total, count = 0.0, 0
+    for i in range(6):
+        for p in range(6):
+            for n in range(6):
+                if targets[i] == targets[p] and targets[i] != targets[n]:
+                    total += max(0.0, 0.8 - scores[i][p] + scores[i][n]) + max(0.0, 0.8 - scores[p][i] + scores[n][i])
+                    count += 1
+    found = learner.players()["all"].loss(given)
+    assert float(found["ranking_loss"]) == pytest.approx(total / count, rel=1e-5)
+    torch.testing.assert_close(found["loss"], instance_loss(learner, given, targets) + 3 * found["ranking_loss"])
+
+
+@pytest.mark.parametrize(("share", "stages"), [(0.5, [3, 3]), (1.0, [6, 0]), (0.0, [0, 6])])
+def test_the_share_divides_the_epochs(share, stages):
+    session = Session()
+    built(settings=Training(epochs=6, batch=6), instance_share=share).fit(clips(), clips(), session)
+    trained = [record["stage"] for record in session.history]
+    assert [trained.count("instance"), trained.count("ranking")] == stages
+
+
+def test_the_second_stage_starts_from_the_best_weights_of_the_first():
+    stages = built().learner.stages(10)
+    assert [stage.name for stage in stages] == ["instance", "ranking"]
+    assert stages[1].start_from_best
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(InputError, match="one class a training clip"):
+        built(Context({"audio": 5, "visual": 7}, 3))
+    with pytest.raises(InputError, match="no 'clips'; there are clip, class"):
+        built(instance="clips")
+    with pytest.raises(InputError, match="instance_share: 2 given"):
+        built(instance_share=2.0)
+    with pytest.raises(InputError, match="built for 12 training clips; 9 given"):
+        built(settings=Training(epochs=2)).fit(clips(9), clips())
+
+
+def test_by_class_no_number_of_clips_is_needed():
+    method = built(Context({"audio": 5, "visual": 7}, 3), Training(epochs=2, batch=6), instance="class")
+    method.fit(clips(9), clips(3))
+    assert method.learner.classifier.out_features == 3

@@ -7,12 +7,13 @@ starts another. A process whose parent was killed is ended by an alarm of the op
 
 import multiprocessing
 import os
+import selectors
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from typing import Any
 
 import av
@@ -36,11 +37,13 @@ class Wanted:
         inputs: what to decode.
         prepare: what to make of it in the decoding process; picklable.
         minimum_seconds: shorter clips are refused.
+        pool: what to make of the prepared clip at last, there as well; None: it is wanted as it is.
     """
 
     inputs: Sound | Frames
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     minimum_seconds: float
+    pool: Callable[[NDArray[Any]], NDArray[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class _Worker:
     started: bool = False
     task: Task | None = None
     parts: list[Part] = field(default_factory=list)
+    hung_up: bool = False
 
     def is_late(self) -> bool:
         """Tell whether its time is up; one that has something to say only waits for this process, which was busy."""
@@ -101,31 +105,35 @@ def decode_all(
         RuntimeError: a process ended before it was ready: a defect of the installation, not of a clip.
     """
     crew: list[_Worker] = []
+    listening = selectors.DefaultSelector()
+
+    def hire() -> _Worker:
+        worker = _hired(wanted, time_limit, limits)
+        listening.register(worker.connection, selectors.EVENT_READ, worker)
+        return worker
+
     try:
         task = next(tasks, None)
         while task is not None or any(worker.task for worker in crew):
             while task is not None and len(crew) < workers:
-                crew.append(_hired(wanted, time_limit, limits))
+                crew.append(hire())
             for worker in crew:
                 if task is not None and worker.started and worker.task is None:
                     _assign(worker, task, time_limit)
                     task = next(tasks, None)
-            finished: list[tuple[Task, list[Part]]] = []
-            for worker in _awaited(crew):
-                try:
-                    finished += _listened(worker, time_limit)
-                except (EOFError, OSError):
-                    worker.process.join(_DEATH_SECONDS)  # it is found dead below
+            finished = _heard(listening, min(worker.deadline for worker in crew), time_limit)
             for position, worker in enumerate(crew):
-                if not worker.process.is_alive() or worker.is_late():
+                if worker.hung_up or worker.is_late():
+                    listening.unregister(worker.connection)
                     finished += _dismissed(worker, time_limit)
-                    crew[position] = _hired(wanted, time_limit, limits)
+                    crew[position] = hire()
             yield from finished
     finally:
         for worker in crew:
             worker.process.kill()
             worker.process.join()
             worker.connection.close()
+        listening.close()
 
 
 def _hired(wanted: Mapping[str, Wanted], time_limit: float, limits: Limits) -> _Worker:
@@ -144,17 +152,21 @@ def _assign(worker: _Worker, task: Task, time_limit: float) -> None:
     try:
         worker.connection.send(dict(task.media))
     except OSError:
-        worker.deadline = 0.0  # it died while it was idle; it is replaced, and the clip is counted as crashed
+        worker.hung_up = True  # it died while it was idle; it is replaced, and the clip is counted as crashed
 
 
-def _awaited(crew: list[_Worker]) -> list[_Worker]:
-    """Wait until a busy process has something to say, or the first deadline has passed."""
-    busy = {worker.connection: worker for worker in crew if worker.task is not None or not worker.started}
-    if not busy:
-        return []
-    first = min(worker.deadline for worker in busy.values())
-    ready = wait(list(busy), timeout=max(0.0, first - time.monotonic()))
-    return [busy[connection] for connection in ready if isinstance(connection, Connection)]
+def _heard(listening: selectors.BaseSelector, deadline: float, time_limit: float) -> list[tuple[Task, list[Part]]]:
+    """Wait until a process has something to say, or a deadline has passed; return the tasks that are finished."""
+    finished = []
+    timeout = None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
+    for key, _ in listening.select(timeout):
+        worker: _Worker = key.data
+        try:
+            finished += _listened(worker, time_limit)
+        except (EOFError, OSError):
+            worker.hung_up = True
+            worker.process.join(_DEATH_SECONDS)
+    return finished
 
 
 def _listened(worker: _Worker, time_limit: float) -> list[tuple[Task, list[Part]]]:
@@ -163,16 +175,16 @@ def _listened(worker: _Worker, time_limit: float) -> list[tuple[Task, list[Part]
     Raises:
         EOFError: the process died (or OSError, if in the middle of a message), and has said all that it could.
     """
-    message = worker.connection.recv()
-    if not worker.started:
+    message: Part | None = worker.connection.recv()
+    if message is None:
         worker.started, worker.deadline = True, float("inf")
         return []
-    if message is not None:
-        worker.parts.append(message)
+    assert worker.task is not None
+    worker.parts.append(message)
+    if len(worker.parts) < len(worker.task.media):
         if time.monotonic() > worker.deadline:  # it was kept waiting and goes on only now
             worker.deadline = time.monotonic() + time_limit
         return []
-    assert worker.task is not None
     finished = (worker.task, worker.parts)
     worker.task, worker.deadline = None, float("inf")
     return [finished]
@@ -229,7 +241,7 @@ def _serve(connection: Connection, wanted: Mapping[str, Wanted], time_limit: flo
     cv2.setNumThreads(1)
     av.logging.set_level(None)
     try:
-        connection.send(None)
+        connection.send(None)  # ready
         while True:
             media = connection.recv()
             for modality, path in media.items():
@@ -237,7 +249,6 @@ def _serve(connection: Connection, wanted: Mapping[str, Wanted], time_limit: flo
                 part = _part(modality, path, wanted[modality], limits)
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 connection.send(part)
-            connection.send(None)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 
@@ -247,6 +258,8 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> Part:
         clip = decode(path, wanted.inputs, limits, wanted.minimum_seconds)
         silent = isinstance(wanted.inputs, Sound) and not clip.any()
         prepared = wanted.prepare(clip)
+        if wanted.pool is not None:
+            prepared = wanted.pool(prepared)
     except MediaFailure as failure:
         return Part(modality, reason=failure.reason, detail=failure.detail)
     except MemoryError:

@@ -4,13 +4,14 @@ The file is assembled from the ledger in the manifest's order, so the same comma
 was killed on the way and however many processes it used.
 """
 
+import functools
 import hashlib
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,10 +120,10 @@ def extract(
 def _work(job: _Job, workers: int, time_limit: float) -> None:
     """Do what the ledger does not have yet."""
     extractors = job.plan.by_modality
-    wanted = {name: Wanted(one.inputs, one.prepare, one.minimum_seconds) for name, one in extractors.items()}
+    wanted = {name: _wanted(one, job.plan) for name, one in extractors.items()}
     crew = min(workers, max(1, len(job.plan.rows)))
     decoded = decode_all(_tasks(job), wanted, workers=crew, time_limit=time_limit, limits=job.plan.limits)
-    with Describer(extractors, partial(_record, job)) as describer, closing(decoded):
+    with Describer(extractors, functools.partial(_record, job)) as describer, closing(decoded):
         for task, parts in decoded:
             for part in parts:
                 if part.reason == "missing":  # gone since the job began: nothing to remember
@@ -133,6 +134,12 @@ def _work(job: _Job, workers: int, time_limit: float) -> None:
                 else:
                     describer.add(task.number, part)
             _count(job, any(part.reason for part in parts))
+
+
+def _wanted(one: Extractor, plan: Plan) -> Wanted:
+    """Say what the decoding processes do for an extractor: everything but networks, and pooling if nothing follows."""
+    done_there = one.describe is None and not plan.keeps_time(one)
+    return Wanted(one.inputs, one.prepare, one.minimum_seconds, one.pool if done_there else None)
 
 
 def _tasks(job: _Job) -> Iterator[Task]:
@@ -165,7 +172,7 @@ def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ..
         record = None
     if record is not None and record.stamp == stamp:
         return record
-    content = _content(row.media[modality])
+    content = _content(row.media[modality], stamp)
     if record is not None and record.content == content:
         return record
     job.contents[number, modality] = (content, stamp)
@@ -176,7 +183,7 @@ def _record(job: _Job, number: int, part: Part, description: NDArray[Any] | None
     modality, row = part.modality, job.plan.rows[number]
     content, stamp = job.contents.pop((number, modality))
     one, values = job.plan.by_modality[modality], description
-    if description is not None and not job.plan.keeps_time(one):
+    if description is not None and one.describe is not None and not job.plan.keeps_time(one):
         values = one.pool(description)
     job.ledger.append(
         Record(
@@ -206,19 +213,19 @@ def _failure(row: Row, modality: str, reason: str, detail: str) -> Failure:
 def _stamp(path: str) -> tuple[int, ...] | None:
     """Take what changes whenever a file does: size, times and number; None where there is no such file."""
     try:
-        status = os.stat(path)  # noqa: PTH116 - the path may be any bytes
+        status = os.stat(path)  # noqa: PTH116 - parsing paths would take longer than looking at the files
     except (OSError, ValueError):
         return None
-    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    regular = stat.S_ISREG(status.st_mode)
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino) if regular else ()
 
 
-def _content(path: str) -> str:
+@functools.lru_cache(maxsize=4)  # sound and picture of a clip are mostly one file
+def _content(path: str, stamp: tuple[int, ...]) -> str:
     """Take the SHA-256 of a file; of one that cannot be read, the empty word: decoding will say what is wrong."""
     digest = hashlib.sha256()
     try:
-        if not Path(path).is_file():
-            return ""
-        with Path(path).open("rb") as file:
+        with open(path if stamp else os.devnull, "rb", buffering=0) as file:  # noqa: PTH123 - as above
             while block := file.read(_HASH_BLOCK):
                 digest.update(block)
     except OSError:

@@ -12,7 +12,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ class Ledger:
         self._flushed = time.monotonic()
 
     def _remember(self, record: Record, position: int, size: int) -> None:
-        slim = Record(**{**_fields(record), "values": None})
+        slim = replace(record, values=None)
         self._index[record.id, record.modality, record.settings] = (position, size, slim)
 
     def _read_all(self) -> None:
@@ -155,12 +155,8 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
             ledger.flush()
 
 
-def _fields(record: Record) -> dict[str, Any]:
-    return {name.name: getattr(record, name.name) for name in fields(record)}
-
-
 def _line(record: Record) -> bytes:
-    content = _fields(record)
+    content = dict(vars(record))
     if record.values is not None:
         data = np.ascontiguousarray(record.values, dtype="<f4")
         content["values"] = {"shape": data.shape, "data": base64.b64encode(data.tobytes()).decode("ascii")}

@@ -1,0 +1,180 @@
+"""Speed and memory of `aadml extract`: processes, flat memory, and the whole Inception path against its parts.
+
+Usage: python scripts/bench/extraction.py [workers] [memory] [inception] [--manifest M.csv] [--clips N] [--rounds N]
+
+workers    wall time of the weight-free job with one and with two processes, in turn, everything included
+memory     peak memory of all processes together as a job of 2,000 clips goes on
+inception  the whole path on 720p video against bare decoding and the bare network, each alone in the same run
+
+Without --manifest, clips are rendered (for the first two: short ones of 112 x 112 pixels; repeated under new names).
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import av
+import numpy as np
+
+from feature_extraction.backbones import extractor
+from feature_extraction.decoding_workers import Task, Wanted, decode_all
+from feature_extraction.extract import extract
+from feature_extraction.manifest import Manifest, Row, read_manifest
+from feature_extraction.media import Limits
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", default=["workers", "memory", "inception"])
+    parser.add_argument("--manifest", help="a manifest to measure with, instead of rendered clips")
+    parser.add_argument("--clips", type=int, default=2000, help="how many clips the weight-free jobs have")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--videos", type=int, default=12, help="how many 720p videos of ten seconds")
+    arguments = parser.parse_args()
+    print(f"{len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f}")
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        manifest = clips(folder, arguments.manifest, arguments.clips)
+        for part in arguments.parts:
+            {"workers": workers, "memory": memory, "inception": inception}[part](folder, manifest, arguments)
+
+
+def workers(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> None:
+    times: dict[int, list[float]] = {1: [], 2: []}
+    for turn in range(arguments.rounds):
+        for count in times:
+            output = folder / f"workers-{turn}-{count}.h5"
+            times[count].append(timed(partial(job, manifest, output, count)))
+    one, two = (statistics.median(each) for each in times.values())
+    print(
+        f"workers: {len(manifest.rows)} clips, one process {one:.2f} s, two {two:.2f} s: {one / two:.2f} times as fast"
+    )
+
+
+def memory(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> None:
+    samples: list[tuple[int, float]] = []
+    done, stop = [0], threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(0.1):
+            samples.append((done[0], resident()))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    job(manifest, folder / "memory.h5", 2, lambda count, failed: done.__setitem__(0, count))
+    stop.set()
+    watcher.join()
+    total = len(manifest.rows)
+    for share in range(4):
+        low, high = total * share // 4, total * (share + 1) // 4
+        peak = max((size for count, size in samples if low <= count <= high and count), default=float("nan"))
+        print(f"memory: clips {low:>5} to {high:>5}: peak {peak:.0f} MB (this process and its two decoding processes)")
+
+
+def inception(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> None:
+    import torch
+
+    path = folder / "720p.mp4"
+    render(path, size=(1280, 720), seconds=10, frames_per_second=25, noise=12)
+    one = extractor("inception-v3", "visual", {"weights": "untrained"})
+    wanted = {"visual": Wanted(one.inputs, one.prepare, one.minimum_seconds)}
+    cores = len(os.sched_getaffinity(0))
+    prepared: list[np.ndarray] = []
+
+    def decoding() -> None:
+        tasks = (Task(number, {"visual": str(path)}) for number in range(arguments.videos))
+        for _, parts in decode_all(tasks, wanted, workers=cores, time_limit=600, limits=Limits()):
+            prepared.append(parts[0].prepared)
+
+    def network() -> None:
+        assert one.describe is not None
+        for start in range(0, len(prepared), one.batch_clips):
+            one.describe(prepared[start : start + one.batch_clips])
+
+    rows = tuple(Row(str(n), {"visual": str(path), "audio": ""}, "x", "train", {}) for n in range(arguments.videos))
+    videos = Manifest("", rows, ("x",))
+    bare_decoding = timed(decoding)
+    network()  # the first call chooses kernels
+    bare_network = timed(network)
+    whole = timed(lambda: extract(videos, folder / "whole.h5", [one], workers=cores))
+    share = (bare_decoding + bare_network) / whole
+    print(
+        f"inception: {arguments.videos} videos of 10 s in 720p, {torch.get_num_threads()} threads: decoding "
+        f"{bare_decoding:.2f} s, network {bare_network:.2f} s, whole path {whole:.2f} s: {share:.2f} of what both allow"
+    )
+
+
+def job(manifest: Manifest, output: Path, count: int, progress: Callable[[int, int], None] | None = None) -> None:
+    extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
+    outcome = extract(manifest, output, extractors, workers=count, progress=progress)
+    if outcome.failures:
+        sys.exit(f"{len(outcome.failures)} clips failed: {outcome.failures[0]}")
+
+
+def clips(folder: Path, given: str | None, count: int) -> Manifest:
+    """Take the clips of a manifest, or render fifty, and repeat them under new names until there are enough."""
+    if given:
+        rows = list(read_manifest(given).rows)[:count]
+    else:
+        rows = []
+        for number in range(min(count, 50)):
+            path = folder / f"{number}.mp4"
+            render(path, size=(112, 112), seconds=1.0 + number % 14 / 10, frames_per_second=10, noise=number % 5)
+            rows.append(Row(str(number), {"audio": str(path), "visual": str(path)}, str(number % 10), "train", {}))
+    more = [Row(f"{n}", rows[n % len(rows)].media, rows[n % len(rows)].label, "train", {}) for n in range(count)]
+    return Manifest(given or "rendered", tuple(more), tuple(sorted({row.label for row in more})))
+
+
+def render(path: Path, *, size: tuple[int, int], seconds: float, frames_per_second: int, noise: int) -> None:
+    generator = np.random.default_rng(0)
+    with av.open(str(path), "w") as container:
+        video = container.add_stream("libx264", rate=frames_per_second)
+        video.width, video.height = size
+        video.pix_fmt = "yuv420p"
+        sound = container.add_stream("aac", rate=16_000)
+        sound.layout = "mono"
+        for number in range(round(seconds * frames_per_second)):
+            pixels = np.full((size[1], size[0], 3), 60, np.uint8)
+            pixels[:, (number * 7) % size[0] :] = 180
+            pixels += generator.integers(0, noise + 1, pixels.shape, dtype=np.uint8)
+            frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+            frame.pts, frame.time_base = number, Fraction(1, frames_per_second)
+            container.mux(video.encode(frame))
+        container.mux(video.encode(None))
+        wave = 0.3 * np.sin(np.arange(round(seconds * 16_000)) * 0.2)[None].astype(np.float32)
+        block = av.AudioFrame.from_ndarray(wave, format="fltp", layout="mono")
+        block.sample_rate, block.pts, block.time_base = 16_000, 0, Fraction(1, 16_000)
+        container.mux(sound.encode(block))
+        container.mux(sound.encode(None))
+
+
+def resident() -> float:
+    """Sum the memory of this process and of those it started, in MB."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return sum(resident_of(process) for process in ["self", *children])
+
+
+def resident_of(process: str) -> float:
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:  # it has just ended
+        return 0.0
+    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def timed(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()

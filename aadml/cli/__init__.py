@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "Train a method on a feature file; the last line printed is the run folder.",
     "evaluate": "Score a run, or embeddings made elsewhere, under a named protocol.",
     "embed": "Write the embeddings of a feature file.",
+    "audit": "Say whether any embedding depends on labels, partners, batch, order; with evidence.",
     "report": "Write one self-contained HTML page about a run.",
     "list": "List losses, proxies, selections, methods, extractors, datasets, protocols.",
     "doctor": "Say what is installed, which weights are there, and whether their self-tests pass.",

@@ -32,8 +32,21 @@ TABLES: dict[str, tuple[Mapping[str, Callable[..., Any]], dict[str, Any]]] = {
 }
 """Sections that name an entry of a table: the table, and what the section takes beside the entry's own options."""
 
-COMMON: dict[str, Any] = {"method": "aadml", "data": None, "seed": 0, "device": "auto", "validation": 0.1}
+COMMON: dict[str, Any] = {
+    "method": "aadml",
+    "data": None,
+    "seed": 0,
+    "device": "auto",
+    "validation": 0.1,
+    "train_per_class": None,
+    "unseen_classes": None,
+}
+"""Keys of every config. `validation`: share of the training clips set aside where the data has no validation split;
+`train_per_class`: clips of each class that are fitted on, null for all; `unseen_classes`: share of the classes that are
+kept for test alone, null for the data's own split."""
 PREFIX = "aa-"
+SEARCH = "search"
+"""A config may say what a search with equal budgets tries: `search: {key: [values]}`; it is no part of a run."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +165,9 @@ def resolve(values: Mapping[str, Any]) -> Config:
     method = _named(values.get("method", COMMON["method"]))
     build = lookup(METHODS, method["name"], "method")
     wanted = sections_of(method["name"])
-    known = [*COMMON, "inputs", "training", *wanted, *(["recipe"] if "loss" in wanted else [])]
+    if "proxy" not in wanted and values.get("proxy") == "identity":
+        del values["proxy"]  # what "--loss NAME" says to methods that know proxies
+    known = [*COMMON, "inputs", "training", SEARCH, *wanted, *(["recipe"] if "loss" in wanted else [])]
     for key in values:
         if key not in known:
             raise InputError(
@@ -167,7 +182,23 @@ def resolve(values: Mapping[str, Any]) -> Config:
     for section in wanted:
         complete[section] = _section(section, values.get(section), build)
     _check_common(complete)
+    search_space(values)
     return Config(complete)
+
+
+def search_space(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Read what a config says a search may try: key -> values; empty where it says nothing.
+
+    Raises:
+        InputError: not a mapping of keys to lists of values.
+    """
+    space = values.get(SEARCH) or {}
+    if not isinstance(space, Mapping):
+        raise InputError(f"{SEARCH}: {space!r} is not a mapping of config keys to lists of values")
+    for key, choices in space.items():
+        if not isinstance(choices, list) or not choices:
+            raise InputError(f"{SEARCH}.{key}: {choices!r} is not a list of values to try")
+    return {str(key): list(choices) for key, choices in space.items()}
 
 
 def sections_of(method: str) -> list[str]:
@@ -284,6 +315,12 @@ def _check_common(values: Mapping[str, Any]) -> None:
     share = values["validation"]
     if not isinstance(share, int | float) or not 0 < share < 1:
         raise InputError(f"validation: {share!r} is not a share of the training clips between 0 and 1")
+    count = values["train_per_class"]
+    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+        raise InputError(f"train_per_class: {count!r} is not a number of clips of at least 1, or null for all")
+    unseen = values["unseen_classes"]
+    if unseen is not None and (isinstance(unseen, bool) or not isinstance(unseen, int | float) or not 0 < unseen < 1):
+        raise InputError(f"unseen_classes: {unseen!r} is not a share of the classes between 0 and 1, or null")
 
 
 def _plain(value: Any) -> Any:

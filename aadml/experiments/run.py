@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from aadml.experiments.config import Config, read_yaml, resolve
-from aadml.experiments.data import load_splits
+from aadml.experiments.data import load_splits, protocol_of
 from aadml.experiments.environment import data_hash, environment
 from aadml.experiments.runs import (
     CHECKPOINT,
@@ -29,6 +30,7 @@ from aadml.experiments.runs import (
 from aadml.methods import METHODS
 from aadml.methods.encoder import Encoder
 from aadml.methods.inputs import fit_scaling, load_scaling
+from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Context
 from aadml.options import lookup
 from aadml.proxies.anchor_aware import degeneracy
@@ -38,17 +40,27 @@ from feature_extraction.atomic import write_text
 from feature_extraction.errors import InputError
 
 
-def train_run(config: Config, folder: Path, **callbacks: Callable[..., None] | None) -> dict[str, Any]:
+def train_run(
+    config: Config,
+    folder: Path,
+    *,
+    split: str = "test",
+    queries: bool = False,
+    **callbacks: Callable[..., None] | None,
+) -> dict[str, Any]:
     """Train what `config` says into `folder`, continuing where an earlier process was stopped, and evaluate it once.
 
     Args:
         config: complete.
         folder: an empty folder, or one whose training was interrupted.
+        split: "test", or "valid" for a trial of a search, which must not look at test. A method without epochs to
+            choose, which would else be fitted on the validation clips too, is then kept from them.
+        queries: whether the average precision of each query is written too.
         callbacks: `on_epoch`, `on_plan`, `on_warning` of `RunSession`.
 
     Returns:
-        The evaluation of the test split under the inductive protocol, as written to `evaluation.json`, with the seconds
-        that fitting took and the number of parameters fitted.
+        The evaluation of the split, every item embedded alone, as written to `evaluation.json`, with the seconds that
+        fitting took and the number of parameters fitted.
 
     Raises:
         InputError: data or config do not fit, or the data changed since the run began.
@@ -62,10 +74,15 @@ def train_run(config: Config, folder: Path, **callbacks: Callable[..., None] | N
     session = RunSession(folder, encoder.scaling.state(), **callbacks)
     train, valid = encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid)
     before, started = _seconds_before(folder), time.perf_counter()
+    if (split == "valid" or config["unseen_classes"] is not None) and not isinstance(encoder.method, LearnedMethod):
+        valid = valid.select(torch.arange(0))  # else it would be fitted on them too, or on classes numbered otherwise
     encoder.method.fit(train, valid, session)
     seconds = before + time.perf_counter() - started
     _write_checkpoint(folder, encoder, session)
-    result = evaluate(encoder.embed_clips(splits.test), protocol="inductive", split="test").to_json()
+    evaluation = evaluate(encoder.embed_clips(splits[split]), protocol=protocol_of(config), split=split)
+    if config["unseen_classes"] is not None:
+        evaluation = replace(evaluation, label_space={})  # no dimension stands for a class that is tested
+    result = evaluation.to_json(queries=queries)
     result |= {"label": config.label(), "seed": config["seed"], "selected_epoch": _selected_epoch(session)}
     result |= {"seconds": round(seconds, 3), "parameters": encoder.method.parameters_count()}
     write_text(folder / EVALUATION, json.dumps(result, indent=2) + "\n")
@@ -115,7 +132,12 @@ def load_encoder(config: Config, splits: Splits, tensors: Mapping[str, Tensor]) 
 
 
 def remarks(config: Config) -> list[str]:
-    """Say what people should know of a config before it trains: readings of the proxy that degenerate."""
+    """Say what people should know of a config before it trains: readings that degenerate, networks without training."""
+    method = config.values["method"]
+    weights = {key: value for key, value in method.items() if key.endswith("_weights")}
+    untrained = [key.removesuffix("_weights") for key, value in weights.items() if value == "untrained"]
+    if untrained:
+        return [f"the {' and the '.join(untrained)} network begin with random weights (method.{untrained[0]}_weights)"]
     proxy = config.values.get("proxy", {})
     if proxy.get("name") != "anchor-aware":
         return []

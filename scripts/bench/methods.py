@@ -1,0 +1,141 @@
+"""Time and memory of every method at the size of VEGAS, on synthetic features of the same shape.
+
+Usage: python scripts/bench/methods.py [--methods cca dscmr] [--items 22482] [--epochs 3] [--limit 900] [--json FILE]
+
+Every method is fitted as its shipped config says, with --epochs in place of the published schedule, in a child process
+of its own that may take --limit seconds. A closed form is timed whole; of a trained method the median seconds of an
+epoch, its validation (a tenth of --items) apart. Memory is the largest resident set while fitting, above that of the
+loaded data. The load of the machine before and after stands below the table.
+"""
+
+import argparse
+import gc
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from aadml.data import to_splits
+from aadml.data.synthetic import synthetic
+from aadml.experiments.config import read_yaml, resolve, with_setting
+from aadml.experiments.run import build_encoder
+from aadml.experiments.tables import Table, markdown
+from aadml.methods import METHODS
+from aadml.methods.learned import LearnedMethod
+from aadml.methods.session import Session
+
+VEGAS = 22_482
+# they embed sound and captions; their cost is that of networks on media, not on vectors
+NAMES = [name for name, build in METHODS.items() if not build.__module__.startswith("aadml.methods.audio_text")]
+
+
+def config_of(name, epochs):
+    values = read_yaml(name.replace("-", "_"))
+    published = resolve(values)["training"]["epochs"]
+    return resolve(with_setting(values, "training.epochs", epochs)), published
+
+
+def resident(field):
+    """Read a figure of this process in MiB: VmRSS (now) or VmHWM (peak)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def forget_peak():
+    """Let the peak begin anew from now; where the kernel forbids it, making the data is part of the peak."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        print("the peak could not be reset; it includes making the data", file=sys.stderr)
+
+
+def measured(name, items, epochs):
+    """Fit one method in this process and say what it took."""
+    config, published = config_of(name, epochs)
+    data = to_splits(synthetic(classes=10, train=items, valid=max(items // 10, 20), test=20, seed=0))
+    encoder = build_encoder(config, data, torch.device("cpu"))
+    train, valid = encoder.scaling.clips(data.train), encoder.scaling.clips(data.valid)
+    session, nobody = Session(), valid.select(torch.arange(0))
+    gc.collect()
+    forget_peak()
+    before, started = resident("VmRSS"), time.perf_counter()
+    encoder.method.fit(train, valid if isinstance(encoder.method, LearnedMethod) else nobody, session)
+    seconds = time.perf_counter() - started
+    peak = resident("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    epoch = statistics.median(record["seconds"] for record in session.history) if session.history else None
+    return {
+        "method": name,
+        "parameters": encoder.method.parameters_count(),
+        "fit_seconds": seconds,
+        "epoch_seconds": epoch,
+        "published_epochs": published if epoch is not None else None,
+        "memory_mib": peak - before,
+    }
+
+
+def in_child(name, arguments):
+    """Run `measured` in a process of its own; a failure is a result too."""
+    command = [sys.executable, __file__, "--child", name, "--items", str(arguments.items)]
+    command += ["--epochs", str(arguments.epochs)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=arguments.limit, check=False)
+    except subprocess.TimeoutExpired:
+        return {"method": name, "failure": f"not done after {arguments.limit} s"}
+    if done.returncode:
+        return {"method": name, "failure": (done.stderr.strip().splitlines() or ["died"])[-1]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def table_of(results, arguments, loads):
+    rows, notes = [], []
+    for result in results:
+        if "failure" in result:
+            rows.append((result["method"], None, None, None, None, None, None))
+            notes.append(f"{result['method']} failed: {result['failure']}")
+            continue
+        epoch, published = result["epoch_seconds"], result["published_epochs"]
+        closed, hours = (result["fit_seconds"], None) if epoch is None else (None, epoch * published / 3600)
+        memory, parameters = round(result["memory_mib"]), result["parameters"]
+        rows.append((result["method"], parameters, closed, epoch, published, hours, memory))
+    notes.append("Hours are seconds an epoch times the epochs of the shipped config, without validation.")
+    notes.append(
+        f"{os.cpu_count()} cores, {torch.get_num_threads()} threads of torch, {platform.machine()}; load of the machine "
+        f"{loads[0]:.1f} before and {loads[1]:.1f} after: above 1 others worked beside the measurement."
+    )
+    columns = ("method", "parameters", "seconds to fit", "seconds an epoch", "epochs", "hours for all", "memory (MiB)")
+    caption = f"{arguments.items} training clips of the shape of VEGAS (128 and 1024 dimensions, 10 classes), one seed."
+    return Table(columns, tuple(rows), caption, tuple(notes), digits=2)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--methods", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--items", type=int, default=VEGAS)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=900)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--child", choices=NAMES, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        print(json.dumps(measured(arguments.child, arguments.items, arguments.epochs)))
+        return
+    before, results = os.getloadavg()[0], []
+    for name in arguments.methods:
+        results.append(in_child(name, arguments))
+        print(json.dumps(results[-1]), file=sys.stderr)
+    print(markdown(table_of(results, arguments, (before, os.getloadavg()[0]))))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -17,7 +17,7 @@ import click
 @click.option(
     "--protocol",
     default=None,
-    help="How a run embeds the clips, or how the embeddings of a file were made.  [default: inductive, or 'unstated']",
+    help="How a run embeds the clips, or how the embeddings of a file were made.  [default: the run's own, or 'unstated']",
 )
 @click.option("--similarity", default=None, help="cosine, dot, euclidean or hamming, instead of the embeddings' own.")
 @click.option(
@@ -69,7 +69,7 @@ def command(
     else:
         from aadml.experiments.evaluate_run import evaluate_run
 
-        evaluation = evaluate_run(run, split=split or "test", protocol=protocol or "inductive", **options)
+        evaluation = evaluate_run(run, split=split or "test", protocol=protocol, **options)
     _print(evaluation, by_class=by_class, as_json=as_json, per_query=per_query)
 
 

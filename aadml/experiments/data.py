@@ -5,6 +5,7 @@ from pathlib import Path
 
 from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
 from aadml.data.captioned_sets import captioned_splits, is_captioned
+from aadml.data.subsets import disjoint_classes, few_a_class
 from aadml.experiments.config import Config
 from aadml.types import Splits
 from feature_extraction.backbones import extractor
@@ -23,10 +24,24 @@ def load_splits(config: Config) -> Splits:
     if not config["data"]:
         raise InputError("data: none named; give --data F.h5, or train on the sample clips by leaving it out")
     if is_captioned(config["data"]):
+        for key in ("train_per_class", "unseen_classes"):
+            if config[key] is not None:
+                raise InputError(f"{key}: {config['data']} holds captioned sound, which has no classes")
         wanted = {key: config["method"][key] for key in ("cleaning", "captions") if key in config["method"]}
         return captioned_splits(config["data"], **wanted)
     content = open_data(config["data"])
-    return to_splits(content, validation=config["validation"], seed=config["seed"], name=str(config["data"]))
+    options = {"validation": config["validation"], "seed": config["seed"], "name": str(config["data"])}
+    unseen, count = config["unseen_classes"], config["train_per_class"]
+    splits = to_splits(content, **options) if unseen is None else disjoint_classes(content, unseen, **options)
+    if count is None:
+        return splits
+    drawn = unseen is None and "valid" not in content.splits
+    return few_a_class(splits, count, validation=config["validation"] if drawn else None, seed=config["seed"])
+
+
+def protocol_of(config: Config) -> str:
+    """Name the protocol of a run's own scores: every item is embedded alone, whatever classes are tested."""
+    return "inductive" if config["unseen_classes"] is None else "unseen-classes"
 
 
 def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:

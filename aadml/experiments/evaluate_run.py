@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from aadml.experiments.config import Config
+from aadml.experiments.data import protocol_of
 from aadml.experiments.run import build_encoder, load_run
 from aadml.experiments.runs import EVALUATION, device_of
 from aadml.methods.encoder import Encoder
@@ -17,19 +18,20 @@ from feature_extraction.atomic import write_text
 EVALUATIONS = "evaluations"
 
 
-def evaluate_run(run: Path, *, split: str = "test", protocol: str = "inductive", **options: Any) -> Evaluation:
+def evaluate_run(run: Path, *, split: str = "test", protocol: str | None = None, **options: Any) -> Evaluation:
     """Score a split of a run's data; the result is added to the run as `evaluations/<protocol>-<split>.json`.
 
     Args:
         run: a trained run folder; its own `evaluation.json` is never overwritten.
         split: "train", "valid" or "test".
-        protocol: a key of PROTOCOLS, or several leaks joined by "+".
+        protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the run's own.
         options: of `aadml.retrieval.evaluate`.
 
     Raises:
         InputError: not a trained run, or an unknown split or protocol.
     """
     config, splits, encoder = load_run(run)
+    protocol = protocol or protocol_of(config)
     evaluation = evaluate_under(subject_of(config, splits, encoder), protocol, split=split, **options)
     if (run / EVALUATION).is_file():
         result = evaluation.to_json() | {"label": config.label(), "seed": config["seed"]}

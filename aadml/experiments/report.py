@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from aadml.experiments import figures
 from aadml.experiments.config import Config
+from aadml.experiments.data import protocol_of
 from aadml.experiments.gallery import Gallery, find_gallery
 from aadml.experiments.page import document, section, table
 from aadml.experiments.run import load_run
@@ -42,7 +43,7 @@ def write_report(run: Path, *, media: Path | None = None, output: Path | None = 
     stored = read_json(run / EVALUATION)
     config, splits, encoder = load_run(run)
     embeddings = encoder.embed_clips(splits.test)
-    evaluation = evaluate(embeddings, protocol="inductive", split="test")
+    evaluation = evaluate(embeddings, protocol=protocol_of(config), split="test")
     records = read_metrics(run)
     gallery = find_gallery(media, config["data"])
     parts = [_summary(evaluation, config, stored, splits.notes)]

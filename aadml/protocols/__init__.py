@@ -8,6 +8,7 @@ import numpy as np
 
 from aadml.options import lookup
 from aadml.protocols.bank import BANK, BANK_EXPANSION
+from aadml.protocols.disjoint import unseen_classes
 from aadml.protocols.leaks import LEAKS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
 from aadml.retrieval import Evaluation, evaluate, running_average_precisions
@@ -16,6 +17,7 @@ from feature_extraction.errors import InputError
 
 PROTOCOLS: dict[str, Protocol] = {
     "inductive": Protocol("Every item embedded alone: no label, no partner, no other item. The default."),
+    "unseen-classes": Protocol("As inductive, and no class that is scored was trained on.", before=unseen_classes),
     "bank": BANK,
     "bank-expansion": BANK_EXPANSION,
     **LEAKS,

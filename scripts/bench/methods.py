@@ -108,7 +108,7 @@ def table_of(results, arguments, loads):
         rows.append((result["method"], parameters, closed, epoch, published, hours, memory))
     notes.append("Hours are seconds an epoch times the epochs of the shipped config, without validation.")
     notes.append(
-        f"{os.cpu_count()} cores, {torch.get_num_threads()} threads of torch, {platform.machine()}; load of the machine "
+        f"{os.cpu_count()} cores, {torch.get_num_threads()} threads of torch, {platform.machine()}; load "
         f"{loads[0]:.1f} before and {loads[1]:.1f} after: above 1 others worked beside the measurement."
     )
     columns = ("method", "parameters", "seconds to fit", "seconds an epoch", "epochs", "hours for all", "memory (MiB)")

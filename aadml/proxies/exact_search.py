@@ -3,12 +3,15 @@
 No matrix of all pairs is ever held. A block of queries is multiplied with the bank in column blocks, and only the
 largest product of every group of consecutive bank rows is kept: the k best rows lie in the k best groups, so these
 alone are looked into. The last few candidates are scored again in float64 by a sum whose order does not depend on
-where a row stands; equal vectors get equal scores, and ties are decided by index. Whatever rounding could have hidden
-is known by an error bound: a query with more near-ties than the slack holds is scored whole, in float64.
+where a row stands; equal vectors get equal scores, and ties are decided by index. What rounding could have hidden is
+known by an error bound: a query with more near-ties than the slack holds is searched again with products in float64,
+and if that is not enough (vectors that coincide) scored whole by those sums.
 """
 
+import functools
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -30,17 +33,17 @@ DECIMALS = 12
 # entries of one block of products: the second-level cache of a CPU core, a part of a GPU's memory
 BLOCK = {"cpu": 2**19, "cuda": 2**26}
 COLUMNS = 2048
+LOOPED = 64  # up to so many dimensions a loop over them is faster than a reduction of the last one
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """Vectors whose float32 products rank as the similarity does, and how far such a product may be off.
+    """Vectors whose products rank as the similarity does, and how far such a product may be off.
 
     Attributes:
-        queries: (a, e) float32.
-        bank: (m, e) float32, n rows and copies of the last one up to whole groups.
+        queries: (a, e).
+        bank: (m, e), n rows and copies of the last one up to whole groups.
         error: (a,) bound of the rounding error of a query's products.
-        lengths: (n,) float64, of the bank's vectors.
         count: n.
         group: rows in a group; 1 where the bank is looked through whole.
     """
@@ -48,7 +51,6 @@ class _Prepared:
     queries: Tensor
     bank: Tensor
     error: Tensor
-    lengths: Tensor
     count: int
     group: int
 
@@ -83,15 +85,10 @@ def nearest(
     if not len(queries) or not len(bank) or not k:
         return index, score
     with torch.no_grad(), torch.autocast(bank.device.type, enabled=False):
-        wanted = min(k + excluded, len(bank))
-        prepared = _prepared(queries, bank, similarity, wanted)
-        for rows in torch.arange(len(queries), device=bank.device).split(_rows_at_once(prepared)):
-            candidates, sure = _candidates(prepared, rows, wanted)
-            if not bool(sure.all()):
-                unsure = queries[rows[~sure]]
-                candidates[~sure] = _best_of_all(unsure, bank, prepared.lengths, similarity, candidates.shape[1])
-            candidates = candidates.sort(1).values
-            exact = _exact(queries[rows, None], bank[candidates], prepared.lengths[candidates], similarity)
+        search = _Search(queries, bank, similarity, min(k + excluded, len(bank)))
+        for rows in torch.arange(len(queries), device=bank.device).split(search.rows_at_once()):
+            candidates = search.candidates(rows).sort(1).values
+            exact = _exact(queries[rows, None], bank[candidates], search.lengths[candidates], similarity)
             if query_codes is not None and bank_codes is not None:
                 exact.masked_fill_(query_codes[rows, None] == bank_codes[candidates], -torch.inf)
             best, order = exact.sort(dim=1, descending=True, stable=True)
@@ -101,7 +98,45 @@ def nearest(
     return index, score
 
 
-def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int) -> _Prepared:
+@dataclass(frozen=True)
+class _Search:
+    """One search for the best `wanted` rows of every query; finer steps are prepared when first needed."""
+
+    queries: Tensor
+    bank: Tensor
+    similarity: str
+    wanted: int
+
+    @cached_property
+    def coarse(self) -> _Prepared:
+        return _prepared(self.queries, self.bank, self.similarity, self.wanted, torch.float32)
+
+    @cached_property
+    def fine(self) -> _Prepared:
+        return _prepared(self.queries, self.bank, self.similarity, self.wanted, torch.float64)
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        return _lengths(self.bank)
+
+    def rows_at_once(self) -> int:
+        budget = BLOCK.get(self.bank.device.type, BLOCK["cpu"])
+        return max(64, budget // (len(self.bank) if self.coarse.group == 1 else COLUMNS))
+
+    def candidates(self, rows: Tensor) -> Tensor:
+        """Give a few bank rows that hold the best `wanted` of the queries `rows` (r,), and all ties: (r, s)."""
+        found, sure = _candidates(self.coarse, rows, self.wanted)
+        if not bool(sure.all()):
+            unsure = rows[~sure]
+            finer, certain = _candidates(self.fine, unsure, self.wanted)
+            if not bool(certain.all()):
+                tied = self.queries[unsure[~certain]]
+                finer[~certain] = _best_of_all(tied, self.bank, self.lengths, self.similarity, found.shape[1])
+            found[~sure] = finer
+        return found
+
+
+def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int, dtype: torch.dtype) -> _Prepared:
     q, b = queries.double(), bank.double()
     if similarity == "cosine":
         q, b = F.normalize(q, dim=1, eps=1e-300), F.normalize(b, dim=1, eps=1e-300)
@@ -111,33 +146,33 @@ def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int) -> _P
         q, b = q - center, b - center
         q = torch.cat([q, torch.ones_like(q[:, :1])], 1)
         b = torch.cat([b, -b.square().sum(1, keepdim=True) / 2], 1)
-    error = _unit_error(q.shape[1], bank.device) * q.norm(dim=1) * b.norm(dim=1).max()
+    lengths, longest = q.norm(dim=1), b.norm(dim=1).max()
+    error = _unit_error(q.shape[1], dtype, bank.device) * lengths * longest
+    # the sums that decide are themselves rounded
+    sums = _unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
+    error = error + (sums if similarity != "cosine" else 10.0**-DECIMALS)
     whole = len(b) <= NARROW + NARROW_BY * b.shape[1]
     group = 1 if whole else _group_size(len(b), wanted, b.shape[1])
-    b = torch.cat([b.float(), b[-1:].float().expand(-len(b) % group, -1)])
-    return _Prepared(q.float(), b, error.float(), _lengths(bank), len(bank), group)
+    b = torch.cat([b.to(dtype), b[-1:].to(dtype).expand(-len(b) % group, -1)])
+    return _Prepared(q.to(dtype), b, error.to(dtype), len(bank), group)
 
 
-def _unit_error(dimension: int, device: torch.device) -> float:
+def _unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> float:
     """Bound the error of a product of two unit vectors.
 
     The worst case grows with d; eight times the square root of d holds for all but one in 10^13 (Higham and Mary,
-    SIAM J. Sci. Comput. 2019). Where TensorFloat-32 is allowed products carry 10 bits only.
+    SIAM J. Sci. Comput. 2019). Where TensorFloat-32 is allowed products of float32 carry 10 bits only.
     """
-    reduced = device.type == "cuda" and torch.get_float32_matmul_precision() != "highest"
-    return (2.0**-10 if reduced else 2.0**-24) * min(dimension + 3.0, 8 * math.sqrt(dimension) + 3)
+    bits = 53 if dtype == torch.float64 else 24
+    if bits == 24 and device.type == "cuda" and torch.get_float32_matmul_precision() != "highest":
+        bits = 10
+    return float(2.0**-bits * min(dimension + 3.0, 8 * math.sqrt(dimension) + 3))
 
 
 def _group_size(count: int, wanted: int, dimension: int) -> int:
     """Balance the search among groups (count / size) against the search within (wanted * size * dimension)."""
     size = math.sqrt(count / (wanted * max(1.0, dimension / 4)))
     return int(2 ** min(7, max(3, round(math.log2(size)))))
-
-
-def _rows_at_once(prepared: _Prepared) -> int:
-    budget = BLOCK.get(prepared.bank.device.type, BLOCK["cpu"])
-    at_once = len(prepared.bank) if prepared.group == 1 else COLUMNS
-    return max(64, budget // at_once)
 
 
 def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
@@ -177,15 +212,23 @@ def _lengths(vectors: Tensor) -> Tensor:
 
 def _exact(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str) -> Tensor:
     """Score in float64: queries (r, 1, d) against bank (r, s, d) or (1, s, d) of lengths (r or 1, s) -> (r, s)."""
-    q, b = queries.double(), bank.double()
+    total = _summed(queries.double(), bank.double(), differences=similarity == "euclidean")
     if similarity == "euclidean":
-        return (q - b).square_().sum(-1).neg_()
-    product = (q * b).sum(-1)
+        return total.neg_()
     if similarity == "dot":
-        return product
+        return total
     norms = _lengths(queries) * lengths
-    cosine = torch.where(norms > 0, product / norms, torch.zeros_like(product))
-    return cosine.round_(decimals=DECIMALS)
+    return torch.where(norms > 0, total / norms, torch.zeros_like(total)).round_(decimals=DECIMALS)
+
+
+def _summed(queries: Tensor, bank: Tensor, *, differences: bool) -> Tensor:
+    """Sum products, or squared differences, over the last dimension, in an order that is the same for every entry."""
+    if queries.shape[-1] > LOOPED:
+        return (queries - bank).square_().sum(-1) if differences else (queries * bank).sum(-1)
+    planes = zip(queries.unbind(-1), bank.movedim(-1, 0).contiguous(), strict=True)
+    terms = ((query - plane).square_() if differences else query * plane for query, plane in planes)
+    total: Tensor = functools.reduce(Tensor.add_, terms)
+    return total
 
 
 def _best_of_all(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str, k: int) -> Tensor:
@@ -194,11 +237,11 @@ def _best_of_all(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str
     Equal queries are scored once, so a collapsed embedding costs no more than a sound one.
     """
     distinct, inverse = torch.unique(queries, dim=0, return_inverse=True)
-    budget = BLOCK.get(bank.device.type, BLOCK["cpu"])
-    columns = max(1, budget // bank.shape[1])
+    budget = BLOCK.get(bank.device.type, BLOCK["cpu"]) // 4
+    depth = 1 if bank.shape[1] <= LOOPED else bank.shape[1]
     found = []
-    for some in distinct.split(max(1, budget // max(len(bank), columns))):
-        part = max(1, columns // len(some))
+    for some in distinct.split(max(1, budget // (len(bank) * depth))):
+        part = max(1, budget // (len(some) * depth))
         parts = zip(bank.split(part), lengths.split(part), strict=True)
         scores = [_exact(some[:, None], rows[None], length[None], similarity) for rows, length in parts]
         found.append(_first(torch.cat(scores, 1), k))

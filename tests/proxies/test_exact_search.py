@@ -123,6 +123,16 @@ def test_blocks_change_nothing(monkeypatch):
     assert torch.equal(pieces[1], whole[1][:99])
 
 
+@pytest.mark.parametrize("noise", [1e-2, 1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("similarity", sorted(SIMILARITIES))
+def test_a_class_gathered_around_its_one_hot_is_ranked_rightly(noise, similarity):
+    bank = torch.zeros(1500, 10, dtype=torch.float64)
+    bank[:, 3] = 1
+    bank += noise * torch.randn(1500, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    index, _ = nearest(bank[:5], bank, k=3, similarity=similarity)
+    assert index.tolist() == by_definition(bank[:5].numpy(), bank.numpy(), 3, similarity)
+
+
 @pytest.mark.parametrize("dimension", [1, 7, 16, 33, 100])
 @pytest.mark.parametrize("count", [999, 5003])
 def test_equal_vectors_are_ties_wherever_they_stand(dimension, count):
@@ -159,8 +169,9 @@ def test_an_unknown_similarity_is_named_with_the_nearest():
 
 
 def test_reduced_precision_products_widen_the_error_bound(monkeypatch):
-    device = torch.device("cuda")
-    exact = exact_search._unit_error(16, device)
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    single, double = (exact_search._unit_error(16, dtype, gpu) for dtype in (torch.float32, torch.float64))
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
-    assert exact_search._unit_error(16, device) == exact * 2**14
-    assert exact_search._unit_error(16, torch.device("cpu")) == exact
+    assert exact_search._unit_error(16, torch.float32, gpu) == single * 2**14
+    assert exact_search._unit_error(16, torch.float64, gpu) == double
+    assert exact_search._unit_error(16, torch.float32, cpu) == single

@@ -20,6 +20,7 @@ from aadml.methods import METHODS
 from aadml.methods.session import Checkpoint, Session
 from aadml.options import schema
 from aadml.retrieval import evaluate
+from feature_extraction.errors import InputError
 
 # those that embed sound and captions, not vectors, have their laws in tests/methods/audio_text
 NAMES = sorted(name for name, build in METHODS.items() if not build.__module__.startswith("aadml.methods.audio_text"))
@@ -230,5 +231,19 @@ def test_embeddings_stay_finite_on_awkward_training_clips(name, awkward):
     data = awkward()
     encoder = fit(built(name, "training.epochs=2", data=data), data)
     assert all(torch.isfinite(value).all() for value in encoder.method.state().values())
+    for vectors in embeddings(encoder, data.test).values():
+        assert torch.isfinite(vectors).all()
+
+
+def test_tiny_batches_are_learned_from_or_refused_with_a_remedy(name):
+    data = fewer_clips_than_dimensions()
+    # most batches of 3 hold one class alone
+    labels = torch.tensor([1, 2] + 10 * [0])
+    data = replace(data, train=replace(data.train, labels=labels))
+    try:
+        encoder = fit(built(name, "training.epochs=2", "training.batch=3", data=data), data)
+    except InputError as error:
+        assert "training.batch" in str(error)
+        return
     for vectors in embeddings(encoder, data.test).values():
         assert torch.isfinite(vectors).all()

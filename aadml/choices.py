@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison
+from aadml.pairwise import counted
 from feature_extraction.errors import InputError
 
 Positive = Literal["all", "random", "own", "hardest", "easiest"]
@@ -27,8 +28,14 @@ def lowest(values: Tensor, mask: Tensor) -> Tensor:
 
 def drawn(mask: Tensor, generator: torch.Generator) -> Tensor:
     """Mark one entry of `mask` a row, uniformly by lot: (a, c) -> (a, c) bool, nothing in an empty row."""
-    lots = torch.rand(mask.shape, generator=generator, device=generator.device).to(mask.device)
-    return lowest(lots, mask)
+    counts = counted(mask)
+    rows = counts.nonzero()[:, 0]
+    lots = torch.rand(len(mask), generator=generator, device=generator.device, dtype=torch.float64).to(mask.device)
+    place = torch.minimum((lots * counts).long(), counts - 1)[rows]
+    column = mask.nonzero()[:, 1][(counts.cumsum(0) - counts)[rows] + place]
+    one = torch.zeros_like(mask)
+    one[rows, column] = True
+    return one
 
 
 def chosen_positives(

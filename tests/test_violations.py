@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.violations import _by_search, violations
+from aadml.violations import _by_packed_sort, _by_search, violations
 
 
 def definition(far, positives, negatives, margin):
@@ -34,6 +34,16 @@ def test_counts_are_those_of_loops_over_all_triplets_with_ties_and_signs(batch, 
     expected = definition(far, positives, negatives, margin)
     assert torch.equal(violations(far, positives, negatives, margin), expected)
     assert torch.equal(violations(far.double(), positives, negatives, margin), expected.double())
+
+
+@given(batch=batches(), margin=st.sampled_from([0.0, 0.5, 1.0]), alone=st.sampled_from(["positives", "negatives"]))
+def test_rows_with_a_single_positive_or_negative_count_as_all_rows_do(batch, margin, alone):
+    far, positives, negatives = batch
+    sides = {"positives": positives, "negatives": negatives}
+    sides[alone] = sides[alone] & (sides[alone].cumsum(1) == 1)
+    expected = definition(far, sides["positives"], sides["negatives"], margin)
+    for count in (violations, _by_packed_sort, _by_search):
+        assert torch.equal(count(far, sides["positives"], sides["negatives"], margin), expected)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

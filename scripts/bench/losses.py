@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -205,7 +206,8 @@ def ratio(row, key):
     ours_, peer_ = row["ours"], row.get("peer")
     if peer_ is None or "failed" in ours_ or "failed" in peer_:
         return ""
-    return f"{peer_[key] / max(ours_[key], 1 if key == 'bytes' else 1e-9):.1f}"
+    least = 1 << 20 if key == "bytes" else 0  # below a MiB the peak is the allocator's, not the loss's
+    return f"{max(peer_[key], least) / max(ours_[key], least):.1f}"
 
 
 def same(row):
@@ -234,26 +236,25 @@ def draw(rows, path):
     from matplotlib import pyplot as plt
 
     devices = sorted({row["device"] for row in rows})
-    figure, axes = plt.subplots(len(devices), 2, figsize=(14, 7 * len(devices)), squeeze=False)
+    figure, axes = plt.subplots(len(devices), 2, figsize=(15, 7 * len(devices)), squeeze=False)
     names = list(dict.fromkeys(row["loss"] for row in rows))
+    colors = dict(zip((name for name in names if peer(name)[0]), plt.get_cmap("tab10").colors, strict=False))
     for row_of_axes, device in zip(axes, devices, strict=True):
-        for axis, (key, scale, label) in zip(
-            row_of_axes, (("seconds", 1, "seconds a step"), ("bytes", 2**-20, "MiB at the peak")), strict=True
-        ):
-            for number, name in enumerate(names):
-                for side, style in (("ours", "-o"), ("peer", "--x")):
-                    points = [
-                        (row["batch"], row[side][key] * scale)
-                        for row in rows
-                        if row["loss"] == name and row["device"] == device and key in row.get(side, {})
-                    ]
-                    if points:
-                        caption = name if side == "ours" else None
-                        color = plt.get_cmap("tab20")(number % 20)
-                        axis.loglog(*zip(*points, strict=True), style, color=color, label=caption, markersize=4)
+        panels = (("seconds", 1, "seconds a step"), ("bytes", 2**-20, "MiB at the peak"))
+        for axis, (key, scale, label) in zip(row_of_axes, panels, strict=True):
+            for name, (side, style) in product(names, (("ours", "-o"), ("peer", "--x"))):
+                points = [
+                    (row["batch"], max(row[side][key] * scale, 0.1 if key == "bytes" else 0))
+                    for row in rows
+                    if row["loss"] == name and row["device"] == device and key in row.get(side, {})
+                ]
+                if points:
+                    look = {"color": colors[name]} if name in colors else {"color": "0.8", "zorder": 1}
+                    caption = name if side == "ours" and name in colors else None
+                    axis.loglog(*zip(*points, strict=True), style, label=caption, markersize=4, **look)
             axis.set(xlabel="batch", ylabel=label, title=f"{device}: ours solid, pytorch-metric-learning dashed")
             axis.grid(visible=True, which="both", alpha=0.2)
-    axes[0][0].legend(fontsize=7, ncols=2)
+    axes[0][1].legend(fontsize=8, title="gray: no such loss there", loc="center left", bbox_to_anchor=(1, 0.5))
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 

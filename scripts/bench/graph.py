@@ -141,11 +141,10 @@ def in_child(name: str, arguments: argparse.Namespace) -> dict[str, object]:
 def line(result: dict[str, object]) -> str:
     if "failed" in result:
         return f"{result['case']:<44} failed: {result['failed']}"
-    shown = f"{result['case']:<44} {result['seconds']:>9.3f} {result['peak_gib']:>8.2f}"
+    shown = f"{result['case']:<44} {result['seconds']:>9.3f} {result['cpu_seconds']:>9.3f} {result['peak_gib']:>6.2f}"
     if "ratio" in result:
-        shown += (
-            f" {result['faiss_seconds']:>9.3f} {result['ratio']:>7.2f} {result['agree']:>9.5f} {result['off']:>9.1e}"
-        )
+        shown += f" {result['faiss_seconds']:>9.3f} {result['ratio']:>7.2f} {result['cpu_ratio']:>7.2f}"
+        shown += f" {result['agree']:>9.5f} {result['off']:>9.1e}"
     return shown
 
 

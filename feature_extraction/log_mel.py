@@ -1,24 +1,35 @@
 """Log-mel spectrograms: one implementation, the settings of each network as data.
 
+It is NumPy and SciPy, so decoding processes use it without importing PyTorch, and threads that wait without spinning,
+so it stays quick where they compete for the cores.
+
 Sources of the settings: VGGish (Hershey et al., ICASSP 2017; tensorflow/models, `vggish_params`), PANNs (Kong et al.,
 TASLP 2020; `audioset_tagging_cnn`), CRNN (Xie et al., DCASE 2022; `contrastive-negative-sampling`).
 """
 
 import math
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from scipy import fft
 
 from feature_extraction.errors import InputError
 
-Values = NDArray[np.float64]
+if TYPE_CHECKING:
+    from torch import Tensor
 
-_CHUNK = 256  # frames worked on at once: a chunk's spectrum stays in the processor's cache
+Values = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
+
+_CHUNK = 128  # frames worked on at once: a chunk's spectrum stays in the processor's cache
+_GROUP = 32  # mel bands
+_SHARE = 8  # chunks that are worth a thread, about ten seconds of sound
 
 
 @dataclass(frozen=True)
@@ -83,38 +94,58 @@ DESCRIPTOR = LogMelSettings(
 )  # fmt: skip
 
 
-@torch.no_grad()
-def log_mel(waveform: Tensor, settings: LogMelSettings) -> Tensor:
+@overload
+def log_mel(waveform: Floats, settings: LogMelSettings) -> Floats: ...
+@overload
+def log_mel(waveform: "Tensor", settings: LogMelSettings) -> "Tensor": ...
+def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | Tensor":
     """Compute log-mel spectrograms.
 
     A sound too short for one frame (or, with reflection, for its padding) is first filled with zeros at its end until
-    it has one. No gradient flows.
+    it has one. No gradient flows. A clip's values do not depend on the clips of its batch.
 
     Args:
-        waveform: (b, s) or (s,) mono samples in [-1, 1] at `settings.sample_rate`; float32 or float64, on any device.
+        waveform: (b, s) or (s,) mono samples in [-1, 1] at `settings.sample_rate`; float32 or float64, a NumPy array
+            or a PyTorch tensor on any device (it is computed on the CPU).
         settings: of the network that will read the result.
 
     Returns:
-        (b, t, bands) or (t, bands), of the waveform's type and on its device. t is 1 + (s - window) // hop without
-        padding, 1 + s // hop with it.
+        (b, t, bands) or (t, bands), of the waveform's kind and type, on its device. t is 1 + (s - window) // hop
+        without padding, 1 + s // hop with it.
 
     Raises:
-        InputError: the waveform is not a float tensor of one or two dimensions.
+        InputError: the waveform does not hold floats of one or two dimensions.
     """
-    if waveform.ndim not in (1, 2) or not waveform.is_floating_point():
+    samples = waveform if isinstance(waveform, np.ndarray) else waveform.detach().cpu().numpy()
+    if samples.ndim not in (1, 2) or samples.dtype not in (np.float32, np.float64):
         raise InputError(
-            f"log-mel: given {waveform.dtype} samples of shape {tuple(waveform.shape)}, wants floats of (b, s) or (s,)"
+            f"log-mel: given {samples.dtype} samples of shape {samples.shape}, wants floats of (b, s) or (s,)"
         )
-    clips = _frames(waveform if waveform.ndim == 2 else waveform[None], settings)
-    bands = clips.new_empty(*clips.shape[:2], settings.bands)
-    for frames, result in zip(clips, bands, strict=True):
-        _gather(frames, result, settings)
-    if settings.floor:
-        bands.clamp_min_(settings.floor)
-    if settings.offset:
-        bands.add_(settings.offset)
-    bands = bands.log_() if settings.logarithm == "natural" else bands.log10_().mul_(10.0)
-    return bands if waveform.ndim == 2 else bands[0]
+    frames = _frames(samples if samples.ndim == 2 else samples[None], settings)
+    bands = np.empty((*frames.shape[:2], settings.bands), dtype=samples.dtype)
+    pieces = [
+        (clip[start : start + _CHUNK], result[start : start + _CHUNK])
+        for clip, result in zip(frames, bands, strict=True)
+        for start in range(0, len(clip), _CHUNK)
+    ]
+    threads = min(_cores(), len(pieces) // _SHARE)
+    if threads > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(_gather, [pieces[i::threads] for i in range(threads)], [settings] * threads))
+    else:
+        _gather(pieces, settings)
+    if samples.ndim == 1:
+        bands = bands[0]
+    if isinstance(waveform, np.ndarray):
+        return bands
+    import torch
+
+    return torch.from_numpy(bands).to(waveform.device)
+
+
+def filled_log_mel(samples: Floats, settings: LogMelSettings, shortest: int) -> Floats:
+    """Fill samples (s,) with zeros at their end to at least `shortest`, then compute `log_mel`: (t, bands)."""
+    return log_mel(np.pad(samples, (0, max(0, shortest - len(samples)))), settings)
 
 
 def mel_filters(settings: LogMelSettings) -> Values:
@@ -140,61 +171,74 @@ def mel_filters(settings: LogMelSettings) -> Values:
     return filters
 
 
-def _frames(waveform: Tensor, settings: LogMelSettings) -> Tensor:
+def _frames(samples: Floats, settings: LogMelSettings) -> Floats:
     """View (b, s) samples as (b, t, window) overlapping frames, padded as the settings say."""
     half = settings.fft // 2
     shortest = {"none": settings.window, "reflect": half + 1, "zeros": 1}[settings.padding]
-    if waveform.shape[1] < shortest:
-        waveform = torch.nn.functional.pad(waveform, (0, shortest - waveform.shape[1]))
+    if samples.shape[1] < shortest:
+        samples = np.pad(samples, ((0, 0), (0, shortest - samples.shape[1])))
     if settings.padding != "none":
-        mode = "reflect" if settings.padding == "reflect" else "constant"
-        waveform = torch.nn.functional.pad(waveform, (half, half), mode=mode)
+        samples = np.pad(
+            samples, ((0, 0), (half, half)), mode="reflect" if settings.padding == "reflect" else "constant"
+        )
         margin = (settings.fft - settings.window) // 2  # the window sits in the middle of the transform
-        waveform = waveform[:, margin : waveform.shape[1] - (settings.fft - settings.window - margin)]
-    return waveform.unfold(1, settings.window, settings.hop)
+        samples = samples[:, margin : samples.shape[1] - (settings.fft - settings.window - margin)]
+    return np.lib.stride_tricks.sliding_window_view(samples, settings.window, axis=1)[:, :: settings.hop]
 
 
-def _gather(frames: Tensor, result: Tensor, settings: LogMelSettings) -> None:
-    """Gather the spectra of one clip's frames (t, window) into mel bands, written to `result` (t, bands)."""
-    window, groups = _constants(settings, frames.dtype, frames.device)
-    windowed = frames.new_zeros(min(_CHUNK, len(frames)), settings.fft)
-    for start in range(0, len(frames), _CHUNK):
-        chunk = frames[start : start + _CHUNK]
-        torch.mul(chunk, window, out=windowed[: len(chunk), : settings.window])
-        spectrum = torch.fft.rfft(windowed[: len(chunk)])
-        strength = _magnitude(spectrum) if settings.power == 1 else _power(spectrum)
+def _gather(pieces: Sequence[tuple[Floats, Floats]], settings: LogMelSettings) -> None:
+    """Gather the spectra of frames (n, window) into mel bands, written to the (n, bands) beside them."""
+    if not pieces:
+        return
+    window, groups = _constants(settings, pieces[0][0].dtype.name)
+    buffer = np.zeros((_CHUNK, settings.fft), dtype=window.dtype)
+    for frames, result in pieces:
+        windowed = buffer[: len(frames)]
+        np.multiply(frames, window, out=windowed[:, : settings.window])
+        spectrum = fft.rfft(windowed)
+        if settings.power == 1:
+            strength = np.abs(spectrum)
+        else:
+            parts = spectrum.view(window.dtype)
+            np.square(parts, out=parts)
+            strength = parts[:, 0::2] + parts[:, 1::2]
         for bands, bins, filters in groups:
-            torch.mm(strength[:, bins], filters, out=result[start : start + len(chunk), bands])
+            np.matmul(strength[:, bins], filters, out=result[:, bands])
+        _compress(result, settings)
 
 
-def _magnitude(spectrum: Tensor) -> Tensor:
-    """Return |z|; on the CPU by NumPy, whose complex modulus is vectorized (six times faster than PyTorch's)."""
-    if spectrum.device.type == "cpu":
-        return torch.from_numpy(np.abs(spectrum.numpy()))
-    return spectrum.abs()
+def _compress(bands: Floats, settings: LogMelSettings) -> None:
+    """Take the logarithm the settings ask for, in place."""
+    if settings.floor:
+        np.maximum(bands, settings.floor, out=bands)
+    if settings.offset:
+        bands += bands.dtype.type(settings.offset)
+    if settings.logarithm == "natural":
+        np.log(bands, out=bands)
+    else:
+        np.multiply(np.log10(bands, out=bands), 10.0, out=bands)
 
 
-def _power(spectrum: Tensor) -> Tensor:
-    squares = torch.view_as_real(spectrum).square_()
-    return squares[..., 0] + squares[..., 1]
+def _cores() -> int:
+    """Count the cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=16)
-def _constants(
-    settings: LogMelSettings, dtype: torch.dtype, device: torch.device
-) -> tuple[Tensor, list[tuple[slice, slice, Tensor]]]:
-    """Return the window (window,), and for the lower and the upper bands: which bands, of which bins, by which filters.
+def _constants(settings: LogMelSettings, dtype: str) -> tuple[Floats, list[tuple[slice, slice, Floats]]]:
+    """Return the window (window,), and for each group of bands: which bands, of which bins, by which filters.
 
-    Nearly all weights are zero: lower bands need few bins, and upper ones none of the lower bins.
+    Nearly all weights are zero, so groups of neighboring bands need few bins; and products this small stay on one core.
     """
-    window = torch.hann_window(settings.window, periodic=True, dtype=torch.float64)
+    window = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(settings.window) / settings.window)
     filters = mel_filters(settings)
-    half, groups = settings.bands // 2, []
-    for bands in (slice(0, half), slice(half, settings.bands)):
+    groups = []
+    for start in range(0, settings.bands, _GROUP):
+        bands = slice(start, min(start + _GROUP, settings.bands))
         used = np.flatnonzero(filters[:, bands].any(axis=1))
         bins = slice(int(used[0]), int(used[-1]) + 1) if len(used) else slice(0, 1)
-        groups.append((bands, bins, torch.from_numpy(filters[bins, bands]).to(device, dtype).contiguous()))
-    return window.to(device, dtype), groups
+        groups.append((bands, bins, np.ascontiguousarray(filters[bins, bands], dtype=dtype)))
+    return window.astype(dtype), groups
 
 
 def _htk_mel(hertz: Values) -> Values:

@@ -111,9 +111,9 @@ def _youtube8m(name: str) -> str:
 
 
 def _described(name: str, modality: str, options: dict[str, str], clip: NDArray[np.generic]) -> NDArray[np.float32]:
-    describe = extractor(name, modality, options).describe
-    assert describe is not None
-    return describe([clip])[0]
+    built = extractor(name, modality, options)
+    assert built.describe is not None
+    return built.describe([built.prepare(clip)])[0]
 
 
 _TESTS: dict[str, Callable[[str], str]] = {

@@ -6,6 +6,7 @@ common PyTorch port keeps the ReLU. So the variant is chosen by name and kept wi
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch.nn import functional as F
 
 from feature_extraction.backbones import Description, Extractor
 from feature_extraction.errors import InputError
-from feature_extraction.log_mel import VGGISH, log_mel
+from feature_extraction.log_mel import VGGISH, filled_log_mel
 from feature_extraction.media import Sound
 from feature_extraction.network_run import batched, chosen_device, loaded, seeded
 from feature_extraction.weights import load_weights
@@ -28,7 +29,7 @@ VARIANTS: tuple[Variant, ...] = get_args(Variant)
 DIMENSION = 128
 PATCH = 96  # frames of the front end, 0.96 s
 _BATCH = 16  # patches; fixed, so that a clip's values cannot depend on the clips beside it
-_SHORTEST = VGGISH.window + (PATCH - 1) * VGGISH.hop  # samples of one patch
+SHORTEST = VGGISH.window + (PATCH - 1) * VGGISH.hop  # samples of one patch
 _CONVOLUTIONS = {0: (1, 64), 3: (64, 128), 6: (128, 256), 8: (256, 256), 11: (256, 512), 13: (512, 512)}
 _POOLED_AFTER = (0, 3, 8, 13)
 _LINEARS = {0: (512 * 6 * 4, 4096), 2: (4096, 4096), 4: (4096, DIMENSION)}
@@ -109,22 +110,17 @@ def vggish_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return state
 
 
-def vggish_patches(samples: Tensor, hop_frames: int = PATCH) -> Tensor:
-    """Cut sound into log-mel patches.
-
-    Sound shorter than one patch (0.975 s) is filled with zeros at its end; what remains after the last whole patch of
-    longer sound is left out, as in the original.
+def vggish_patches(bands: Tensor, hop_frames: int = PATCH) -> Tensor:
+    """Cut a log-mel spectrogram into patches; what remains after the last whole one is left out, as in the original.
 
     Args:
-        samples: (s,) mono at 16 kHz, in [-1, 1].
-        hop_frames: front-end frames (10 ms) from one patch to the next; 96 leaves no overlap.
+        bands: (f, 64) of `log_mel.VGGISH`, at least 96 frames.
+        hop_frames: frames (10 ms) from one patch to the next; 96 leaves no overlap.
 
     Returns:
         (t, 96, 64), t at least 1.
     """
-    if len(samples) < _SHORTEST:
-        samples = F.pad(samples, (0, _SHORTEST - len(samples)))
-    return log_mel(samples, VGGISH).unfold(0, PATCH, hop_frames).transpose(1, 2).contiguous()
+    return bands.unfold(0, PATCH, hop_frames).transpose(1, 2).contiguous()
 
 
 def vggish(
@@ -136,6 +132,8 @@ def vggish(
     device: str = "auto",
 ) -> Extractor:
     """Embed sound by VGGish (128-d); pooling is the mean over patches.
+
+    Sound shorter than one patch (0.975 s) is filled with zeros at its end.
 
     Args:
         variant: `pre-activation` (Google's code since August 2020), `post-relu` (before, and the common PyTorch port),
@@ -168,8 +166,8 @@ def vggish(
     target = chosen_device(device, "vggish")
     network = network.eval().to(target)
 
-    def describe(sounds: Sequence[NDArray[Any]]) -> list[Description]:
-        patches = [vggish_patches(torch.from_numpy(sound).to(target, torch.float32), hop) for sound in sounds]
+    def describe(spectrograms: Sequence[NDArray[Any]]) -> list[Description]:
+        patches = [vggish_patches(torch.from_numpy(bands).to(target), hop) for bands in spectrograms]
         return [_finished(rows, variant, matrices) for rows in batched(network, patches, _BATCH)]
 
     return Extractor(
@@ -178,7 +176,7 @@ def vggish(
         dimension=DIMENSION,
         inputs=Sound(VGGISH.sample_rate),
         parameters=parameters,
-        prepare=np.asarray,
+        prepare=partial(filled_log_mel, settings=VGGISH, shortest=SHORTEST),
         describe=describe,
     )
 

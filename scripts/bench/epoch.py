@@ -1,0 +1,88 @@
+"""One training epoch at VEGAS size: how much of it are the encoders' matrix products?
+
+Measures, in one run: the bare forward and backward passes of the encoders over the same batches, the bare forward pass
+that fills the proxies' bank, and the whole epoch of the training loop. Usage: epoch.py [--loss aa-triplet] [--rounds 3]
+"""
+
+import argparse
+import platform
+import time
+from statistics import median
+
+import torch
+
+from aadml.cli.settings import assemble
+from aadml.data import to_splits
+from aadml.data.synthetic import SHAPES, synthetic
+from aadml.experiments.run import build_encoder
+from aadml.methods.session import Session
+from aadml.types import Splits
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--loss", default="aa-triplet")
+    parser.add_argument("--shape", default="vegas", choices=list(SHAPES))
+    parser.add_argument("--k", type=int, default=None)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", default="cpu")
+    arguments = parser.parse_args()
+    splits = to_splits(synthetic(**SHAPES[arguments.shape]))
+    config = assemble(
+        config=f"aadml_{arguments.shape}", loss=arguments.loss, k=arguments.k, epochs=arguments.rounds + 1,
+        device=arguments.device,
+    )  # fmt: skip
+    device = torch.device(arguments.device)
+    print(f"{len(splits.train)} clips, batch {config['training']['batch']}, {arguments.loss}; {platform.machine()}, "
+          f"{torch.get_num_threads()} threads, {device}")  # fmt: skip
+    encoder = build_encoder(config, splits, device)
+    bare = [
+        passes(encoder.method.learner, splits, config["training"]["batch"], device) for _ in range(arguments.rounds)
+    ]
+    forward = [bank(encoder.method.learner, splits, device) for _ in range(arguments.rounds)]
+    session = Session()
+    train, none = encoder.scaling.clips(splits.train), splits.valid.select(torch.arange(0))
+    encoder.method.fit(train, none, session)
+    whole = median(record["seconds"] for record in session.history[1:])
+    again = [
+        passes(encoder.method.learner, splits, config["training"]["batch"], device) for _ in range(arguments.rounds)
+    ]
+    products, filling = median(bare + again), median(forward)
+    needs_bank = arguments.loss.startswith("aa-")
+    print(f"encoders, forward and backward       {products:8.3f} s")
+    print(f"encoders, forward for the bank       {filling if needs_bank else 0:8.3f} s")
+    print(f"whole epoch                          {whole:8.3f} s")
+    share = (products + (filling if needs_bank else 0)) / whole
+    print(f"share of the encoders                {share:8.2f}   (forward and backward alone {products / whole:.2f})")
+
+
+def passes(learner, splits: Splits, batch: int, device: torch.device) -> float:
+    """Time the forward and backward passes of one epoch's batches, and nothing else."""
+    learner.train()
+    features = {m: splits.train.matrix(m).to(device) for m in splits.train.modalities}
+    synchronize(device)
+    started = time.perf_counter()
+    for rows in torch.randperm(len(splits.train)).split(batch):
+        learner.zero_grad(set_to_none=True)
+        total = sum(learner.encoders[m](features[m][rows]).sum() for m in features)
+        total.backward()
+    synchronize(device)
+    return time.perf_counter() - started
+
+
+def bank(learner, splits: Splits, device: torch.device) -> float:
+    """Time the forward pass over all training clips."""
+    started = time.perf_counter()
+    for modality in splits.train.modalities:
+        learner.label_space(splits.train, modality)
+    synchronize(device)
+    return time.perf_counter() - started
+
+
+def synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    main()

@@ -18,6 +18,7 @@ COMMANDS = {
     "evaluate": "Score a run, or embeddings made elsewhere, under a named protocol.",
     "embed": "Write the embeddings of a feature file.",
     "audit": "Say whether any embedding depends on labels, partners, batch, order; with evidence.",
+    "ablate": "Run a grid over config keys and seeds; table, curves with spread, significance.",
     "report": "Write one self-contained HTML page about a run.",
     "list": "List losses, proxies, selections, methods, extractors, datasets, protocols.",
     "doctor": "Say what is installed, which weights are there, and whether their self-tests pass.",

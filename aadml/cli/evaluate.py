@@ -17,7 +17,7 @@ import click
 @click.option(
     "--protocol",
     default=None,
-    help="How a run embeds the clips, or how the embeddings of a file were made.  [default: the run's own, or 'unstated']",
+    help="How a run embeds the clips, or how embeddings were made.  [default: the run's own, or 'unstated']",
 )
 @click.option("--similarity", default=None, help="cosine, dot, euclidean or hamming, instead of the embeddings' own.")
 @click.option(

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,28 @@ from feature_extraction.atomic import write_text
 from feature_extraction.errors import InputError
 
 
+@dataclass(frozen=True)
+class Scoring:
+    """What is scored once training is over.
+
+    Attributes:
+        split: "test", or "valid" for a trial of a search, which must not look at test. A method without epochs to
+            choose, which would else be fitted on the validation clips too, is then kept from them.
+        queries: whether the average precision of each query is written too.
+    """
+
+    split: str = "test"
+    queries: bool = False
+
+
+TEST = Scoring()
+
+
 def train_run(
     config: Config,
     folder: Path,
-    *,
-    split: str = "test",
-    queries: bool = False,
+    scoring: Scoring = TEST,
+    /,
     **callbacks: Callable[..., None] | None,
 ) -> dict[str, Any]:
     """Train what `config` says into `folder`, continuing where an earlier process was stopped, and evaluate it once.
@@ -53,9 +69,7 @@ def train_run(
     Args:
         config: complete.
         folder: an empty folder, or one whose training was interrupted.
-        split: "test", or "valid" for a trial of a search, which must not look at test. A method without epochs to
-            choose, which would else be fitted on the validation clips too, is then kept from them.
-        queries: whether the average precision of each query is written too.
+        scoring: what is scored, and in what detail.
         callbacks: `on_epoch`, `on_plan`, `on_warning` of `RunSession`.
 
     Returns:
@@ -74,15 +88,17 @@ def train_run(
     session = RunSession(folder, encoder.scaling.state(), **callbacks)
     train, valid = encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid)
     before, started = _seconds_before(folder), time.perf_counter()
-    if (split == "valid" or config["unseen_classes"] is not None) and not isinstance(encoder.method, LearnedMethod):
+    if (scoring.split == "valid" or config["unseen_classes"] is not None) and not isinstance(
+        encoder.method, LearnedMethod
+    ):
         valid = valid.select(torch.arange(0))  # else it would be fitted on them too, or on classes numbered otherwise
     encoder.method.fit(train, valid, session)
     seconds = before + time.perf_counter() - started
     _write_checkpoint(folder, encoder, session)
-    evaluation = evaluate(encoder.embed_clips(splits[split]), protocol=protocol_of(config), split=split)
+    evaluation = evaluate(encoder.embed_clips(splits[scoring.split]), protocol=protocol_of(config), split=scoring.split)
     if config["unseen_classes"] is not None:
         evaluation = replace(evaluation, label_space={})  # no dimension stands for a class that is tested
-    result = evaluation.to_json(queries=queries)
+    result = evaluation.to_json(queries=scoring.queries)
     result |= {"label": config.label(), "seed": config["seed"], "selected_epoch": _selected_epoch(session)}
     result |= {"seconds": round(seconds, 3), "parameters": encoder.method.parameters_count()}
     write_text(folder / EVALUATION, json.dumps(result, indent=2) + "\n")

@@ -1,0 +1,116 @@
+"""What `ablate` and `compare` share: their flags, their progress, their last words."""
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from aadml.experiments.job import Job
+    from aadml.experiments.sweep import Outcome
+    from aadml.experiments.tables import Table
+
+
+def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--seeds`, `--workers`, `--device` and `--json` to a command."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
+        click.option("--device", help="auto, cpu, cuda."),
+        click.option(
+            "--workers",
+            type=click.IntRange(min=0),
+            help="Processes, one thread each where there are several; 0: none but this one.  [default: the processors]",
+        ),
+        click.option("--seeds", default=5, show_default=True, type=click.IntRange(min=1), help="Runs of every cell."),
+    ):
+        command = option(command)
+    return command
+
+
+class SweepProgress:
+    """A bar over runs; a failure is told as soon as it happens."""
+
+    def __init__(self, total: int) -> None:
+        self._bar: Any = tqdm(total=total, unit="run", desc="runs", dynamic_ncols=True, mininterval=1.0)
+        self._kept = 0
+
+    def outcome(self, outcome: "Outcome") -> None:
+        """Count a run."""
+        self._kept += outcome.kept
+        self._bar.update()
+        if outcome.reason:
+            self._bar.clear()
+            click.echo(f"aadml: {outcome.job.folder.name} failed: {outcome.reason}", err=True)
+
+    def epoch(self, worker: int, done: int, total: int) -> None:
+        """Show how far the run of a process is."""
+        self._bar.set_postfix_str(f"epoch {done}/{total}", refresh=False)
+        self._bar.update(0)
+
+    def close(self) -> None:
+        """Leave the bar as it stands."""
+        self._bar.close()
+        if self._kept:
+            click.echo(f"aadml: {self._kept} runs were finished before and are kept", err=True)
+
+
+def worked_off(jobs: Sequence["Job"], workers: int | None) -> list["Outcome"]:
+    """Run all jobs under a progress bar; an interruption says how to go on."""
+    from aadml.experiments.sweep import sweep
+
+    progress = SweepProgress(len(jobs))
+    try:
+        return sweep(jobs, workers=workers, on_outcome=progress.outcome, on_epoch=progress.epoch)
+    except KeyboardInterrupt:
+        click.echo("aadml: interrupted; the same command again goes on from here", err=True)
+        raise
+    finally:
+        progress.close()
+
+
+def show(tables: Sequence["Table"], *, as_json: bool) -> None:
+    """Print tables, as Markdown or as JSON."""
+    from aadml.experiments.tables import markdown
+
+    if not as_json:
+        click.echo("\n".join(markdown(table) for table in tables))
+        return
+    import json
+
+    found = [
+        {
+            "caption": table.caption,
+            "rows": [{name: _plain(cell) for name, cell in zip(table.columns, row, strict=True)} for row in table.rows],
+            "notes": list(table.notes),
+        }
+        for table in tables
+    ]
+    click.echo(json.dumps(found[0] if len(found) == 1 else found, indent=2))
+
+
+def _plain(cell: Any) -> Any:
+    from aadml.retrieval.significance import Spread
+
+    if not isinstance(cell, Spread):
+        return cell
+    return {"mean": cell.mean, "sd": cell.sd if cell.count > 1 else None, "seeds": cell.count}
+
+
+def finish(outcomes: Sequence["Outcome"], folder: Path, page: Path | None, *, as_json: bool) -> None:
+    """Name the page, or the folder; leave with exit code 1 where runs failed."""
+    if page is None:
+        click.echo("aadml: no figures and no page without matplotlib: pip install 'aadml[plot]'", err=True)
+    click.echo(page or folder, err=as_json)
+    failed = sum(bool(outcome.reason) for outcome in outcomes)
+    if failed:
+        click.echo(f"aadml: {failed} of {len(outcomes)} runs failed; the same command again tries them anew", err=True)
+        sys.exit(1)
+
+
+def said(name: str) -> str:
+    """Repeat the command line, for the page."""
+    return shlex.join(["aadml", name, *sys.argv[2:]])

@@ -26,6 +26,7 @@ from feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 _START_SECONDS = 300.0  # imports on a busy network drive
 _ORPHAN_SECONDS = 10.0  # how long after the time limit a process without a parent may live
 _DEATH_SECONDS = 5.0  # a process that hung up may take a moment to write its core file
+_GIVING_WAY = 10  # in steps of `nice`
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -86,7 +87,13 @@ class _Worker:
 
 
 def decode_all(
-    tasks: Iterator[Task], wanted: Mapping[str, Wanted], *, workers: int, time_limit: float, limits: Limits
+    tasks: Iterator[Task],
+    wanted: Mapping[str, Wanted],
+    *,
+    workers: int,
+    time_limit: float,
+    limits: Limits,
+    gives_way: bool = False,
 ) -> Generator[tuple[Task, list[Part]]]:
     """Decode clips in processes of their own.
 
@@ -96,6 +103,8 @@ def decode_all(
         workers: how many processes.
         time_limit: seconds a clip may take.
         limits: what is too large.
+        gives_way: whether the processes take only the time that this one, busy with a network, leaves on the
+            processors: a network whose threads wait for each other loses more than a decoder does.
 
     Yields:
         Each task with its parts, in the order in which they are finished. After a part that failed as `timeout` or
@@ -108,7 +117,7 @@ def decode_all(
     listening = selectors.DefaultSelector()
 
     def hire() -> _Worker:
-        worker = _hired(wanted, time_limit, limits)
+        worker = _hired(wanted, time_limit, limits, gives_way)
         listening.register(worker.connection, selectors.EVENT_READ, worker)
         return worker
 
@@ -136,10 +145,10 @@ def decode_all(
         listening.close()
 
 
-def _hired(wanted: Mapping[str, Wanted], time_limit: float, limits: Limits) -> _Worker:
+def _hired(wanted: Mapping[str, Wanted], time_limit: float, limits: Limits, gives_way: bool) -> _Worker:
     context = multiprocessing.get_context("spawn")  # nothing of the parent's threads, locks or open files comes along
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, dict(wanted), time_limit, limits), daemon=True)
+    process = context.Process(target=_serve, args=(theirs, dict(wanted), time_limit, limits, gives_way), daemon=True)
     with _single_threaded():
         process.start()
     theirs.close()
@@ -234,10 +243,13 @@ def _single_threaded() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _serve(connection: Connection, wanted: Mapping[str, Wanted], time_limit: float, limits: Limits) -> None:
+def _serve(
+    connection: Connection, wanted: Mapping[str, Wanted], time_limit: float, limits: Limits, gives_way: bool
+) -> None:
     """Decode what is asked for until the other end hangs up; runs in the decoding process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    os.nice(_GIVING_WAY if gives_way else 0)
     cv2.setNumThreads(1)
     av.logging.set_level(None)
     try:

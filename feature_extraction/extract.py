@@ -110,7 +110,7 @@ def extract(
     refuse_foreign(place)
     with open_ledger(place.with_name(place.name + ".work")) as ledger:
         job = _Job(plan, ledger, retry_failed, progress or (lambda done, failed: None))
-        _work(job, workers or len(os.sched_getaffinity(0)), time_limit)
+        _work(job, workers or _processors(), time_limit)
         content, failures, warnings = assemble(plan, ledger, job.missing)
         write(place, content, failures)
     path = None if content is None else str(place)
@@ -122,7 +122,14 @@ def _work(job: _Job, workers: int, time_limit: float) -> None:
     extractors = job.plan.by_modality
     wanted = {name: _wanted(one, job.plan) for name, one in extractors.items()}
     crew = min(workers, max(1, len(job.plan.rows)))
-    decoded = decode_all(_tasks(job), wanted, workers=crew, time_limit=time_limit, limits=job.plan.limits)
+    decoded = decode_all(
+        _tasks(job),
+        wanted,
+        workers=crew,
+        time_limit=time_limit,
+        limits=job.plan.limits,
+        gives_way=any(one.describe is not None for one in extractors.values()),
+    )
     with Describer(extractors, functools.partial(_record, job)) as describer, closing(decoded):
         for task, parts in decoded:
             for part in parts:
@@ -198,6 +205,11 @@ def _record(job: _Job, number: int, part: Part, description: NDArray[Any] | None
             values=values,
         )
     )
+
+
+def _processors() -> int:
+    """Count the processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _count(job: _Job, failed: bool) -> None:

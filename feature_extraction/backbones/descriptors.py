@@ -19,6 +19,7 @@ WINDOW, HOP, FFT = 400, 160, 512  # samples: 25 ms, 10 ms, the next power of two
 BANDS, LOW, HIGH = 64, 50.0, 8000.0  # mel bands and their outer edges in Hz
 OFFSET = 1e-6  # added to the band energies before the logarithm
 PATCH = 96  # spectrogram frames described together: 0.96 s, as in VGGish
+_BLOCK = 4096  # spectrogram frames computed at once, so that an hour of sound needs no more memory than a minute
 SIDE = 64  # frames are resized to SIDE x SIDE pixels
 CELL, ANGLES = 8, 9  # pixels a side of a cell, unsigned directions a cell: 8 x 8 x 9 = 576 numbers
 TILE, HUES, LEVELS = (
@@ -109,9 +110,11 @@ def log_mel_bands(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     if len(samples) < WINDOW:
         samples = np.pad(samples, (0, WINDOW - len(samples)))
     frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::HOP]
-    spectrum = np.fft.rfft(frames * window, FFT)
-    energies = (spectrum.real**2 + spectrum.imag**2) @ filters
-    return np.log(energies + np.float32(OFFSET))
+    blocks = []
+    for start in range(0, len(frames), _BLOCK):
+        spectrum = np.fft.rfft(frames[start : start + _BLOCK] * window, FFT)
+        blocks.append((spectrum.real**2 + spectrum.imag**2) @ filters)
+    return np.log(np.concatenate(blocks) + np.float32(OFFSET))
 
 
 @functools.cache

@@ -1,7 +1,11 @@
 import csv
 import json
+import os
+import resource
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -92,6 +96,40 @@ def test_wrong_usage_is_one_line_and_exit_status_two(aadml, clips, tmp_path, arg
     assert code == 2
     assert message in error.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_one_line_and_the_work_so_far_is_kept(clips, tmp_path):
+    def disk_of_fifty_kilobytes():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+    arguments = ["extract", clips / "manifest.csv", "-o", tmp_path / "f.h5", "--workers", 1]
+    full = in_a_process(*arguments, preexec_fn=disk_of_fifty_kilobytes)
+    assert full.returncode == 2
+    assert "results so far are safe: free some space and run the same command again" in full.stderr.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["f.h5.work"]
+    done = in_a_process(*arguments)
+    assert done.returncode == 0
+    assert " 0 of them known before" not in done.stdout
+
+
+def test_an_interruption_is_quiet_and_the_same_command_goes_on(clips, tmp_path):
+    lines = (clips / "manifest.csv").read_text().splitlines()
+    rows = [lines[0], *(f"{turn}-{line}" for turn in range(15) for line in lines[1:])]
+    (clips / "many.csv").write_text("\n".join(rows))
+    command = [sys.executable, "-c", "from aadml.cli import main; main()", "extract", str(clips / "many.csv")]
+    arguments = ["-o", str(tmp_path / "f.h5"), "--workers", "1"]
+    ledger = tmp_path / "f.h5.work" / "ledger.jsonl"
+    with subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
+        while not (ledger.exists() and ledger.stat().st_size):
+            time.sleep(0.01)
+        os.killpg(job.pid, signal.SIGINT)  # as Ctrl-C does: to every process of the job
+        _, errors = job.communicate(timeout=60)
+    assert job.returncode == 130
+    assert "Traceback" not in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["f.h5.work"]
+    done = in_a_process("extract", clips / "many.csv", *arguments, "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["reused"] > 0
 
 
 def test_a_read_only_place_is_an_input_error(clips, tmp_path):

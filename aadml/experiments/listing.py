@@ -1,40 +1,42 @@
 """The tables of the toolkit, as names with one line each."""
 
+import importlib
 import inspect
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from aadml.experiments.config import configs_folder
-from feature_extraction.errors import InputError
+from aadml.options import lookup
+
+TABLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "losses": (("aadml.losses", "LOSSES"), ("aadml.losses.recipes", "RECIPES")),
+    "proxies": (("aadml.proxies", "PROXIES"),),
+    "selections": (("aadml.selections", "SELECTIONS"),),
+    "methods": (("aadml.methods", "METHODS"),),
+    "extractors": (("feature_extraction.backbones", "EXTRACTORS"),),
+    "datasets": (("aadml.data", "DATASETS"),),
+    "protocols": (("aadml.protocols", "PROTOCOLS"),),
+    "label-losses": (("aadml.label_losses", "LABEL_LOSSES"),),
+    "readouts": (("aadml.methods.readouts", "READOUTS"),),
+    "configs": (),
+}
+"""Kind -> the modules and names of its tables, imported when asked for."""
 
 
 def listing(kind: str) -> dict[str, str]:
     """Map the names of a table to the first line of their documentation.
 
     Args:
-        kind: "losses", "proxies", "selections", "methods", "extractors", "datasets", "protocols", "label-losses",
-            "readouts" or "configs".
+        kind: a key of TABLES.
 
     Raises:
         InputError: no such table.
     """
-    tables = {
-        "losses": _losses,
-        "proxies": _proxies,
-        "selections": _selections,
-        "methods": _methods,
-        "extractors": _extractors,
-        "datasets": _datasets,
-        "protocols": _protocols,
-        "label-losses": _label_losses,
-        "readouts": _readouts,
-        "configs": _configs,
-    }
-    if kind not in tables:
-        raise InputError(f"list: nothing called '{kind}'; there are: {', '.join(tables)}")
-    return tables[kind]()
+    if kind == "configs":
+        return _configs()
+    places = lookup(TABLES, kind, "list")
+    tables = [getattr(importlib.import_module(module), name) for module, name in places]
+    return {name: first_line(entry) for table in tables for name, entry in _entries(table).items()}
 
 
 def first_line(entry: Any) -> str:
@@ -43,70 +45,22 @@ def first_line(entry: Any) -> str:
     return str(text).strip().split("\n", 1)[0]
 
 
-def _lines(table: Mapping[str, Any]) -> dict[str, str]:
-    return {name: first_line(entry) for name, entry in table.items()}
+def _entries(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Resolve entries that are told as (what for, "module:function")."""
+    return {name: _resolved(entry) for name, entry in table.items()}
 
 
-def _losses() -> dict[str, str]:
-    from aadml.losses import LOSSES
-    from aadml.losses.recipes import RECIPES
-
-    return _lines(LOSSES) | _lines(RECIPES)
-
-
-def _proxies() -> dict[str, str]:
-    from aadml.proxies import PROXIES
-
-    return _lines(PROXIES)
-
-
-def _selections() -> dict[str, str]:
-    from aadml.selections import SELECTIONS
-
-    return _lines(SELECTIONS)
-
-
-def _methods() -> dict[str, str]:
-    from aadml.methods import METHODS
-
-    return _lines(METHODS)
-
-
-def _extractors() -> dict[str, str]:
-    from feature_extraction.backbones import EXTRACTORS
-
-    return _lines(EXTRACTORS)
-
-
-def _datasets() -> dict[str, str]:
-    from aadml.data import DATASETS
-
-    return _lines(DATASETS)
-
-
-def _protocols() -> dict[str, str]:
-    from aadml.protocols import PROTOCOLS
-
-    return _lines(PROTOCOLS)
-
-
-def _label_losses() -> dict[str, str]:
-    from aadml.label_losses import LABEL_LOSSES
-
-    return _lines(LABEL_LOSSES)
-
-
-def _readouts() -> dict[str, str]:
-    from aadml.methods.readouts import READOUTS
-
-    return _lines(READOUTS)
+def _resolved(entry: Any) -> Any:
+    if not isinstance(entry, tuple):
+        return entry
+    module, _, function = str(entry[-1]).partition(":")
+    return getattr(importlib.import_module(module), function)
 
 
 def _configs() -> dict[str, str]:
     """Name the shipped configs with the comment that opens each."""
     found = {}
     for path in sorted(configs_folder().glob("*.yaml")):
-        text = path.read_text(encoding="utf-8")
-        comment = text.splitlines()[0].removeprefix("#").strip() if text.startswith("#") else ""
-        found[path.stem] = comment or ", ".join(yaml.safe_load(text))
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+        found[path.stem] = first.removeprefix("#").strip()
     return found

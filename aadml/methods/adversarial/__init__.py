@@ -1,0 +1,1 @@
+"""Methods whose encoders play against networks that tell modalities apart."""

@@ -1,0 +1,234 @@
+"""AGAH: adversary guided asymmetric hashing (Gu et al., ICMR 2019)."""
+
+from collections.abc import Mapping
+from itertools import permutations
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aadml.composition import compose_objective
+from aadml.methods.adversarial.class_codes import code_cost, fitted_codes, signs
+from aadml.methods.adversarial.critics import critic_cost
+from aadml.methods.heads import all_directions, heads
+from aadml.methods.learned import LearnedMethod
+from aadml.methods.learner import Batch, Epoch, Learner, Player
+from aadml.methods.method import Context, Method
+from aadml.methods.networks import layers
+from aadml.methods.settings import Training
+from aadml.objective import Embedded
+from aadml.types import Clips, Modality
+from feature_extraction.errors import InputError
+
+ATTENTION_SLOPE = 5.0
+KEPT = 0.8
+CRITIC_HIDDEN = 256
+
+
+class HashingLearner(Learner):
+    """See `agah`.
+
+    Args:
+        context: dimensions and classes.
+        hidden: sizes of the layers of the encoders; the last is the feature that critics and attention see.
+        dimension: number of bits.
+        margin: of the triplets.
+        weights: of "triplet", "balance", "class", "code", "quantization", "adversarial".
+        penalty: of the critics' slope.
+        critic_options: of the critics' optimizer.
+    """
+
+    similarity = "hamming"
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        hidden: tuple[int, ...],
+        dimension: int,
+        margin: float,
+        weights: Mapping[str, float],
+        penalty: float,
+        critic_options: Mapping[str, Any],
+    ) -> None:
+        super().__init__()
+        width, names = hidden[-1], context.modalities
+        self.encoders = heads(context, "agah", hidden, activation="relu", last=True)
+        self.hashes = nn.ModuleDict({m: nn.Linear(width, dimension) for m in names})
+        self.classifiers = nn.ModuleDict({m: nn.Linear(width, context.classes) for m in names})
+        self.critics = nn.ModuleDict({m: layers((width, width, CRITIC_HIDDEN, 1), last=False) for m in names})
+        self.weights, self.penalty, self.critic_options = weights, penalty, critic_options
+        self.objective = compose_objective(
+            loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "sum", "combine": "sum"},
+            selection={"name": "all"},
+            proxy={"name": "identity"},
+            directions=all_directions(context),
+            modalities=names,
+            dimension=dimension,
+            features=0,
+            classes=context.classes,
+        )
+        # both are refreshed once an epoch, from training clips alone, and belong to what was fitted
+        self.class_features: Tensor
+        self.class_codes: Tensor
+        self.register_buffer("class_features", torch.zeros(context.classes, width))
+        self.register_buffer("class_codes", signs(torch.rand(context.classes, dimension) - 0.5))
+
+    def players(self) -> Mapping[str, Player]:
+        """Train the critics, then everything else, on each batch."""
+        critics = list(self.critics.parameters())
+        own = {id(parameter) for parameter in critics}
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
+        return {"critics": Player(critics, self._critic_loss, self.critic_options), "hashing": Player(rest, self._loss)}
+
+    @torch.no_grad()
+    def before_epoch(self, train: Clips, epoch: Epoch) -> None:
+        """Take the mean feature of every class, and fit the codes of the classes to those of the clips."""
+        features = {m: torch.cat(list(self._all_features(train, m))) for m in train.modalities}
+        members = F.one_hot(train.labels, len(self.class_features)).float().T  # (C, n)
+        counts = members.sum(1, keepdim=True).clamp_min(1)
+        means = torch.stack([members @ values / counts for values in features.values()]).mean(0)
+        self.class_features.copy_(F.normalize(means, dim=1))
+        codes = [signs(self._hash(values, m)) for m, values in features.items()]
+        # a class's own code counts as one more clip of it: it keeps the codes apart
+        labels = [train.labels] * len(codes) + [torch.arange(len(self.class_codes), device=train.labels.device)]
+        self.class_codes.copy_(fitted_codes(torch.cat([*codes, self.class_codes]), torch.cat(labels), self.class_codes))
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Give the sign codes of a batch (b, d) -> (b, bits), plus and minus one."""
+        return signs(self._hash(self._features(features, modality), modality))
+
+    def _features(self, inputs: Tensor, modality: Modality) -> Tensor:
+        """Encode to unit length (b, d) -> (b, w)."""
+        return F.normalize(self.encoders[modality](inputs), dim=1)
+
+    def _all_features(self, train: Clips, modality: Modality) -> list[Tensor]:
+        return [self._features(part.to(self.device), modality) for part in train.matrix(modality).split(4096)]
+
+    def _attended(self, features: Tensor) -> Tensor:
+        """Mix features (b, w) with the mean features of the classes that they resemble."""
+        known = (self.class_features != 0).any(1)
+        attention = torch.sigmoid(ATTENTION_SLOPE * features @ self.class_features.T) * known
+        share = attention / attention.sum(1, keepdim=True).clamp_min(1e-12)
+        return KEPT * features + (1 - KEPT) * share @ self.class_features
+
+    def _hash(self, features: Tensor, modality: Modality) -> Tensor:
+        return torch.tanh(self.hashes[modality](self._attended(features)))
+
+    def _critic_loss(self, batch: Batch) -> dict[str, Tensor]:
+        with torch.no_grad():
+            features = {m: self._features(values, m) for m, values in batch.features.items()}
+        costs = [
+            critic_cost(self.critics[m], features[m], features[o], batch.generator, penalty=self.penalty)
+            for m, o in permutations(features, 2)
+        ]
+        return {"loss": torch.stack(costs).sum()}
+
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        features = {m: self._features(values, m) for m, values in batch.features.items()}
+        hashes = {m: self._hash(values, m) for m, values in features.items()}
+        labels = batch.labels
+        parts = {"triplet": self.objective(Embedded(hashes, labels, batch.index), batch.generator)["loss"]}
+        parts |= self._clip_costs(features, hashes, labels)
+        pairs = permutations(features, 2)
+        parts["adversarial"] = torch.stack([-self.critics[m](features[o]).mean() for m, o in pairs]).sum()
+        loss = torch.stack([self.weights[name] * part for name, part in parts.items()]).sum()
+        return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
+
+    def _clip_costs(
+        self, features: Mapping[Modality, Tensor], hashes: Mapping[Modality, Tensor], labels: Tensor
+    ) -> dict[str, Tensor]:
+        """Sum over clips and modalities what each clip costs by itself."""
+        target = F.one_hot(labels, len(self.class_codes)).float()
+        logits = [self.classifiers[m](self._attended(values)) for m, values in features.items()]
+        values = torch.cat(list(hashes.values()))
+        flat = F.cosine_similarity(values.abs(), torch.ones_like(values))
+        return {
+            "balance": torch.sigmoid(-flat).sum(),
+            "class": torch.stack(
+                [F.binary_cross_entropy_with_logits(one, target, reduction="sum") for one in logits]
+            ).sum(),
+            "code": code_cost(values, labels.repeat(len(hashes)), self.class_codes),
+            "quantization": (values - signs(values)).square().sum(),
+        }
+
+
+def agah(
+    context: Context,
+    settings: Training,
+    *,
+    dimension: int = 64,
+    hidden: tuple[int, ...] = (4096, 512),
+    margin: float = 0.3,
+    balance_weight: float = 1.0,
+    class_weight: float = 0.0,
+    code_weight: float = 1e-3,
+    quantization_weight: float = 1.0,
+    adv_weight: float = 1.0,
+    penalty: float = 10.0,
+    critic_learning_rate: float = 1e-3,
+) -> Method:
+    """Binary codes that meet across modalities, critics keeping the features alike (Gu et al., ICMR 2019).
+
+        f = encoder(x) / |.|,   f' = 0.8 f + 0.2 (share of each class) M,   share ~ sigmoid(5 f M^T),   h = tanh(W f')
+        J = triplets of h both ways, over all of a batch, in cosine, with `margin`
+            + balance_weight sum of 1 / (1 + exp(cos(|h|, 1))) + class_weight sum of binary cross-entropies of f'
+            + code_weight sum of (h . b_c - k S_c)^2 + quantization_weight sum of |h - sign h|^2
+            - adv_weight sum over modalities m, o of mean D_m(f_o)
+        critic D_m: scores features of m above those of o (see `critic_cost`)
+
+    M holds the mean feature of each class over both modalities, b_c the code of class c (see `fitted_codes`); both are
+    taken anew before each epoch from the training clips, and are constants at test. Codes are compared by Hamming
+    distance. Critics and hashing play in turn on each batch. The released network begins with a CNN on pixels, here the
+    encoders are fully connected. The released code divides features by the norm of the *whole batch*, at test too, so
+    that a code depends on who else is in the batch: here each item is divided by its own norm. Its penalty draws a
+    point a component, here one a clip; its M and its code's targets come from the vectors seen during the epoch, here
+    from the weights at its end.
+
+    Args:
+        context: dimensions and classes.
+        settings: the `training` section.
+        dimension: number of bits (64: released code).
+        hidden: sizes of the encoders' layers; the last is the size of f (4096, 512: the last two of the released
+            image network).
+        margin: of the triplets, in cosine (0.3: released code).
+        balance_weight: of the balance of magnitudes (1: same source).
+        class_weight: of the classifiers (0: same source).
+        code_weight: of the asymmetric code loss (0.001: same source).
+        quantization_weight: of the distance to sign codes (1: same source).
+        adv_weight: of the critics' verdict (1: same source).
+        penalty: of the critics' slope (10: same source).
+        critic_learning_rate: of the critics' Adamax, with betas 0.5, 0.9 and weight decay 1e-4 (all: same
+            source).
+
+    Raises:
+        InputError: fewer bits than one.
+    """
+    if dimension < 1:
+        raise InputError(f"method.dimension: {dimension} given; 1 bit or more is possible")
+    weights = {
+        "triplet": 1.0,
+        "balance": balance_weight,
+        "class": class_weight,
+        "code": code_weight,
+        "quantization": quantization_weight,
+        "adversarial": adv_weight,
+    }
+    critic_options = {
+        "optimizer": "adamax",
+        "learning_rate": critic_learning_rate,
+        "betas": (0.5, 0.9),
+        "weight_decay": 1e-4,
+        "schedule": "constant",
+    }
+    learner = HashingLearner(
+        context,
+        hidden=hidden,
+        dimension=dimension,
+        margin=margin,
+        weights=weights,
+        penalty=penalty,
+        critic_options=critic_options,
+    )
+    return LearnedMethod(learner, context, settings)

@@ -1,0 +1,86 @@
+"""Hard negatives made up on the lines between embeddings (Ko and Gu, Embedding Expansion, CVPR 2020)."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from aadml.choices import drawn, lowest
+from aadml.comparison import Comparison
+from feature_extraction.errors import InputError
+
+LINES = ("same-class", "anchor-negative")
+
+
+def interpolated(
+    comparison: Comparison, generator: torch.Generator, *, shares: tuple[float, ...], lines: tuple[str, ...]
+) -> Comparison:
+    """Add points on lines between embeddings to the candidates; gradients flow into both ends.
+
+        same-class:       s y_i + (1 - s) y_j,  y_j another candidate of i's class by lot: it counts as one of the class
+        anchor-negative:  s x_i + (1 - s) y_n,  y_n the anchor's nearest negative: a negative of that anchor alone
+
+    Distance is convex, so that on a same-class line the farthest positive is always an end, while the nearest negative
+    may lie between the ends. A point between anchor and negative is (1 - s) times as far as the negative.
+
+    Args:
+        comparison: a anchors against c candidates, whose classes it carries.
+        generator: draws the partners on same-class lines.
+        shares: s, each in 0..1.
+        lines: which of LINES.
+
+    Returns:
+        The comparison against c + m candidates, the first c as they were.
+
+    Raises:
+        InputError: an unknown kind of line, or a share outside 0..1.
+    """
+    check_lines(shares, lines)
+    anchors, candidates = comparison.vectors("interpolation")
+    points, positives, negatives = [candidates], [comparison.positives], [comparison.negatives]
+    for share in shares:
+        if "same-class" in lines:
+            other = _other_of_the_class(comparison, generator)
+            points.append(share * candidates + (1 - share) * candidates[other])
+            # a candidate that an anchor ignores, such as the anchor itself, makes no point that counts for it
+            positives.append(comparison.positives & comparison.positives[:, other])
+            negatives.append(comparison.negatives & comparison.negatives[:, other])
+        if "anchor-negative" in lines:
+            nearest = lowest(comparison.squared_distance, comparison.negatives)
+            points.append(share * anchors + (1 - share) * candidates[nearest.int().argmax(1)])
+            mine = torch.eye(len(anchors), dtype=torch.bool, device=anchors.device)
+            positives.append(torch.zeros_like(mine))
+            negatives.append(mine & nearest.any(1, keepdim=True))
+    return replace(
+        comparison,
+        candidates=torch.cat(points),
+        positives=torch.cat(positives, 1),
+        negatives=torch.cat(negatives, 1),
+        guides={},
+        within=None,
+        candidate_features=None,
+        candidate_head=None,
+        candidate_class=None,
+    )
+
+
+def check_lines(shares: tuple[float, ...], lines: tuple[str, ...]) -> None:
+    """Check the options of `interpolated`.
+
+    Raises:
+        InputError: an unknown kind of line, or a share outside 0..1.
+    """
+    for line in lines:
+        if line not in LINES:
+            raise InputError(f"method.lines: no '{line}'; there are {', '.join(LINES)}")
+    for share in shares:
+        if not 0 <= share <= 1:
+            raise InputError(f"method.shares: {share:g} given; 0 to 1 is possible")
+
+
+def _other_of_the_class(comparison: Comparison, generator: torch.Generator) -> Tensor:
+    """Draw for each candidate another one of its class, itself where there is none: -> (c,) int64."""
+    classes = comparison.need("candidate_class", "interpolation")
+    itself = torch.eye(len(classes), dtype=torch.bool, device=classes.device)
+    others = (classes[:, None] == classes[None, :]) & ~itself
+    return torch.where(others.any(1, keepdim=True), drawn(others, generator), itself).int().argmax(1)

@@ -1,0 +1,174 @@
+"""MSNSCA: a multi-scale network with shared cross-attention, partner-free (Zhang et al., NCAA 2023)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aadml.methods.heads import all_directions
+from aadml.methods.label_space.regression import need_vectors
+from aadml.methods.label_space.scales import ItemAttention, ScaleNetwork
+from aadml.methods.learned import LearnedMethod
+from aadml.methods.learner import Batch, Learner, Player
+from aadml.methods.method import Context, Method
+from aadml.methods.pair_costs import partners_apart
+from aadml.methods.settings import Training
+from aadml.types import Modality
+from feature_extraction.errors import InputError
+
+CLASSIFIER_HIDDEN = 32
+
+
+class MultiScaleLearner(Learner):
+    """See `msnsca`.
+
+    Args:
+        context: dimensions and classes.
+        width: of everything between the first layers and the embedding.
+        dimension: size of the embedding.
+        visual_hidden: size of the visual encoder's hidden layer.
+        kernels: of the scales.
+        attention_heads: of both attentions.
+        memory: number of learned vectors that the scales attend over; 0 for the item's own scales.
+        dropout: share of units dropped.
+        weights: of "label", "center", "apart".
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        width: int,
+        dimension: int,
+        visual_hidden: int,
+        kernels: tuple[int, ...],
+        attention_heads: int,
+        memory: int,
+        dropout: float,
+        weights: Mapping[str, float],
+    ) -> None:
+        super().__init__()
+        all_directions(context)
+        need_vectors(context, "msnsca")
+        names = context.modalities
+        self.own = nn.ModuleDict(
+            {m: _own(d, visual_hidden if m == "visual" else 0, width, dropout) for m, d in context.dimensions.items()}
+        )
+        self.shared = nn.Linear(width, width, bias=False)
+        self.scales = nn.ModuleDict({m: ScaleNetwork(kernels, width) for m in names})
+        self.across_scales = ItemAttention(width, attention_heads, memory)
+        self.joined = nn.Linear(len(kernels) * width, width, bias=False)
+        self.looking_back = ItemAttention(width, attention_heads)
+        self.last = nn.Linear(width, dimension, bias=False)
+        self.classifiers = nn.ModuleDict({m: _classifier(dimension, context.classes, dropout) for m in names})
+        self.centers = nn.Parameter(torch.randn(context.classes, dimension))
+        self.weights = weights
+
+    def players(self) -> Mapping[str, Player]:
+        """Train everything for one loss."""
+        return {"all": Player(list(self.parameters()), self._loss)}
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Embed a batch, every item from its own scales (b, d) -> (b, dimension)."""
+        tokens = self.scales[modality](self.shared(self.own[modality](features)))
+        attended = self.across_scales(tokens, tokens)
+        joined = self.joined(attended.flatten(1))
+        vectors: Tensor = self.last(self.looking_back(joined[:, None], attended).squeeze(1))
+        return vectors
+
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
+        labels = batch.labels
+        parts = {
+            "label": torch.stack([F.cross_entropy(self.classifiers[m](v), labels) for m, v in vectors.items()]).sum(),
+            "center": torch.stack([self._from_center(values, labels) for values in vectors.values()]).sum(),
+            "apart": partners_apart(vectors),
+        }
+        loss = torch.stack([self.weights[name] * part for name, part in parts.items()]).sum()
+        return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
+
+    def _from_center(self, vectors: Tensor, labels: Tensor) -> Tensor:
+        return (vectors - self.centers[labels]).square().sum(1).mean() / 2
+
+
+def _own(dimension: int, hidden: int, width: int, dropout: float) -> nn.Sequential:
+    """Build the first layers of a modality: batch norm before the last linear layer, after a hidden one if any."""
+    if not hidden:
+        norm = nn.BatchNorm1d(dimension, affine=False)
+        return nn.Sequential(norm, nn.Dropout(dropout), nn.Linear(dimension, width, bias=False))
+    first, norm = nn.Linear(dimension, hidden, bias=False), nn.BatchNorm1d(hidden, affine=False)
+    return nn.Sequential(first, norm, nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, width, bias=False))
+
+
+def _classifier(dimension: int, classes: int, dropout: float) -> nn.Sequential:
+    first, last = nn.Linear(dimension, CLASSIFIER_HIDDEN, bias=False), nn.Linear(CLASSIFIER_HIDDEN, classes, bias=False)
+    return nn.Sequential(first, nn.ReLU(), nn.Dropout(dropout), last)
+
+
+def msnsca(
+    context: Context,
+    settings: Training,
+    *,
+    dimension: int = 64,
+    width: int = 128,
+    visual_hidden: int = 512,
+    kernels: tuple[int, ...] = (3, 5, 7),
+    attention_heads: int = 1,
+    memory: int = 0,
+    dropout: float = 0.5,
+    label_weight: float = 1.0,
+    center_weight: float = 0.01,
+    apart_weight: float = 0.1,
+) -> Method:
+    """Convolutions at three scales over a vector, attention among the scales of one item (Zhang et al., NCAA 2023).
+
+        x_m -> own layers -> shared layer -> three scales t (width each) -> t + attention(t over t) -> joined, width
+            -> joined + attention(joined over t) -> embedding
+        J = label_weight sum of CE(classifier_m(z), y) + center_weight sum of mean |z_i - center of its class|^2 / 2
+            + apart_weight mean |z_v - z_a|
+
+    The code of MSNSCA is not released; layers, sizes and terms follow the same authors' SMSA-VA-CMR. There attention
+    runs over the *batch*, and its keys are of the partner's modality, at test too: what an item becomes depends on its
+    partner, which is the answer, and on its neighbors in the file. Here an item's scales attend over themselves, or
+    over a learned memory that all modalities share (`memory`), and nothing else. Also, a ReLU on the raw audio features
+    (which drops half of what is standardized) is left out, and centers are learned.
+
+    Args:
+        context: dimensions and classes.
+        settings: the `training` section.
+        dimension: size of the embedding (64: SMSA-VA-CMR's code).
+        width: of shared layer, scales and attention (128: same source).
+        visual_hidden: size of the visual hidden layer (512: same source); other modalities have none.
+        kernels: odd sizes of the convolutions, one a scale (3, 5, 7: same source).
+        attention_heads: of both attentions (1: same source); they divide `width`.
+        memory: number of learned vectors that the scales attend over in place of themselves.
+        dropout: share of units dropped (0.5: same source).
+        label_weight: of the cross-entropy (1: same source).
+        center_weight: of the distance to the class centers (0.001 to 0.01: same source).
+        apart_weight: of the distance between partners (0.1: same source).
+
+    Raises:
+        InputError: an option out of range.
+    """
+    if not kernels or any(kernel < 1 or kernel % 2 == 0 for kernel in kernels):
+        raise InputError(f"method.kernels: {list(kernels)} given; odd sizes of 1 or more are possible")
+    if min(width, dimension, visual_hidden) < 1:
+        raise InputError(
+            f"method: layers of {visual_hidden}, {width}, {dimension} units asked for; 1 or more is possible"
+        )
+    if attention_heads < 1 or width % attention_heads:
+        raise InputError(f"method.attention_heads: {attention_heads} given; only divisors of {width} are possible")
+    learner = MultiScaleLearner(
+        context,
+        width=width,
+        dimension=dimension,
+        visual_hidden=visual_hidden,
+        kernels=kernels,
+        attention_heads=attention_heads,
+        memory=memory,
+        dropout=dropout,
+        weights={"label": label_weight, "center": center_weight, "apart": apart_weight},
+    )
+    return LearnedMethod(learner, context, settings)

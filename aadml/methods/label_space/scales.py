@@ -1,0 +1,71 @@
+"""Networks of MSNSCA: convolutions at several scales over a vector, and attention among the scales of one item."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+CHANNELS = 64
+
+
+class ScaleNetwork(nn.Module):
+    """Describe a vector at several scales: (b, d) -> one token a kernel (b, kernels, width).
+
+    A strided convolution over the vector's components, then a branch of two convolutions a kernel, each followed by
+    max-pooling, the last over all that is left.
+
+    Args:
+        kernels: odd sizes of the branches' convolutions.
+        width: of a token.
+    """
+
+    def __init__(self, kernels: Sequence[int], width: int) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv1d(1, CHANNELS, 8, stride=2, padding=4), nn.MaxPool1d(2, ceil_mode=True))
+        self.branches = nn.ModuleList(_branch(kernel, width) for kernel in kernels)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Return the tokens (b, kernels, width) of vectors (b, d)."""
+        inner = self.stem(vectors[:, None])
+        return torch.stack([branch(inner).squeeze(2) for branch in self.branches], 1)
+
+
+def _branch(kernel: int, width: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv1d(CHANNELS, CHANNELS, kernel, padding=kernel // 2),
+        nn.MaxPool1d(2, ceil_mode=True),
+        nn.Conv1d(CHANNELS, width, kernel, padding=kernel // 2),
+        nn.AdaptiveMaxPool1d(1),
+    )
+
+
+class ItemAttention(nn.Module):
+    """Let queries of an item attend over tokens of the same item, or over a learned memory; nobody else is there.
+
+        query + W_o softmax(Q K^T / sqrt(d_h)) V,   K, V of the item's own tokens, or of the memory
+
+    Args:
+        width: of queries and tokens.
+        heads: of the attention; they divide `width`.
+        memory: number of learned vectors that stand in place of the item's tokens; 0 for the tokens.
+    """
+
+    def __init__(self, width: int, heads: int, memory: int = 0) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key = nn.Linear(width, width), nn.Linear(width, width)
+        self.value, self.output = nn.Linear(width, width), nn.Linear(width, width)
+        self.memory = nn.Parameter(torch.randn(memory, width) / width**0.5) if memory else None
+
+    def forward(self, queries: Tensor, tokens: Tensor) -> Tensor:
+        """Return the queries (b, q, width) with what they found among the tokens (b, t, width)."""
+        seen = tokens if self.memory is None else self.memory.expand(len(queries), -1, -1)
+        parts = (self._split(self.query(queries)), self._split(self.key(seen)), self._split(self.value(seen)))
+        found = F.scaled_dot_product_attention(*parts)  # (b, heads, q, width / heads)
+        answer: Tensor = queries + self.output(found.transpose(1, 2).flatten(2))
+        return answer
+
+    def _split(self, values: Tensor) -> Tensor:
+        count, rows, width = values.shape
+        return values.view(count, rows, self.heads, width // self.heads).transpose(1, 2)

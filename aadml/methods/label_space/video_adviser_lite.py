@@ -1,0 +1,176 @@
+"""VideoAdviser's idea on features: a teacher who sees all modalities advises students who see one each."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aadml.methods.aadml import NONE, Section
+from aadml.methods.label_space.regression import label_cost, label_space_encoders
+from aadml.methods.learned import LearnedMethod
+from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
+from aadml.methods.method import Context, Method
+from aadml.methods.networks import layers
+from aadml.methods.settings import Training
+from aadml.types import Clips, Modality
+from feature_extraction.errors import InputError
+
+FIRST, SECOND = "teacher", "students"
+
+
+def mean_squared_distance(vectors: Tensor, targets: Tensor) -> Tensor:
+    """Mean over clips of |x_i - t_i|^2: vectors (b, C) and targets (b, C) -> a scalar; none reaches the targets."""
+    distance: Tensor = (vectors - targets.detach()).square().sum(1).mean()
+    return distance
+
+
+class AdvisedLearner(Learner):
+    """See `video_adviser_lite`.
+
+    Args:
+        context: dimensions and classes.
+        network: of the students, the section of that name.
+        label_loss: of the students, the section of that name.
+        hidden: hidden layers of the teacher.
+        dropout: of the teacher.
+        share: part of the epochs that the teacher is trained for.
+        inner_weight: of the distillation inside the teacher.
+        advice_weight: of the distillation into the students.
+    """
+
+    criterion = "score"
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        network: Mapping[str, Any],
+        label_loss: Section,
+        hidden: tuple[int, ...],
+        dropout: float,
+        share: float,
+        inner_weight: float,
+        advice_weight: float,
+    ) -> None:
+        super().__init__()
+        self.students = label_space_encoders(context, "video-adviser-lite", network)
+        sizes = (sum(context.dimensions.values()), *hidden)
+        self.teacher = nn.ModuleDict(
+            {
+                "trunk": layers(sizes, activation="relu", dropout=dropout),
+                "logits": nn.Linear(sizes[-1], context.classes),
+                "regression": nn.Linear(sizes[-1], context.classes),
+            }
+        )
+        self.label_cost, self.share = label_cost(label_loss), share
+        self.inner_weight, self.advice_weight = inner_weight, advice_weight
+        self.names = context.modalities
+        self._stage = SECOND
+
+    def players(self) -> Mapping[str, Player]:
+        """Name the teacher and the students, who are trained one after the other."""
+        return {
+            "teacher": Player(list(self.teacher.parameters()), self._teacher_loss),
+            "students": Player(list(self.students.parameters()), self._student_loss),
+        }
+
+    def stages(self, epochs: int) -> Sequence[Stage]:
+        """Train the teacher, then the students by the best teacher."""
+        first = min(max(round(self.share * epochs), 0), epochs)
+        stages = (Stage(FIRST, first, (FIRST,)), Stage(SECOND, epochs - first, (SECOND,)))
+        return [stage for stage in stages if stage.epochs]
+
+    def before_epoch(self, train: Clips, epoch: Epoch) -> None:
+        """Note who is trained, for the validation that follows."""
+        self._stage = epoch.stage
+
+    def validate(self, valid: Clips) -> dict[str, float]:
+        """Score whom the stage trains: the teacher by accuracy, the students by their mean average precision."""
+        scores = super().validate(valid)
+        with torch.no_grad():
+            parts = zip(*(valid.matrix(m).split(4096) for m in self.names), strict=True)
+            logits = torch.cat([self._advice([part.to(self.device) for part in one])[0] for one in parts])
+        accuracy = float((logits.argmax(1).cpu() == valid.labels.cpu()).float().mean())
+        return {
+            "score": accuracy if self._stage == FIRST else scores["map_mean"],
+            "teacher_accuracy": accuracy,
+        } | scores
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Embed a batch by the student of its modality (b, d) -> (b, C)."""
+        vectors: Tensor = self.students[modality](features)
+        return vectors
+
+    def _advice(self, features: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """Give the teacher's class logits and regressed labels (b, C) of clips seen in all modalities."""
+        inner = self.teacher["trunk"](torch.cat(list(features), 1))
+        return self.teacher["logits"](inner), self.teacher["regression"](inner)
+
+    def _teacher_loss(self, batch: Batch) -> dict[str, Tensor]:
+        logits, regressed = self._advice([batch.features[m] for m in self.names])
+        label = F.cross_entropy(logits, batch.labels)
+        inner = mean_squared_distance(regressed, logits.softmax(1))
+        return {"loss": label + self.inner_weight * inner, "label_loss": label, "inner_loss": inner}
+
+    def _student_loss(self, batch: Batch) -> dict[str, Tensor]:
+        self.teacher.eval()  # the teacher is done: what it says must not flicker with its dropout
+        with torch.no_grad():
+            _, advice = self._advice([batch.features[m] for m in self.names])
+        vectors = {m: self.embed(batch.features[m], m) for m in self.names}
+        label = self.label_cost(vectors, batch.labels)
+        followed = torch.stack([mean_squared_distance(values, advice) for values in vectors.values()]).sum()
+        return {"loss": label + self.advice_weight * followed, "label_loss": label, "advice_loss": followed}
+
+
+def video_adviser_lite(
+    context: Context,
+    settings: Training,
+    *,
+    network: Mapping[str, Any] = NONE,
+    label_loss: Section = "row-norm",
+    hidden: tuple[int, ...] = (1024, 512),
+    dropout: float = 0.1,
+    teacher_share: float = 0.3,
+    inner_weight: float = 1.0,
+    advice_weight: float = 1.0,
+) -> Method:
+    """Students of one modality each who learn from a teacher of all, after VideoAdviser (Wang et al., 2023).
+
+        stage 1, teacher:   CE(z, y) + inner_weight mean |r_i - softmax(z_i)|^2
+                            z, r: class logits and regressed labels, linear heads of an MLP on [audio; visual]
+        stage 2, students:  label loss of f + advice_weight sum over modalities of mean |f_i - r_i|^2
+
+    This is an analogue, hence the name: VideoAdviser's teacher is CLIP's video model with prompts, which cannot be
+    rebuilt from one feature vector a clip. What is kept is the order of its distillation, the teacher's class logits
+    into its own regression, that into the students. Sizes and weights are this toolkit's. The teacher sees pairs and
+    takes part in training alone; an item is embedded by the student of its modality, in label space.
+
+    Args:
+        context: dimensions and classes.
+        settings: the `training` section; its epochs are those of both stages together.
+        network: of the students, see `label_space_network`.
+        label_loss: of the students, a name of LABEL_LOSSES with `weight` and its options.
+        hidden: hidden layers of the teacher.
+        dropout: share of the teacher's hidden units dropped while it learns.
+        teacher_share: part of the epochs that the teacher is trained for, 0 to below 1.
+        inner_weight: of the distillation inside the teacher.
+        advice_weight: of the distillation into the students; 0 for students without a teacher.
+
+    Raises:
+        InputError: an option out of range.
+    """
+    if not 0 <= teacher_share < 1:
+        raise InputError(f"method.teacher_share: {teacher_share:g} given; 0 to below 1 is possible")
+    learner = AdvisedLearner(
+        context,
+        network=network,
+        label_loss=label_loss,
+        hidden=hidden,
+        dropout=dropout,
+        share=teacher_share,
+        inner_weight=inner_weight,
+        advice_weight=advice_weight,
+    )
+    return LearnedMethod(learner, context, settings)

@@ -1,0 +1,190 @@
+"""BiC-Net on feature vectors: local tokens and the whole, ranked in pairs (Han et al., ACM TOMM 2023)."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aadml.composition import compose_objective
+from aadml.methods.heads import all_directions, heads
+from aadml.methods.learned import LearnedMethod
+from aadml.methods.learner import Batch, Learner, Player
+from aadml.methods.method import Context, Method
+from aadml.methods.settings import Training
+from aadml.objective import Embedded
+from aadml.types import Modality
+from feature_extraction.errors import InputError
+
+
+class TokenTransformer(nn.Module):
+    """Read a vector as a row of tokens: (b, d) -> (b, width).
+
+    The vector is cut into equal pieces (the last filled up with zeros), each a token; transformer layers let them see
+    each other, and attention pools them.
+
+    Args:
+        dimension: d.
+        tokens: number of pieces; fewer where d is smaller.
+        width: of tokens and output.
+        depth: number of transformer layers.
+        attention_heads: of every layer.
+        dropout: share of units dropped.
+    """
+
+    def __init__(
+        self, dimension: int, *, tokens: int, width: int, depth: int, attention_heads: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.piece = math.ceil(dimension / tokens)
+        self.tokens = math.ceil(dimension / self.piece)
+        self.token = nn.Sequential(nn.Linear(self.piece, width), nn.LayerNorm(width))
+        self.position = nn.Parameter(0.02 * torch.randn(self.tokens, width))
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(width, attention_heads, 2 * width, dropout, "gelu", batch_first=True)
+            for _ in range(depth)
+        )
+        self.attention = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, 1))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Return the pooled tokens (b, width) of vectors (b, d)."""
+        filled = F.pad(vectors, (0, self.tokens * self.piece - vectors.shape[1]))
+        tokens = self.token(filled.unflatten(1, (self.tokens, self.piece))) + self.position
+        for layer in self.layers:
+            tokens = layer(tokens)
+        weights = self.attention(tokens).softmax(1)  # (b, tokens, 1)
+        pooled: Tensor = self.norm((weights * tokens).sum(1))
+        return pooled
+
+
+class BilateralLearner(Learner):
+    """See `bic_net`.
+
+    Args:
+        context: dimensions and classes.
+        dimension: size of the embedding, half of it local.
+        tokens: number of pieces of a vector.
+        depth: number of transformer layers.
+        attention_heads: of every layer.
+        hidden: hidden layers of the global branch.
+        dropout: share of units dropped.
+        margin: of the ranking loss.
+        label_aware: whether all clips of a class are positives.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        dimension: int,
+        tokens: int,
+        depth: int,
+        attention_heads: int,
+        hidden: tuple[int, ...],
+        dropout: float,
+        margin: float,
+        label_aware: bool,
+    ) -> None:
+        super().__init__()
+        width = dimension // 2
+        whole = heads(context, "bic-net", (*hidden, width), activation="gelu", dropout=dropout)
+        self.whole = nn.ModuleDict({m: nn.Sequential(head, nn.LayerNorm(width)) for m, head in whole.items()})
+        options = {"tokens": tokens, "width": width, "depth": depth, "attention_heads": attention_heads}
+        self.local = nn.ModuleDict(
+            {m: TokenTransformer(size, dropout=dropout, **options) for m, size in context.dimensions.items()}
+        )
+        self.label_aware = label_aware
+        self.objective = compose_objective(
+            loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "sum", "combine": "sum"},
+            selection={"name": "all"},
+            proxy={"name": "identity"},
+            directions=all_directions(context),
+            modalities=context.modalities,
+            dimension=width,
+            features=0,
+            classes=context.classes,
+        )
+
+    def players(self) -> Mapping[str, Player]:
+        """Train both branches for one loss."""
+        return {"all": Player(list(self.parameters()), self._loss)}
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Join both branches, each at unit length: a batch (b, d) -> (b, dimension)."""
+        return torch.cat([F.normalize(branch[modality](features), dim=1) for branch in (self.whole, self.local)], 1)
+
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        groups = batch.labels if self.label_aware else batch.index
+        relation = "label" if self.label_aware else "id"
+        costs = {}
+        for name, branch in (("global_loss", self.whole), ("local_loss", self.local)):
+            vectors = {m: branch[m](values) for m, values in batch.features.items()}
+            embedded = Embedded(vectors, groups, batch.index, relation)  # type: ignore[arg-type]
+            costs[name] = self.objective(embedded, batch.generator)["loss"]
+        return {"loss": 0.5 * costs["global_loss"] + 0.5 * costs["local_loss"]} | costs
+
+
+def bic_net(
+    context: Context,
+    settings: Training,
+    *,
+    dimension: int = 512,
+    tokens: int = 8,
+    depth: int = 2,
+    attention_heads: int = 4,
+    hidden: tuple[int, ...] = (1024,),
+    dropout: float = 0.1,
+    margin: float = 0.2,
+    label_aware: bool = False,
+) -> Method:
+    """A vector seen as a whole and as a row of tokens, partners ranked by both (Han et al., ACM TOMM 2023).
+
+        global g = norm(MLP(x));   local l = norm(attention pooling(transformer(tokens of x)))
+        J = 1/2 R(g) + 1/2 R(l)
+        R = sum over both directions, clips i, others j of  max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
+        embedding = [g / |g|, l / |l|], so that its cosine is the mean of both cosines
+
+    BiC-Net reads frames and their regions by transformers in space and time, and text by BERT. One feature vector a
+    clip has neither frames nor regions: here a vector is cut into `tokens` pieces for the local branch, with learned
+    positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are negatives, which
+    is why retrieval by class suffers; with `label_aware` they are positives. The released code halves the learning rate
+    once validation stops rising, as the shipped config does. Sizes are this toolkit's.
+
+    Args:
+        context: dimensions and classes.
+        settings: the `training` section.
+        dimension: size of the embedding, an even number: each branch has half of it.
+        tokens: number of pieces of a vector (8 of 128 for 1024-d visual, 8 of 16 for 128-d audio features).
+        depth: number of transformer layers.
+        attention_heads: of every layer; they divide half of `dimension`.
+        hidden: hidden layers of the global branch.
+        dropout: share of units dropped.
+        margin: of the ranking loss, in cosine (0.2: released code).
+        label_aware: whether labels say who matches, instead of pairs alone.
+
+    Raises:
+        InputError: an option out of range.
+    """
+    if dimension < 2 or dimension % 2:
+        raise InputError(f"method.dimension: {dimension} given; even numbers of 2 or more are possible")
+    if tokens < 1:
+        raise InputError(f"method.tokens: {tokens} given; 1 or more is possible")
+    if attention_heads < 1 or dimension // 2 % attention_heads:
+        raise InputError(
+            f"method.attention_heads: {attention_heads} given; only divisors of {dimension // 2} are possible"
+        )
+    learner = BilateralLearner(
+        context,
+        dimension=dimension,
+        tokens=tokens,
+        depth=depth,
+        attention_heads=attention_heads,
+        hidden=hidden,
+        dropout=dropout,
+        margin=margin,
+        label_aware=label_aware,
+    )
+    return LearnedMethod(learner, context, settings)

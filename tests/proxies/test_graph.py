@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -176,3 +177,16 @@ def test_taking_rows_takes_whole_lists():
     assert isinstance(taken, NeighborLists)
     assert len(taken) == 2
     assert torch.equal(taken.index, lists.index[[4, 0]])
+
+
+def test_equals_the_definition_on_real_label_space_vectors(shared_data):
+    with np.load(shared_data / "ave_label_space_embeddings" / "ave15_predictions_epoch500.npz") as file:
+        vectors, labels = torch.from_numpy(file["audio"]), torch.from_numpy(file["label_inferred"])
+    lists = neighbors(vectors, k=5, labels=labels)
+    unit = torch.nn.functional.normalize(vectors.double(), dim=1)
+    cosine = (unit @ unit.T).masked_fill(labels[:, None] != labels[None], -2).fill_diagonal_(-2)
+    best, index = cosine.sort(dim=1, descending=True, stable=True)
+    apart = ((best[:, :5] - best[:, 1:6]) > 1e-11).all(1)
+    assert float(apart.double().mean()) > 0.9
+    assert torch.equal(lists.index[apart], index[apart, :5])
+    torch.testing.assert_close(lists.similarity, best[:, :5], rtol=0, atol=1e-11)

@@ -51,16 +51,24 @@ def assemble(
 
 
 def starting_values(config: str | None, method: str | None, data: str | None) -> dict[str, Any]:
-    """Read the config to start from: the one named, else the method's, else `aadml` (`sample` on the sample clips)."""
-    from aadml.experiments.config import read_yaml, with_setting
+    """Read the config to start from: the one named, else the method's, else `aadml`.
+
+    On the sample clips it is `METHOD_sample`, where there is one, or `sample`.
+    """
+    from aadml.experiments.config import configs_folder, read_yaml, with_setting
     from aadml.methods import METHODS
     from aadml.options import lookup
 
     if method:
         lookup(METHODS, method, "method")
     default = "sample" if data is None else "aadml"
-    values = read_yaml(config or (method or default).replace("-", "_") if method != "aadml" else config or default)
-    return with_setting(values, "method", method) if method and config else values
+    name = (method or default).replace("-", "_") if method != "aadml" else default
+    if data is None and (configs_folder() / f"{name}_sample.yaml").is_file():
+        name = f"{name}_sample"
+    values = read_yaml(config or name)
+    own = values.get("method")
+    same = method == (own.get("name") if isinstance(own, dict) else own)
+    return with_setting(values, "method", method) if method and config and not same else values
 
 
 def resolved(values: dict[str, Any], flags: list[tuple[str, Any]], settings: tuple[str, ...]) -> "Config":

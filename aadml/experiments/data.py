@@ -28,6 +28,11 @@ def load_splits(config: Config) -> Splits:
             if config[key] is not None:
                 raise InputError(f"{key}: {config['data']} holds captioned sound, which has no classes")
         wanted = {key: config["method"][key] for key in ("cleaning", "captions") if key in config["method"]}
+        if not wanted:
+            raise InputError(
+                f"{config['data']}: holds sound and captions, {config.method} learns from features; make some with "
+                "`aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
+            )
         return captioned_splits(config["data"], **wanted)
     content = open_data(config["data"])
     options = {"validation": config["validation"], "seed": config["seed"], "name": str(config["data"])}

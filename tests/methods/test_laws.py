@@ -38,6 +38,12 @@ SMALL = {
     "tnn-c-cca": ["method.hidden=[32]"],
     "vae-cca": ["method.hidden=32", "method.inner=16", "method.dimension=16"],
     "dscmr": ["method.hidden=[64]", "method.dimension=32"],
+    "agah": ["method.hidden=[64, 32]", "method.dimension=16"],
+    "bic-net": ["method.hidden=[32]", "method.dimension=32", "method.tokens=4", "method.depth=1"],
+    "eics": ["method.hidden=[32]", "method.explicit=16", "network.hidden=[32, 32]"],
+    "tlca": ["network.hidden=[32, 32]"],
+    "video-adviser-lite": ["method.hidden=[32]", "network.hidden=[32, 32]"],
+    "msnsca": ["method.visual_hidden=64", "method.width=64"],
 }
 
 

@@ -146,3 +146,22 @@ def test_crnn_equals_its_layers_written_out():
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-8, atol=1e-12)
     stretched = torch.nn.functional.interpolate(found.transpose(1, 2), 61, mode="linear").transpose(1, 2)
     np.testing.assert_allclose(network(torch.from_numpy(sound)).detach(), stretched, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PANNS_NETWORKS)
+def test_full_size_panns_equal_their_layers_written_out(name):
+    network = PANNS_NETWORKS[name]()
+    weights = seeded(network, scale=0.03)
+    sound = np.random.default_rng(5).normal(-40, 10, (64, 64))
+    expected = panns(sound, weights, TRUNKS[name])
+    np.testing.assert_allclose(network(torch.from_numpy(sound)[None])[0].detach().numpy(), expected, rtol=1e-8)
+
+
+@pytest.mark.slow
+def test_full_size_crnn_equals_its_layers_written_out():
+    network = Crnn()
+    weights = seeded(network, scale=0.03)
+    sound = np.random.default_rng(6).normal(-5, 2, (100, 64))
+    found = network(torch.from_numpy(sound)[None], pooled=True)[0].detach()
+    np.testing.assert_allclose(found.numpy(), crnn(sound, weights), rtol=1e-7, atol=1e-12)

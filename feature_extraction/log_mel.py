@@ -1,18 +1,18 @@
 """Log-mel spectrograms: one implementation, the settings of each network as data.
 
-It is NumPy and SciPy, so decoding processes use it without importing PyTorch, and threads that wait without spinning,
-so it stays quick where they compete for the cores.
+It is NumPy around one Fourier transform: SciPy's for arrays, so that decoding processes use it without importing
+PyTorch; PyTorch's for tensors, which is twice as fast. It spreads over threads that wait without spinning, so it stays
+quick where other processes want the cores too.
 
 Sources of the settings: VGGish (Hershey et al., ICASSP 2017; tensorflow/models, `vggish_params`), PANNs (Kong et al.,
 TASLP 2020; `audioset_tagging_cnn`), CRNN (Xie et al., DCASE 2022; `contrastive-negative-sampling`).
 """
 
 import math
-import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 Floats = NDArray[np.floating[Any]]
+Pieces = list[tuple[Floats, Floats]]  # frames (n, window), and where their bands go (n, bands)
+Transform = Callable[[Floats], NDArray[np.complexfloating[Any, Any]]]
 
 _CHUNK = 128  # frames worked on at once: a chunk's spectrum stays in the processor's cache
-_GROUP = 32  # mel bands
+_SINGLE = 1 << 18  # multiplications: OpenBLAS computes smaller products on one core
 _SHARE = 8  # chunks that are worth a thread, about ten seconds of sound
 
 
@@ -102,7 +104,8 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
     """Compute log-mel spectrograms.
 
     A sound too short for one frame (or, with reflection, for its padding) is first filled with zeros at its end until
-    it has one. No gradient flows. A clip's values do not depend on the clips of its batch.
+    it has one. No gradient flows. A clip's values depend neither on the clips of its batch nor
+    on the number of threads.
 
     Args:
         waveform: (b, s) or (s,) mono samples in [-1, 1] at `settings.sample_rate`; float32 or float64, a NumPy array
@@ -128,19 +131,13 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
         for clip, result in zip(frames, bands, strict=True)
         for start in range(0, len(clip), _CHUNK)
     ]
-    threads = min(_cores(), len(pieces) // _SHARE)
-    if threads > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(_gather, [pieces[i::threads] for i in range(threads)], [settings] * threads))
-    else:
-        _gather(pieces, settings)
-    if samples.ndim == 1:
-        bands = bands[0]
     if isinstance(waveform, np.ndarray):
-        return bands
+        _gather(pieces, settings, fft.rfft)
+        return bands if samples.ndim == 2 else bands[0]
     import torch
 
-    return torch.from_numpy(bands).to(waveform.device)
+    _spread(pieces, settings)
+    return torch.from_numpy(bands if samples.ndim == 2 else bands[0]).to(waveform.device)
 
 
 def filled_log_mel(samples: Floats, settings: LogMelSettings, shortest: int) -> Floats:
@@ -186,8 +183,29 @@ def _frames(samples: Floats, settings: LogMelSettings) -> Floats:
     return np.lib.stride_tricks.sliding_window_view(samples, settings.window, axis=1)[:, :: settings.hop]
 
 
-def _gather(pieces: Sequence[tuple[Floats, Floats]], settings: LogMelSettings) -> None:
-    """Gather the spectra of frames (n, window) into mel bands, written to the (n, bands) beside them."""
+def _spread(pieces: Pieces, settings: LogMelSettings) -> None:
+    """Share pieces out among threads, as many as PyTorch may use, in each of which PyTorch computes on one core."""
+    import torch
+
+    allowed = torch.get_num_threads()
+    threads = max(1, min(allowed, len(pieces) // _SHARE))
+    gather = partial(_gather, settings=settings, transform=_torch_transform)
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            list(pool.map(gather, [pieces[i::threads] for i in range(threads)]))
+    finally:
+        torch.set_num_threads(allowed)  # a thread's own number also becomes that of threads to come
+
+
+def _torch_transform(rows: Floats) -> NDArray[np.complexfloating[Any, Any]]:
+    import torch
+
+    transformed: NDArray[np.complexfloating[Any, Any]] = torch.fft.rfft(torch.from_numpy(rows)).numpy()
+    return transformed
+
+
+def _gather(pieces: Pieces, settings: LogMelSettings, transform: Transform) -> None:
+    """Gather the spectra of each piece's frames into mel bands."""
     if not pieces:
         return
     window, groups = _constants(settings, pieces[0][0].dtype.name)
@@ -195,7 +213,7 @@ def _gather(pieces: Sequence[tuple[Floats, Floats]], settings: LogMelSettings) -
     for frames, result in pieces:
         windowed = buffer[: len(frames)]
         np.multiply(frames, window, out=windowed[:, : settings.window])
-        spectrum = fft.rfft(windowed)
+        spectrum = transform(windowed)
         if settings.power == 1:
             strength = np.abs(spectrum)
         else:
@@ -219,26 +237,35 @@ def _compress(bands: Floats, settings: LogMelSettings) -> None:
         np.multiply(np.log10(bands, out=bands), 10.0, out=bands)
 
 
-def _cores() -> int:
-    """Count the cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @lru_cache(maxsize=16)
 def _constants(settings: LogMelSettings, dtype: str) -> tuple[Floats, list[tuple[slice, slice, Floats]]]:
     """Return the window (window,), and for each group of bands: which bands, of which bins, by which filters.
 
-    Nearly all weights are zero, so groups of neighboring bands need few bins; and products this small stay on one core.
+    Nearly all weights are zero, so neighboring bands need few bins. Groups are as large as a product may be that BLAS
+    still computes on the calling core: its other threads would spin.
     """
     window = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(settings.window) / settings.window)
     filters = mel_filters(settings)
-    groups = []
-    for start in range(0, settings.bands, _GROUP):
-        bands = slice(start, min(start + _GROUP, settings.bands))
-        used = np.flatnonzero(filters[:, bands].any(axis=1))
-        bins = slice(int(used[0]), int(used[-1]) + 1) if len(used) else slice(0, 1)
+    groups, start = [], 0
+    while start < settings.bands:
+        stop = start + 1
+        while stop < settings.bands and _work(filters[:, start : stop + 1]) <= _SINGLE:
+            stop += 1
+        bands, bins = slice(start, stop), _used(filters[:, start:stop])
         groups.append((bands, bins, np.ascontiguousarray(filters[bins, bands], dtype=dtype)))
+        start = stop
     return window.astype(dtype), groups
+
+
+def _used(filters: Values) -> slice:
+    """Return the bins from the first to the last that any filter needs; one bin where none does."""
+    used = np.flatnonzero(filters.any(axis=1))
+    return slice(int(used[0]), int(used[-1]) + 1) if len(used) else slice(0, 1)
+
+
+def _work(filters: Values) -> int:
+    bins = _used(filters)
+    return int(_CHUNK * (bins.stop - bins.start) * filters.shape[1])
 
 
 def _htk_mel(hertz: Values) -> Values:

@@ -44,12 +44,12 @@ def front_end(repetitions: int) -> None:
         },
         repetitions,
     )
-    show("log-mel, VGGish, 60 s of sound", times, "numpy way of the original", "ms")
+    show("log-mel, VGGish, 60 s of sound", times, "numpy way of the original")
     print(f"  largest difference {difference:.1e}")
     for name, settings in (("PANNs", PANNS), ("CRNN", CRNN)):
         other = torch.randn(60 * settings.sample_rate)
         times = in_turn({"ours, float32": partial(log_mel, other, settings)}, repetitions)
-        show(f"log-mel, {name}, 60 s of sound", times, "ours, float32", "ms")
+        show(f"log-mel, {name}, 60 s of sound", times, "ours, float32")
 
 
 def numpy_way(samples: np.ndarray, settings: LogMelSettings, filters: np.ndarray | None = None) -> np.ndarray:
@@ -100,35 +100,45 @@ def networks(repetitions: int) -> None:
         },
         repetitions,
     )
-    show("Inception-V3, 299 x 299", times, "plain network, channels first", "images/s", len(frames))
+    show("Inception-V3, 299 x 299", times, "plain network, channels first", len(frames), "images/s")
     cosine = F.cosine_similarity(ours(images), half().float()).min()
     print(f"  smallest cosine between float32 and bfloat16 features {cosine:.6f}")
     patches = torch.randn(16, 96, 64)
     network = seeded(VGGish).eval()
     times = in_turn({"ours, float32": lambda: network(patches)}, repetitions)
-    show("VGGish", times, "ours, float32", "patches/s", len(patches))
+    show("VGGish", times, "ours, float32", len(patches), "patches/s")
 
 
-def in_turn(candidates: dict[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
-    """Time candidates in alternation, so that other work on the machine hits all alike."""
-    times: dict[str, list[float]] = {name: [] for name in candidates}
+def in_turn(candidates: dict[str, Callable[[], object]], repetitions: int) -> dict[str, list[tuple[float, float]]]:
+    """Take wall and processor time of candidates in alternation, so that other work on the machine hits all alike."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
     for candidate in candidates.values():
         candidate()
     for _ in range(repetitions):
         for name, candidate in candidates.items():
-            start = time.perf_counter()
+            wall, processor = time.perf_counter(), time.process_time()
             candidate()
-            times[name].append(time.perf_counter() - start)
+            times[name].append((time.perf_counter() - wall, time.process_time() - processor))
     return times
 
 
-def show(title: str, times: dict[str, list[float]], base: str, unit: str, items: int = 0) -> None:
+def show(title: str, times: dict[str, list[tuple[float, float]]], base: str, items: int = 0, unit: str = "") -> None:
+    """Print medians and bests of wall time, medians of processor time (all cores together), and ratios of medians."""
     print(title)
+    reference = medians(times[base])
     for name, taken in times.items():
-        median, best = statistics.median(taken), min(taken)
-        value = f"{items / median:8.1f} {unit} (best {items / best:.1f})" if items else f"{median * 1e3:8.2f} {unit}"
-        ratio = statistics.median(b / t for b, t in zip(times[base], taken, strict=True))
-        print(f"  {name:<32} {value}" + ("" if name == base else f"   {ratio:.2f} x {base}"))
+        (wall, processor), best = medians(taken), min(wall for wall, _ in taken)
+        line = f"  {name:<32} wall {wall * 1e3:9.2f} ms (best {best * 1e3:8.2f}), processor {processor * 1e3:9.2f} ms"
+        line += f", {items / wall:7.1f} {unit}" if items else ""
+        if name != base:
+            line += (
+                f"; {reference[0] / wall:.2f} x as fast as {base}, {reference[1] / processor:.2f} x by processor time"
+            )
+        print(line)
+
+
+def medians(taken: list[tuple[float, float]]) -> tuple[float, float]:
+    return statistics.median(wall for wall, _ in taken), statistics.median(processor for _, processor in taken)
 
 
 if __name__ == "__main__":

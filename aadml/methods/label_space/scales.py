@@ -7,6 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 CHANNELS = 64
+SHORTEST = 8
+"""A vector needs so many components for the convolutions and poolings below."""
 
 
 class ScaleNetwork(nn.Module):
@@ -22,7 +24,7 @@ class ScaleNetwork(nn.Module):
 
     def __init__(self, kernels: Sequence[int], width: int) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv1d(1, CHANNELS, 8, stride=2, padding=4), nn.MaxPool1d(2, ceil_mode=True))
+        self.stem = nn.Sequential(nn.Conv1d(1, CHANNELS, 8, stride=2, padding=4), nn.MaxPool1d(2))
         self.branches = nn.ModuleList(_branch(kernel, width) for kernel in kernels)
 
     def forward(self, vectors: Tensor) -> Tensor:
@@ -34,7 +36,7 @@ class ScaleNetwork(nn.Module):
 def _branch(kernel: int, width: int) -> nn.Sequential:
     return nn.Sequential(
         nn.Conv1d(CHANNELS, CHANNELS, kernel, padding=kernel // 2),
-        nn.MaxPool1d(2, ceil_mode=True),
+        nn.MaxPool1d(2),
         nn.Conv1d(CHANNELS, width, kernel, padding=kernel // 2),
         nn.AdaptiveMaxPool1d(1),
     )

@@ -19,6 +19,7 @@ COMMANDS = {
     "embed": "Write the embeddings of a feature file.",
     "audit": "Say whether any embedding depends on labels, partners, batch, order; with evidence.",
     "ablate": "Run a grid over config keys and seeds; table, curves with spread, significance.",
+    "compare": "Compare methods, and losses with and without the proxy: ours beside the published columns.",
     "report": "Write one self-contained HTML page about a run.",
     "list": "List losses, proxies, selections, methods, extractors, datasets, protocols.",
     "doctor": "Say what is installed, which weights are there, and whether their self-tests pass.",

@@ -1,0 +1,36 @@
+"""MAP as the papers printed it, for the columns beside ours."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "published"
+FIGURES = ("audio_visual", "visual_audio", "mean")
+NOTE = (
+    "Columns marked 'published' are the test MAP printed by Zeng et al. (ICMR 2024) on VEGAS and AVE, each on one run, "
+    "protocol unstated; they were not made here, nor on these data."
+)
+
+Published = Mapping[str, Mapping[str, float]]
+"""data set -> figure -> value."""
+
+
+def published(kind: str) -> dict[str, dict[str, dict[str, float]]]:
+    """Read the published figures.
+
+    Args:
+        kind: "methods" (table 1) or "losses" (tables 2 and 3).
+
+    Returns:
+        name here -> data set -> "audio_visual", "visual_audio" and "mean".
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    with (FOLDER / f"{kind}.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["id"], {})[row["dataset"]] = {name: float(row[name]) for name in FIGURES}
+    return found
+
+
+def data_sets(kind: str) -> list[str]:
+    """Name the data sets that figures of a kind were published on."""
+    return list(dict.fromkeys(name for figures in published(kind).values() for name in figures))

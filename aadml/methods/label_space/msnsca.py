@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import need_vectors
-from aadml.methods.label_space.scales import ItemAttention, ScaleNetwork
+from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context, Method
@@ -154,9 +154,11 @@ def msnsca(
     """
     if not kernels or any(kernel < 1 or kernel % 2 == 0 for kernel in kernels):
         raise InputError(f"method.kernels: {list(kernels)} given; odd sizes of 1 or more are possible")
-    if min(width, dimension, visual_hidden) < 1:
+    if min(dimension, visual_hidden) < 1:
+        raise InputError(f"method: layers of {visual_hidden}, {dimension} units asked for; 1 or more is possible")
+    if width < SHORTEST:
         raise InputError(
-            f"method: layers of {visual_hidden}, {width}, {dimension} units asked for; 1 or more is possible"
+            f"method.width: {width} given; {SHORTEST} or more is possible, for the convolutions run along it"
         )
     if attention_heads < 1 or width % attention_heads:
         raise InputError(f"method.attention_heads: {attention_heads} given; only divisors of {width} are possible")

@@ -29,17 +29,17 @@ def batch(b=7):
 
 
 def test_a_vector_of_128_has_three_tokens_of_128():
-    """Lengths as published: 65 after the strided convolution, 32, 16 and 8 after pooling, 1 at the end."""
+    """Lengths as published: 65 after the strided convolution, 32 and 16 after pooling, 1 at the end."""
     network = ScaleNetwork((3, 5, 7), 128)
     lengths = []
     for module in (*network.stem, *network.branches[1]):
         module.register_forward_hook(lambda _module, _inputs, output: lengths.append(output.shape[2]))
     with torch.no_grad():
         assert network(torch.randn(2, 128)).shape == (2, 3, 128)
-    assert lengths == [65, 33, 33, 17, 17, 1]
+    assert lengths == [65, 32, 32, 16, 16, 1]
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 5, 64])
+@pytest.mark.parametrize("dimension", [8, 9, 64])
 def test_short_vectors_have_tokens_too(dimension):
     with torch.no_grad():
         assert torch.isfinite(ScaleNetwork((3, 7), 6)(torch.randn(2, dimension))).all()
@@ -104,7 +104,8 @@ def test_attention_and_shared_layers_are_one_for_all_modalities():
     [
         ({"kernels": (3, 4)}, r"kernels: \[3, 4\] given; odd sizes"),
         ({"attention_heads": 5}, "attention_heads: 5 given; only divisors of 12"),
-        ({"width": 0}, "layers of 6, 0, 4 units"),
+        ({"width": 7}, "width: 7 given; 8 or more"),
+        ({"dimension": 0}, "layers of 6, 0 units"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):

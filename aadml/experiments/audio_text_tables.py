@@ -148,6 +148,13 @@ PAPER_TABLES: dict[str, PaperTable] = {
 }  # fmt: skip
 
 
+def starting_config(name: str, data: str | None) -> str:
+    """Name the shipped config a table starts from: the published sizes, or narrow ones on the sample clips."""
+    if data is None:
+        return {"mei": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}[name]
+    return {"mei": f"mei_{dataset_of(data).lower()}", "3cmlf": "3cmlf", "xie": "xie"}[name]
+
+
 def dataset_of(data: str) -> str:
     """Guess which data set's published figures belong beside ours: by its name in the path, else AudioCaps."""
     return next((name for key, name in _DATASETS.items() if key in data.lower()), "AudioCaps")
@@ -231,11 +238,14 @@ def laid_out(
         lines.append((*row.cells, *ours, *printed))
     published = tuple(f"published {column}" for column in table.figures)
     seeds = max((len(found) for found in results), default=0)
+    of = "Clotho" if table.file == "negative_sampling.csv" else dataset
+    chances = [float(result["chance"]) for found in results for result in found if "chance" in result]
+    level = f" The chance level of mAP is {sum(chances) / len(chances):.3f} there." if chances else ""
     return Table(
         columns=(*table.naming, *table.figures, *published),
         rows=tuple(lines),
         caption=f"{table.source}. Ours: {data}, test split, protocol inductive, {seeds} seed(s).",
-        notes=(f"The published columns are of {dataset}; ours are of the data named above, each item embedded alone.",),
+        notes=(f"The published columns are of {of}, ours of the data named above, each item embedded alone.{level}",),
         digits=1 if name != "xie" else 3,
     )
 

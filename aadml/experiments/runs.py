@@ -1,6 +1,7 @@
 """Run folders: everything a training leaves behind, and all that it needs to continue."""
 
 import json
+import math
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -24,8 +25,15 @@ TRAINING_STATE = "training_state.safetensors"
 EVALUATION = "evaluation.json"
 
 
+SAVING_SHARE = 20
+"""Saving takes at most one part in so many of the time: large states are not written after every short epoch."""
+
+
 class RunSession(Session):
-    """A training that lives in a run folder: it survives Ctrl-C and kill -9, losing at most the current epoch.
+    """A training that lives in a run folder: it survives Ctrl-C and kill -9, losing at most the epochs since a save.
+
+    The state is saved after an epoch unless the last save is so recent that saving would take more than a twentieth of
+    the time; the best weights are written with it, so that both are of one moment.
 
     Args:
         folder: the run folder.
@@ -48,6 +56,8 @@ class RunSession(Session):
         self.folder = folder
         self._inputs = {f"inputs.{key}": value for key, value in inputs.items()}
         self._on_epoch, self._on_plan, self._on_warning = on_epoch, on_plan, on_warning
+        self._best_is_written = True
+        self._saved_at, self._saving_seconds = -math.inf, 0.0
 
     def plan(self, epochs: int, done: int) -> None:
         """Pass on how many epochs there are."""
@@ -71,10 +81,9 @@ class RunSession(Session):
                 self._on_warning(message)
 
     def keep_best(self, checkpoint: Checkpoint) -> None:
-        """Write the weights of the best epoch so far."""
+        """Take the weights of the best epoch so far; the next `save` writes them."""
         super().keep_best(checkpoint)
-        tensors = {f"method.{key}": value for key, value in checkpoint.tensors.items()} | self._inputs
-        write_tensors(self.folder / CHECKPOINT, tensors, checkpoint.facts)
+        self._best_is_written = False
 
     def best(self) -> Checkpoint | None:
         """Return the best weights, of this process or an earlier one."""
@@ -85,8 +94,18 @@ class RunSession(Session):
         return super().best()
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write all that is needed to continue after this epoch, in one file and one rename."""
+        """Write all that is needed to continue after this epoch, where it is time to."""
+        started = time.monotonic()
+        if started - self._saved_at < SAVING_SHARE * self._saving_seconds:
+            return
+        best = super().best()
+        if best is not None and not self._best_is_written:
+            tensors = {f"method.{key}": value for key, value in best.tensors.items()} | self._inputs
+            write_tensors(self.folder / CHECKPOINT, tensors, best.facts, durable=False)
+            self._best_is_written = True
         write_tensors(self.folder / TRAINING_STATE, checkpoint.tensors, checkpoint.facts, durable=False)
+        self._saved_at = time.monotonic()
+        self._saving_seconds = self._saved_at - started
 
     def resume(self) -> Checkpoint | None:
         """Read the state to continue from, and cut the log back to it."""

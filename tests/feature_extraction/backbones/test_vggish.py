@@ -1,4 +1,5 @@
 import importlib.util
+import json
 import os
 import pickle
 import subprocess
@@ -214,6 +215,11 @@ def test_equals_the_same_network_in_tensorflow_through_tensorflow_hub(network, s
     assert np.abs(ours - expected).max() / np.abs(expected).max() < 1e-4
     np.testing.assert_array_equal(np.load(tmp_path / "extractor.npy"), expected)
     assert np.load(tmp_path / "short.npy").shape == (1, 128)
+    provenance = json.loads((tmp_path / "provenance.json").read_text())
+    assert provenance["weights"] == sha256(tmp_path / "saved_model")
+    errors = json.loads((tmp_path / "errors.json").read_text())
+    assert len(errors) == 3
+    assert all("cannot be loaded (" in error and "\n" not in error for error in errors)
     for name in ("version1.ckpt", "version2.ckpt", "version2.ckpt.index"):
         state = vggish_state(read_tensors(tmp_path / name))
         assert all(torch.equal(state[key], tensor) for key, tensor in network.state_dict().items())

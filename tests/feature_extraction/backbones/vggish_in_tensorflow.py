@@ -4,6 +4,7 @@ Usage: vggish_in_tensorflow.py FOLDER. Reads FOLDER/weights.npz (TensorFlow's na
 SavedModel, both kinds of checkpoint, and what the model and the `vggish-hub` extractor give.
 """
 
+import json
 import os
 import sys
 import warnings
@@ -17,6 +18,7 @@ import tensorflow as tf  # noqa: E402
 import tensorflow_hub as hub  # noqa: E402
 
 from feature_extraction.backbones.vggish_hub import vggish_hub  # noqa: E402
+from feature_extraction.errors import InputError  # noqa: E402
 
 
 class Graph(tf.Module):
@@ -69,4 +71,13 @@ np.save(folder / "tensorflow.npy", hub.load(str(folder / "saved_model"))(sound).
 extractor = vggish_hub(model=str(folder / "saved_model"))
 np.save(folder / "extractor.npy", extractor.describe([sound])[0])
 np.save(folder / "short.npy", extractor.describe([sound[:100]])[0])
+(folder / "provenance.json").write_text(json.dumps(dict(extractor.parameters)))
+(folder / "empty").mkdir()
+errors = []
+for model in (str(folder / "absent"), str(folder / "empty"), "http://127.0.0.1:9/vggish/1"):
+    try:
+        vggish_hub(model=model)
+    except InputError as error:
+        errors.append(str(error))
+(folder / "errors.json").write_text(json.dumps(errors))
 checkpoints(arrays, folder)

@@ -40,22 +40,22 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
     far = far.detach()
     if far.numel() == 0:
         return torch.zeros_like(far)
-    if int(positives.sum(1, dtype=torch.int32).max()) <= 1:
-        return _beside_one(far + margin, far, positives, negatives)
-    if int(negatives.sum(1, dtype=torch.int32).max()) <= 1:
-        return -_beside_one(-far, -far - margin, negatives, positives)
+    for one in (positives, negatives):
+        if int(one.sum(1, dtype=torch.int32).max()) <= 1:
+            return _beside_one(far, positives, negatives, margin, one)
     if far.device.type == "cpu" and far.dtype == torch.float32 and sys.byteorder == "little":
         return _by_packed_sort(far, positives, negatives, margin)
     return _by_search(far, positives, negatives, margin)
 
 
-def _beside_one(reach: Tensor, far: Tensor, one: Tensor, many: Tensor) -> Tensor:
-    """Count where one side has at most one entry a row (pairs by id, most selections): no order is needed.
-
-    A violation is where the `reach` of the one exceeds the `far` of another; with the roles, all signs are exchanged.
-    """
-    hit = (far < reach.masked_fill(~one, -torch.inf).amax(1, keepdim=True)) & many
-    return torch.where(one, hit.sum(1, keepdim=True, dtype=far.dtype), hit.to(far.dtype).neg_())
+def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float, one: Tensor) -> Tensor:
+    """Count where one side, `one`, has at most one entry a row (pairs by id, most selections): no order is needed."""
+    column = one.view(torch.uint8).argmax(1, keepdim=True)
+    value, present = far.gather(1, column), one.gather(1, column)
+    hit = negatives & (far < value + margin) if one is positives else positives & (far + margin > value)
+    counts = (hit & present).to(far.dtype)
+    counts.scatter_(1, column, -counts.sum(1, keepdim=True))
+    return counts.neg_() if one is positives else counts
 
 
 def _by_search(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:

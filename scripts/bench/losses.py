@@ -5,8 +5,9 @@ Usage: python scripts/bench/losses.py OUT [--quick] [--batches 100 400 1000] [--
 Every case (a loss, a side, a batch size, a device) runs in a child process limited to 16 GiB of address space (on a
 GPU: of device memory) and to --limit seconds. Both sides start from embeddings that ask for gradients (10 classes, 10
 dimensions, as in the label space of VEGAS) and end with gradients; what a batch needs besides (masks, selections,
-mined tuples) is part of the time, the fastest of up to 30 steps. Memory is the growth of the process's peak from just before the first step. Once a
-side fails at a batch size it is not tried at larger ones. OUT receives losses.md, losses.json and losses.png.
+mined tuples) is part of the time, which is that of the fastest of up to 30 steps. Memory is the growth of the
+process's peak from just before the first step. Once a side fails at a batch size it is not tried at larger ones. OUT
+receives losses.md, losses.json and losses.png.
 """
 
 import argparse

@@ -16,6 +16,8 @@ from feature_extraction.atomic import remove_leftovers, write_text
 from feature_extraction.errors import InputError
 
 FAILURE = "failure.txt"
+SAVING_SHARE = 20
+"""Saving takes at most one part in so many of a sweep's time; a kill costs some seconds of each run under way."""
 Note = Callable[[int, int], None]
 """Called with (epochs done, epochs)."""
 
@@ -64,7 +66,7 @@ def work_off(job: Job, note: Note | None = None) -> str:
         with _alone_in(job.folder):
             if not is_done(job):
                 scoring = Scoring(job.split, queries=True)
-                train_run(job.config, job.folder, scoring, on_plan=planned, on_epoch=logged)
+                train_run(job.config, job.folder, scoring, on_plan=planned, on_epoch=logged, saving_share=SAVING_SHARE)
             (job.folder / FAILURE).unlink(missing_ok=True)
     except InputError as error:
         return _told(job, " ".join(str(error).split()), "")

@@ -62,7 +62,7 @@ def train_run(
     folder: Path,
     scoring: Scoring = TEST,
     /,
-    **callbacks: Callable[..., None] | None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Train what `config` says into `folder`, continuing where an earlier process was stopped, and evaluate it once.
 
@@ -70,7 +70,7 @@ def train_run(
         config: complete.
         folder: an empty folder, or one whose training was interrupted.
         scoring: what is scored, and in what detail.
-        callbacks: `on_epoch`, `on_plan`, `on_warning` of `RunSession`.
+        options: of `RunSession` (`on_epoch`, `on_plan`, `on_warning`, `saving_share`).
 
     Returns:
         The evaluation of the split, every item embedded alone, as written to `evaluation.json`, with the seconds that
@@ -85,7 +85,7 @@ def train_run(
     _check_same_data(folder, splits)
     write_text(folder / CONFIG, config.yaml())
     write_text(folder / ENVIRONMENT, json.dumps(environment(splits, device), indent=2) + "\n")
-    session = RunSession(folder, encoder.scaling.state(), **callbacks)
+    session = RunSession(folder, encoder.scaling.state(), **options)
     train, valid = encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid)
     before, started = _seconds_before(folder), time.perf_counter()
     if (scoring.split == "valid" or config["unseen_classes"] is not None) and not isinstance(

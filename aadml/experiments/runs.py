@@ -25,15 +25,10 @@ TRAINING_STATE = "training_state.safetensors"
 EVALUATION = "evaluation.json"
 
 
-SAVING_SHARE = 20
-"""Saving takes at most one part in so many of the time: large states are not written after every short epoch."""
-
-
 class RunSession(Session):
-    """A training that lives in a run folder: it survives Ctrl-C and kill -9, losing at most the epochs since a save.
+    """A training that lives in a run folder: it survives Ctrl-C and kill -9, losing at most the current epoch.
 
-    The state is saved after an epoch unless the last save is so recent that saving would take more than a twentieth of
-    the time; the best weights are written with it, so that both are of one moment.
+    The best weights are written with the state to continue from, so that both are of one moment.
 
     Args:
         folder: the run folder.
@@ -41,6 +36,8 @@ class RunSession(Session):
         on_epoch: called with every record, for a progress bar.
         on_plan: called once with (epochs, epochs done).
         on_warning: called with every new warning.
+        saving_share: 0 saves after every epoch; n leaves out saves that would take more than 1/n of the time, for many
+            short runs in a row, where losing some seconds of one is cheaper than writing all states.
     """
 
     def __init__(
@@ -51,12 +48,14 @@ class RunSession(Session):
         on_epoch: Callable[[dict[str, Any]], None] | None = None,
         on_plan: Callable[[int, int], None] | None = None,
         on_warning: Callable[[str], None] | None = None,
+        saving_share: int = 0,
     ) -> None:
         super().__init__()
         self.folder = folder
         self._inputs = {f"inputs.{key}": value for key, value in inputs.items()}
         self._on_epoch, self._on_plan, self._on_warning = on_epoch, on_plan, on_warning
         self._best_is_written = True
+        self._saving_share = saving_share
         self._saved_at, self._saving_seconds = -math.inf, 0.0
 
     def plan(self, epochs: int, done: int) -> None:
@@ -96,7 +95,7 @@ class RunSession(Session):
     def save(self, checkpoint: Checkpoint) -> None:
         """Write all that is needed to continue after this epoch, where it is time to."""
         started = time.monotonic()
-        if started - self._saved_at < SAVING_SHARE * self._saving_seconds:
+        if started - self._saved_at < self._saving_share * self._saving_seconds:
             return
         best = super().best()
         if best is not None and not self._best_is_written:

@@ -29,10 +29,10 @@ def batched(network: Callable[[Tensor], Tensor], clips: Sequence[Tensor], size: 
     Returns:
         One array (t_i, d) float32 a clip.
     """
-    items = torch.cat(list(clips))
+    items = [item for clip in clips for item in clip]
     rows: list[Tensor] = []
     for start in range(0, len(items), size):
-        batch = items[start : start + size]
+        batch = torch.stack(items[start : start + size])
         if len(batch) < size:
             batch = torch.cat([batch, batch.new_zeros(size - len(batch), *batch.shape[1:])])
         rows.append(network(batch).float().cpu())

@@ -235,6 +235,7 @@ def inception_v3(
         parameters=parameters,
         prepare=np.asarray,
         describe=_describer(folded(network), target, reading.transform_input, half, reduce),
+        batch_clips=8,  # five minutes of frames are 80 MB
         finish=partial(_whitened, eight_bit=eight_bit) if reduction == "own-pca" else None,
     )
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from aadml.methods.aadml import LabelSpaceLearner
 from aadml.methods.encoder import Encoder
+from aadml.methods.label_space_learner import LabelSpaceLearner
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Method
 from aadml.proxies.anchor_aware import AnchorAware

@@ -4,10 +4,12 @@ Sizes and schedules are those of the shipped configs, made small by SMALL and QU
 runs in its shipped size.
 """
 
+import ast
 import copy
 import inspect
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -114,6 +116,13 @@ def test_the_shipped_config_names_the_method_and_runs_one_step_as_it_is(name):
     encoder = fit(build_encoder(complete, splits(), torch.device("cpu")))
     for vectors in embeddings(encoder, splits().test).values():
         assert torch.isfinite(vectors).all()
+
+
+def test_a_method_never_imports_another(name):
+    source = Path(inspect.getfile(METHODS[name])).read_text(encoding="utf-8")
+    others = {build.__module__ for build in METHODS.values()} - {METHODS[name].__module__}
+    imported = {node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
+    assert not imported & others
 
 
 def test_every_option_is_documented(name):

@@ -65,6 +65,12 @@ def cluster_cross_covariance(first: Tensor, second: Tensor, labels: Tensor) -> T
     return sums_first.T @ sums_second / members.sum(0).square().sum()
 
 
+def mixed_cross_covariance(first: Tensor, second: Tensor, labels: Tensor, pair_weight: float) -> Tensor:
+    """Mix the cross-covariance of pairs with that of clusters: (n, d1), (n, d2) centered -> (d1, d2)."""
+    clusters = cluster_cross_covariance(first, second, labels)
+    return pair_weight * cross_covariance(first, second) + (1 - pair_weight) * clusters
+
+
 def inverse_square_root(matrix: Tensor, floor: float = EIGENVALUE_FLOOR) -> Tensor:
     """Symmetric inverse square root of a positive semi-definite matrix (d, d).
 

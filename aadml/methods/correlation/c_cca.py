@@ -2,17 +2,8 @@
 
 from functools import partial
 
-from torch import Tensor
-
-from aadml.methods.correlation.algebra import (
-    canonical,
-    centered,
-    cluster_cross_covariance,
-    covariance,
-    cross_covariance,
-)
-from aadml.methods.correlation.cca import projection_of
-from aadml.methods.correlation.projection import LinearMethod, Projection, pair
+from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
+from aadml.methods.correlation.projection import LinearMethod, Projection, pair, projection_of
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from aadml.types import Clips, Modality
@@ -46,12 +37,6 @@ def c_cca(
         raise InputError(f"method.pair_weight: {pair_weight:g} given; 0 to 1 is possible")
     names = pair(context, "c-cca")
     return LinearMethod(partial(_fit, names, dimension, ridge, pair_weight, weight_by_correlation))
-
-
-def mixed_cross_covariance(first: Tensor, second: Tensor, labels: Tensor, pair_weight: float) -> Tensor:
-    """Mix the cross-covariance of pairs with that of clusters: (n, d1), (n, d2) centered -> (d1, d2)."""
-    clusters = cluster_cross_covariance(first, second, labels)
-    return pair_weight * cross_covariance(first, second) + (1 - pair_weight) * clusters
 
 
 def _fit(

@@ -2,10 +2,8 @@
 
 from functools import partial
 
-from torch import Tensor
-
-from aadml.methods.correlation.algebra import Canonical, canonical, centered, covariance, cross_covariance
-from aadml.methods.correlation.projection import LinearMethod, Projection, pair
+from aadml.methods.correlation.algebra import canonical, centered, covariance, cross_covariance
+from aadml.methods.correlation.projection import LinearMethod, Projection, pair, projection_of
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from aadml.types import Clips, Modality
@@ -40,13 +38,3 @@ def _fit(names: tuple[Modality, Modality], dimension: int, ridge: float, weighte
     cross = cross_covariance(first, second)
     solution = canonical(covariance(first, ridge), covariance(second, ridge), cross, dimension)
     return projection_of(names, (mean_first, mean_second), solution, weighted=weighted)
-
-
-def projection_of(
-    names: tuple[Modality, Modality], means: tuple[Tensor, Tensor], solution: Canonical, *, weighted: bool
-) -> Projection:
-    """Make the projection of a solved problem, directions multiplied by their correlations where `weighted`."""
-    projection = Projection()
-    for name, mean, weights in zip(names, means, (solution.first, solution.second), strict=True):
-        projection.set(name, mean, weights * solution.correlations if weighted else weights)
-    return projection

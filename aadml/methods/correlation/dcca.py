@@ -7,8 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aadml.methods.correlation.algebra import canonical, centered, covariance, cross_covariance
-from aadml.methods.correlation.c_cca import mixed_cross_covariance
+from aadml.methods.correlation.algebra import (
+    canonical,
+    centered,
+    covariance,
+    cross_covariance,
+    mixed_cross_covariance,
+)
 from aadml.methods.correlation.projection import pair
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Learner, Player

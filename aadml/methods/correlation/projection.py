@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
+from aadml.methods.correlation.algebra import Canonical
 from aadml.methods.method import Context, Method
 from aadml.types import Clips, Features, Modality
 from feature_extraction.errors import InputError
@@ -59,6 +60,16 @@ class Projection:
             part, modality = key.rsplit(".", 1)
             if part in ("mean", "weights"):
                 getattr(self, part)[modality] = value
+
+
+def projection_of(
+    names: tuple[Modality, Modality], means: tuple[Tensor, Tensor], solution: Canonical, *, weighted: bool
+) -> Projection:
+    """Make the projection of a solved problem, directions multiplied by their correlations where `weighted`."""
+    projection = Projection()
+    for name, mean, weights in zip(names, means, (solution.first, solution.second), strict=True):
+        projection.set(name, mean, weights * solution.correlations if weighted else weights)
+    return projection
 
 
 class LinearMethod(Method):

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.composition import compose_objective
-from aadml.methods.correlation.algebra import canonical, centered, covariance
-from aadml.methods.correlation.c_cca import mixed_cross_covariance
+from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
 from aadml.methods.correlation.projection import pair
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Epoch, Learner, Player

@@ -1,6 +1,6 @@
 """CCTL: complete cross-triplet loss in label space for audio-visual retrieval (Zeng et al., ISM 2022)."""
 
-from aadml.methods.aadml import NONE, LabelSpaceLearner, Section
+from aadml.methods.label_space_learner import NONE, LabelSpaceLearner, Section
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training

@@ -9,9 +9,9 @@ from torch.nn import functional as F
 
 from aadml.composition import compose_objective
 from aadml.label_losses import row_norm
-from aadml.methods.aadml import NONE, Section
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
+from aadml.methods.label_space_learner import NONE, Section
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context, Method

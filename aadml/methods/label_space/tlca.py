@@ -9,10 +9,10 @@ from torch import Tensor
 
 from aadml.comparison import Comparison
 from aadml.losses.triplet import triplet
-from aadml.methods.aadml import NONE, Section
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.interpolation import check_lines, interpolated
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
+from aadml.methods.label_space_learner import NONE, Section
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Learner, Player, Stage
 from aadml.methods.method import Context, Method

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.methods.aadml import NONE, Section
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
+from aadml.methods.label_space_learner import NONE, Section
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
 from aadml.methods.method import Context, Method

@@ -1,0 +1,165 @@
+"""The learner of AADML and of all that keep its form: encoders into label space, a label loss and a metric loss."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aadml.composition import compose_objective
+from aadml.label_losses import LABEL_LOSSES
+from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, on_device
+from aadml.methods.method import Context
+from aadml.methods.networks import LabelSpaceEncoder, label_space_network
+from aadml.methods.readouts import Readout, choose_readout, readout_candidates
+from aadml.objective import Embedded
+from aadml.options import checked_options, lookup
+from aadml.synthesis import GenerativeLoss
+from aadml.types import Clips, Modality
+
+Section = Mapping[str, Any] | str
+"""A section of the config: a name with options, or a bare name."""
+
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class LabelSpaceLearner(Learner):
+    """Two encoders into label space under a label loss and a metric loss.
+
+    Args:
+        context: dimensions, classes, seed.
+        sections: the sections of the config, by the names of `aadml`'s arguments.
+    """
+
+    def __init__(self, context: Context, sections: Mapping[str, Any]) -> None:
+        super().__init__()
+        network = checked_options(label_space_network, sections["network"], "network")
+        classes = context.classes
+        self.encoders = nn.ModuleDict(
+            {m: LabelSpaceEncoder(d, classes, **network) for m, d in context.dimensions.items()}
+        )
+        label = dict(sections["label_loss"])
+        entry = lookup(LABEL_LOSSES, label.pop("name"), "label loss")
+        self.label_weight = float(label.pop("weight", 1.0))
+        self.label_loss = partial(entry, **checked_options(entry, label, "label_loss"))
+        self.metric_weight = float(sections["loss"].get("weight", 1.0))
+        if sections["loss"]["name"] == "triplet" and str(
+            sections["loss"].get("reduction", "mean-of-active")
+        ).startswith("mean"):
+            self.margin = float(sections["loss"].get("margin", 1.2))
+        self.objective = compose_objective(
+            loss=sections["loss"],
+            selection=sections["selection"],
+            proxy=sections["proxy"],
+            directions=sections["directions"],
+            modalities=context.modalities,
+            dimension=classes,
+            features=(0, *network["hidden"])[-1],
+            classes=classes,
+        )
+        self.candidates = readout_candidates(sections["readout"])
+        first = self.candidates[0]
+        # [0 cosine | 1 posterior, temperature]: a buffer, so that the choice is kept with the weights
+        self.register_buffer("chosen", torch.tensor([float(first.name == "posterior"), first.temperature]))
+        self._train: Clips | None = None
+
+    @property
+    def read(self) -> Readout:
+        """Give the read-out in force."""
+        assert isinstance(self.chosen, Tensor)
+        posterior, temperature = self.chosen.tolist()
+        return Readout("posterior" if posterior else "cosine", temperature)
+
+    @property
+    def similarity(self) -> str:  # type: ignore[override]
+        """Name the similarity of the read-out in force."""
+        return self.read.similarity
+
+    def players(self) -> Mapping[str, Player]:
+        """Train encoders and proxies together; a loss with a generator of its own adds a second player."""
+        loss = self.objective.loss
+        generator = list(loss.parameters()) if isinstance(loss, GenerativeLoss) else []  # type: ignore[attr-defined]
+        own = {id(parameter) for parameter in generator}
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
+        players = {"encoders": Player(rest, self._loss)}
+        return players | ({"generator": Player(generator, self._generator_loss)} if generator else {})
+
+    def stages(self, epochs: int) -> Sequence[Stage]:
+        """Train in one stage, or in those of a loss with a generator of its own."""
+        loss = self.objective.loss
+        if not isinstance(loss, GenerativeLoss):
+            return super().stages(epochs)
+        phases = [phase for phase in loss.phases(epochs) if phase.epochs]
+        return [
+            Stage(p.name, p.epochs, p.players, keep_optimizer=True, start_from_best=False, keep_best=True)
+            for p in phases
+        ]
+
+    def before_epoch(self, train: Clips, epoch: Epoch) -> None:
+        """Embed the training clips anew and hand them to the proxies as their bank (spec of the correlation graph)."""
+        self._train = train
+        loss, proxy = self.objective.loss, self.objective.proxy
+        if isinstance(loss, GenerativeLoss):
+            loss.enter(epoch.stage)
+        if proxy is not None and self.metric_weight:
+            bank = {m: self.label_space(train, m) for m in train.modalities}
+            inputs = {m: train.matrix(m) for m in train.modalities}
+            generator = torch.Generator().manual_seed(torch.initial_seed() % 2**62)
+            refresh: Any = proxy.refresh
+            refresh(bank, train.labels, inputs, generator)
+
+    def calibrate(self, valid: Clips) -> None:
+        """Choose read-out and temperature on the validation clips."""
+        vectors = {m: self.label_space(valid, m).cpu() for m in valid.modalities}
+        best = choose_readout(self.candidates, vectors, valid)
+        assert isinstance(self.chosen, Tensor)
+        self.chosen.copy_(torch.tensor([float(best.name == "posterior"), best.temperature]))
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Read the label-space vectors of a batch (b, d) -> (b, C)."""
+        return self.read(self.encoders[modality](features))
+
+    def label_space(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode all of a modality (n, d) -> (n, C), in evaluation mode, without gradients."""
+        features = clips.matrix(modality)
+        was_training = self.training
+        self.eval()
+        with torch.no_grad():
+            parts = [self.encoders[modality](part.to(self.device)) for part in features.split(4096)]
+        self.train(was_training)
+        return torch.cat(parts) if parts else features.new_zeros(0, 0)
+
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        """Equation 10: label loss of every modality plus the metric loss."""
+        embedded = self._embedded(batch)
+        label = torch.stack([self.label_loss(v, batch.labels) for v in embedded.vectors.values()]).sum()
+        parts = {"loss": self.label_weight * label, "label_loss": label}
+        if self.metric_weight:
+            metric = self.objective(embedded, batch.generator, self._encode)
+            parts["loss"] = parts["loss"] + self.metric_weight * metric["loss"]
+            parts |= {"metric_loss": metric["loss"], "active": metric["active"]}
+        return parts
+
+    def _generator_loss(self, batch: Batch) -> dict[str, Tensor]:
+        """Train the loss's own generator on vectors that carry no gradient into the encoders."""
+        with torch.no_grad():
+            embedded = self._embedded(batch)
+        comparisons = self.objective.comparisons(embedded, embedded.vectors, embedded.vectors)
+        loss: Any = self.objective.loss
+        chosen = [self.objective.selection(comparison, batch.generator) for comparison in comparisons]
+        return {"loss": torch.stack([loss.generator_loss(comparison) for comparison in chosen]).mean()}
+
+    def _embedded(self, batch: Batch) -> Embedded:
+        features = {m: self.encoders[m].features(values) for m, values in batch.features.items()}  # type: ignore[operator]
+        vectors = {m: self.encoders[m].predicted(values) for m, values in features.items()}  # type: ignore[operator]
+        heads = {m: encoder.predicted for m, encoder in self.encoders.items()}
+        return Embedded(vectors, batch.labels, batch.index, features=features, heads=heads)  # type: ignore[arg-type]
+
+    def _encode(self, modality: Modality, rows: Tensor) -> Tensor:
+        """Encode rows of the training set with gradient, for proxies with live neighbors."""
+        assert self._train is not None
+        vectors = self.encoders[modality](on_device(self._train[modality], rows, self.device))
+        assert isinstance(vectors, Tensor)
+        return vectors

@@ -93,10 +93,12 @@ class Learner(nn.Module, ABC):
     Attributes:
         similarity: the name under which embeddings are compared.
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
+        margin: of the hinge whose mean is logged as "metric_loss"; None where there is none.
     """
 
     similarity: str = "cosine"
     criterion: str = "map_mean"
+    margin: float | None = None
 
     @abstractmethod
     def players(self) -> Mapping[str, Player]:

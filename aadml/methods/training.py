@@ -14,6 +14,7 @@ from aadml.methods.optimization import Optimization
 from aadml.methods.session import Checkpoint, Session
 from aadml.methods.settings import Training
 from aadml.types import Clips, Features, Modality
+from aadml.watchers import gradient_norm, gradient_warning, margin_warning, saturation_warning
 from feature_extraction.errors import InputError
 
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
@@ -91,6 +92,7 @@ class _Loop:
             self.progress.epochs_done += 1
             record |= self._score(last=self.progress.epoch == stage.epochs)
             self.session.log(record)
+            self._watch(record)
             self.session.save(self._checkpoint())
         return True
 
@@ -124,8 +126,11 @@ class _Loop:
             batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch)
             for name, player in players.items():
                 prefix = "" if len(players) == 1 else f"{name} "
+                first = not any(key.startswith(prefix) for key in figures)
                 for key, value in self.optimization.step(name, player, batch).items():
                     figures.setdefault(prefix + key, []).append(value.detach().float())
+                if first:
+                    figures[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
         means = {key: float(torch.stack(values).mean()) for key, values in figures.items()}
         return means if "loss" in means else {"loss": sum(v for k, v in means.items() if k.endswith(" loss"))} | means
 
@@ -150,6 +155,16 @@ class _Loop:
         for warning in self.learner.warnings(self.valid):
             self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
         return {f"valid {key}": value for key, value in scores.items()}
+
+    def _watch(self, record: dict[str, Any]) -> None:
+        """Warn where a gradient vanished or broke, where no term costs anything, where the loss sits at its margin."""
+        history, margin = self.session.history, self.learner.margin
+        found = [gradient_warning(value) for key, value in record.items() if key.endswith("gradient_norm")]
+        found.append(saturation_warning([one["active"] for one in history if "active" in one]))
+        if margin is not None:
+            found.append(margin_warning([one["metric_loss"] for one in history if "metric_loss" in one], margin))
+        for warning in filter(None, found):
+            self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
 
     def _keep(self, scores: dict[str, float]) -> None:
         facts = {"epoch": self.progress.epochs_done} | scores

@@ -218,3 +218,25 @@ def test_only_the_players_of_a_stage_move():
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(InputError, match="training"):
         Training(**wrong)
+
+
+def test_every_epoch_logs_the_gradient_norm_of_its_first_batch():
+    _, session = run(Training(epochs=2, batch=8))
+    assert all(record["gradient_norm"] > 0 for record in session.history)
+
+
+def test_a_vanished_gradient_is_told_once_it_is_seen():
+    _, session = run(Training(epochs=2, batch=8), learner=Linear(scale=0.0))
+    assert any("gradient is zero" in warning for warning in session.warnings)
+
+
+def test_a_metric_loss_that_stays_at_its_margin_or_costs_nothing_is_told():
+    class Stuck(Linear):
+        margin = 1.2
+
+        def _loss(self, batch):
+            return super()._loss(batch) | {"metric_loss": torch.tensor(1.2), "active": torch.tensor(0.0)}
+
+    _, session = run(Training(epochs=12, batch=8), learner=Stuck())
+    assert any("margin" in warning for warning in session.warnings)
+    assert any("cost anything" in warning for warning in session.warnings)

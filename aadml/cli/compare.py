@@ -11,7 +11,6 @@ from aadml.cli.sweeps import sweep_options
 
 if TYPE_CHECKING:
     from aadml.experiments.compare import Row
-    from aadml.experiments.sweep import Outcome
 
 
 @click.command(short_help="Compare methods, and losses with and without the proxy: ours beside the published columns.")
@@ -78,7 +77,7 @@ def command(
     folder = output or Path("comparisons") / _name(wanted_methods, wanted_losses, shared, trials)
     with sole_owner(folder):
         check_same_data(folder, place)
-        rows, tried, records = _searched(rows, trials, workers, folder) if trials > 1 else (rows, [], {})
+        rows, records = _searched(rows, trials, workers, folder) if trials > 1 else (rows, {})
         cells = cells_of_rows(rows)
         jobs = jobs_of(cells, range(seeds), folder)
         outcomes = worked_off(jobs, workers)
@@ -90,7 +89,7 @@ def command(
             rows, scores, range(seeds), folder, baseline=baseline, notes=notes, command=said("compare")
         )
     show(found, as_json=as_json)
-    finish([*tried, *outcomes], folder, page, as_json=as_json)
+    finish(outcomes, folder, page, as_json=as_json)
 
 
 def _wanted(methods: str | None, losses: str | None, tables: str | None) -> tuple[list[str], list[str]]:
@@ -138,8 +137,11 @@ def _name(methods: Sequence[str], losses: Sequence[str], shared: Any, trials: in
 
 def _searched(
     rows: Sequence["Row"], budget: int, workers: int | None, folder: Path
-) -> tuple[list["Row"], list["Outcome"], dict[str, str]]:
-    """Run the trials of every row; give each the config that was best on validation clips, and what was tried."""
+) -> tuple[list["Row"], dict[str, str]]:
+    """Run the trials of every row; give each the config that was best on validation clips, and what was tried.
+
+    A point of a search space that the data cannot take is a trial lost, no failure of the comparison.
+    """
     from aadml.cli.sweeps import worked_off
     from aadml.experiments.trials import chosen_row, record_of, trials_of
 
@@ -152,4 +154,4 @@ def _searched(
         after.cell.name: record_of(trials[before.cell.name], outcomes, after.cell.settings)
         for before, after in zip(rows, searched, strict=True)
     }
-    return searched, tried, records
+    return searched, records

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 @click.option("--data", help="Feature file of any layout. Without it: the sample clips.")
 @click.option("--methods", help="'all', or methods and shipped configs separated by commas, each by its own config.")
 @click.option("--losses", help="'all', or losses separated by commas; each with and without anchor-aware proxies.")
-@click.option("--tables", help="The paper's: 1 (methods), 2 or 3 (losses), separated by commas.")
+@click.option(
+    "--tables",
+    help="The paper's: 1 (methods), 2 or 3 (losses); or those of the audio-text papers: mei, 3cmlf, xie. By commas.",
+)
 @config_options
 @click.option("--max-epochs", type=click.IntRange(min=1), help="Rows that would train longer train so long.")
 @click.option(
@@ -56,6 +59,7 @@ def command(
     class, half the metric weight, no metric loss. The same command again goes on where it was stopped. A row that fails
     does not stop the others (exit code 1).
     """
+    from aadml.cli.paper_tables import compare_papers, is_of_papers
     from aadml.cli.sweeps import finish, said, show, worked_off
     from aadml.experiments.ablate import collected, jobs_of
     from aadml.experiments.compare import Settings, cells_of_rows, named_rows
@@ -65,6 +69,12 @@ def command(
     from aadml.experiments.trials import RECORD
     from feature_extraction.atomic import write_text
 
+    if is_of_papers(tables):
+        compare_papers(
+            str(tables), data=data, config=config, settings=settings, epochs=max_epochs, device=device, seeds=seeds,
+            workers=workers, as_json=as_json, output=output,
+        )  # fmt: skip
+        return
     wanted_methods, wanted_losses = _wanted(methods, losses, tables)
     place = _data(data)
     changes = [parse_setting(text) for text in settings] + ([("device", device)] if device else [])

@@ -6,6 +6,13 @@ from typing import Any
 import click
 
 
+def is_of_papers(tables: str | None) -> bool:
+    """Tell whether `--tables` names tables of the audio-text papers, and not those of AADML's by their numbers."""
+    from aadml.experiments.audio_text_tables import PAPER_TABLES
+
+    return bool({part.strip() for part in (tables or "").split(",")} & {*PAPER_TABLES, "all"})
+
+
 def compare_papers(
     names: str,
     *,

@@ -92,3 +92,21 @@ def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):
 
     with pytest.raises(InputError, match="learns from features; make some with"):
         call("train", "--data", manifest, "--method", "aadml", "--epochs", 1, "--runs", tmp_path)
+
+
+def test_compare_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stopped(manifest, tmp_path):
+    from aadml.cli import cli
+
+    narrow = [part for key in (*NARROW["xie"], "training.batch=12") for part in ("--set", key)]
+    arguments = ["compare", "--tables", "xie", "--data", str(manifest), "--config", "xie_sample", "--max-epochs", "1",
+                 "--seeds", "1", "--workers", "0", "-o", str(tmp_path), "--json", *narrow]  # fmt: skip
+    first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert first.exit_code == 0, first.output
+    table = json.loads(first.stdout)
+    assert [row["strategy"] for row in table["rows"]][2:4] == ["cross-modality hard", "cross-modality semi-hard"]
+    assert all(0 <= row["T2A mAP"]["mean"] <= 1 for row in table["rows"])
+    assert table["rows"][2]["published T2A mAP"] == "0.007"
+    assert {path.name for path in tmp_path.glob("xie.*")} == {"xie.md", "xie.csv", "xie.tex"}
+    again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert json.loads(again.stdout) == table
+    assert "8 runs were finished before" in again.stderr

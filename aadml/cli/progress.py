@@ -15,13 +15,16 @@ class TrainingProgress:
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
         """Give what a run session calls."""
-        return {"on_plan": self._plan, "on_epoch": self._epoch, "on_warning": self._warning}
+        return {"on_plan": self._plan, "on_epoch": self._epoch, "on_warning": self._warning, "on_note": self._note}
 
     def close(self) -> None:
         """Leave the bar as it stands."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+    def _note(self, message: str) -> None:
+        click.echo(f"aadml: {message}", err=True)
 
     def _plan(self, epochs: int, done: int) -> None:
         self._bar = tqdm(total=epochs, initial=done, unit="epoch", desc="training", dynamic_ncols=True)

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from torch import Tensor
 from aadml.experiments.config import Config, read_yaml, resolve
 from aadml.experiments.data import load_splits, protocol_of
 from aadml.experiments.environment import data_hash, environment
+from aadml.experiments.forecast import forecast
 from aadml.experiments.runs import (
     CHECKPOINT,
     CONFIG,
@@ -62,6 +63,7 @@ def train_run(
     folder: Path,
     scoring: Scoring = TEST,
     /,
+    on_note: Callable[[str], None] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Train what `config` says into `folder`, continuing where an earlier process was stopped, and evaluate it once.
@@ -70,6 +72,7 @@ def train_run(
         config: complete.
         folder: an empty folder, or one whose training was interrupted.
         scoring: what is scored, and in what detail.
+        on_note: told what people should know before a long training.
         options: of `RunSession` (`on_epoch`, `on_plan`, `on_warning`, `saving_share`).
 
     Returns:
@@ -86,6 +89,9 @@ def train_run(
     write_text(folder / CONFIG, config.yaml())
     write_text(folder / ENVIRONMENT, json.dumps(environment(splits, device), indent=2) + "\n")
     session = RunSession(folder, encoder.scaling.state(), **options)
+    note = forecast(encoder.method, len(splits.train), len(splits.train.class_names)) if on_note else None
+    if on_note and note:
+        on_note(note)
     train, valid = encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid)
     before, started = _seconds_before(folder), time.perf_counter()
     if (scoring.split == "valid" or config["unseen_classes"] is not None) and not isinstance(

@@ -1,6 +1,7 @@
 """What a long training will cost in its metric loss, told before it begins."""
 
 import math
+from typing import Any
 
 from aadml.methods.label_space_learner import LabelSpaceLearner
 from aadml.methods.learned import LearnedMethod
@@ -29,8 +30,8 @@ def forecast(method: Method, clips: int, classes: int) -> str | None:
     batch = min(settings.batch, clips)
     steps = settings.epochs * math.ceil(clips / batch)
     widest = 2 * batch if any("both" in direction for direction in directions) else batch
-    features = next(iter(learner.encoders.values())).predicted.in_features
-    step = estimate(learner.objective.loss, widest, classes, classes=classes, features=features)
+    first: Any = next(iter(learner.encoders.values()))
+    step = estimate(learner.objective.loss, widest, classes, classes=classes, features=int(first.predicted.in_features))
     seconds = step.seconds * len(directions) * steps
     if seconds < WORTH_TELLING:
         return None

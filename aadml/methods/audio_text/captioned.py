@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
+from safetensors.torch import load_file
 from torch import Tensor
 
 from aadml.methods.learned import LearnedMethod
@@ -38,10 +40,12 @@ class AudioText(Method):
         learner: see `CaptionedLearner`.
         context: seed and device.
         settings: the `training` section.
+        start: a run folder whose weights training begins with, or "".
     """
 
-    def __init__(self, learner: Learner, context: Context, settings: Training) -> None:
+    def __init__(self, learner: Learner, context: Context, settings: Training, start: str = "") -> None:
         self.learner = learner
+        self.start = start
         self.inner = LearnedMethod(learner, context, settings)
 
     @property
@@ -59,6 +63,8 @@ class AudioText(Method):
                 )
         learner: CaptionedLearner = self.learner  # type: ignore[assignment]
         learner.learn_words(train["text"])
+        if self.start:
+            _take_over(self.learner, Path(self.start))
         learner.begin()
         laid = [learner.settled(learner.prepared(clips)) for clips in (train, valid)]
         self.inner.fit(laid[0], laid[1], session)
@@ -82,3 +88,21 @@ class AudioText(Method):
     def parameters_count(self) -> int:
         """Count the parameters."""
         return self.inner.parameters_count()
+
+
+def _take_over(learner: Learner, run: Path) -> None:
+    """Load the weights of a finished run of the same networks; its batches of a curriculum are not taken over.
+
+    Raises:
+        InputError: no trained run, or one of other networks.
+    """
+    path = run / "checkpoint.safetensors"
+    if not path.is_file():
+        raise InputError(f"method.start: {run} is no trained run (no {path.name} in it)")
+    found = {key.removeprefix("method."): value for key, value in load_file(path).items() if key.startswith("method.")}
+    own = learner.state_dict()
+    for key, value in own.items():
+        fits = key in found and (found[key].shape == value.shape or not value.is_floating_point())
+        if not key.startswith("curriculum.") and not fits:
+            raise InputError(f"method.start: {run} holds other networks ('{key}' is missing or of another size)")
+    learner.load_state_dict({key: value for key, value in found.items() if not key.startswith("curriculum.")}, False)

@@ -40,6 +40,7 @@ def audio_text(
     memory_mib: int = 1024,
     cleaning: str = "mei",
     captions: int = 5,
+    start: str = "",
     loss: Section = NT_XENT,
     selection: Section = "all",
     directions: Sequence[str] = BOTH_WAYS,
@@ -67,12 +68,13 @@ def audio_text(
         memory_mib: spectrograms kept in memory instead of decoding them again.
         cleaning: of captions, a key of CLEANINGS.
         captions: used of each clip, at most.
+        start: a run folder of the same networks whose weights training begins with; "" for none.
         loss: `name` (a key of LOSSES) and its options.
         selection: `name` (a key of SELECTIONS) and its options.
         directions: who meets whom.
     """
     options = dict(locals())
-    return AudioText(_learner(options, None), context, settings)
+    return AudioText(_learner(options, None), context, settings, start)
 
 
 def three_stages(
@@ -95,6 +97,7 @@ def three_stages(
     memory_mib: int = 1024,
     cleaning: str = "mei",
     captions: int = 5,
+    start: str = "",
     shares: tuple[float, ...] = (10.0, 10.0, 30.0),
     ancillary_epochs: int = 50,
     mining: bool = True,
@@ -132,6 +135,7 @@ def three_stages(
         memory_mib: see `audio_text`.
         cleaning: see `audio_text`.
         captions: see `audio_text`.
+        start: see `audio_text`.
         shares: epochs of the stages easy, median and hard, as parts of training.epochs.
         ancillary_epochs: of the model whose vectors of the pairs make the batches; 0 takes the network as it begins.
         mining: False takes shuffled batches in all stages.
@@ -148,7 +152,7 @@ def three_stages(
     """
     options = dict(locals()) | {"freeze": "none", "frozen_mode": "eval"}
     curriculum = Curriculum(options, batch=settings.batch, seed=context.seed)
-    return AudioText(_learner(options, curriculum), context, settings)
+    return AudioText(_learner(options, curriculum), context, settings, start)
 
 
 def _learner(options: Mapping[str, Any], curriculum: Curriculum | None) -> TwoTowers:

@@ -154,3 +154,18 @@ def test_data_without_captions_are_refused(tones, context, small):
     silent = replace(tones.train, features={"audio": tones.train["audio"]})
     with pytest.raises(InputError, match="the data have no text"):
         METHODS["audio-text"](context, TRAINING, **small).fit(silent, silent, Session())
+
+
+def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp_path):
+    from safetensors.torch import save_file
+
+    first = fitted(tones, context, small)
+    save_file({f"method.{k}": v.contiguous() for k, v in first.state().items()}, tmp_path / "checkpoint.safetensors")
+    still = replace(TRAINING, epochs=1, learning_rate=1e-12)
+    again = fitted(tones, Context(context.dimensions, 30, seed=8), small | {"start": str(tmp_path)}, still)
+    expected = first.embed(tones.test["text"], "text")
+    torch.testing.assert_close(again.embed(tones.test["text"], "text"), expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(InputError, match="holds other networks"):
+        fitted(tones, context, small | {"start": str(tmp_path), "dimension": 8})
+    with pytest.raises(InputError, match="is no trained run"):
+        fitted(tones, context, small | {"start": str(tmp_path / "absent")})

@@ -9,8 +9,9 @@ import numpy as np
 
 from aadml.experiments import page
 from aadml.experiments.ablate import Ablation, config_of, data_notes, describe, results_table
-from aadml.experiments.scores import CellScores
-from aadml.experiments.sweep_figures import Band, side_by_side, spread_curve, spread_dots
+from aadml.experiments.grid import Axis
+from aadml.experiments.scores import CellScores, difference
+from aadml.experiments.sweep_figures import Band, difference_curve, side_by_side, spread_curve, spread_dots
 from aadml.experiments.tables import Table, write_tables
 from feature_extraction.atomic import write_text
 from feature_extraction.errors import InputError
@@ -62,6 +63,12 @@ def _figures(ablation: Ablation, scores: Mapping[str, CellScores]) -> dict[str, 
     """Draw: file name -> (title, drawing, note)."""
     chosen = _chosen(ablation, scores)
     found = {"curve": ("Scores", _scores(ablation, scores), "Mean and standard deviation over the seeds.")}
+    differing = _differences(ablation, scores)
+    if differing:
+        note = (
+            "Paired over seeds and queries; the bars are standard errors, not corrected for the number of comparisons."
+        )
+        found["differences"] = ("Differences to the baselines", differing, note)
     trained = _training(chosen, scores)
     shown = "The cells shown are those of the best validation MAP among all with one baseline, and that baseline."
     if trained:
@@ -76,15 +83,14 @@ def _scores(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
     """Draw MAP over the first axis of numbers, or a row a cell where there is none."""
     known = [one for one in scores.values() if one.runs]
     chance = float(next(iter(known[0].runs.values())).stored["chance"])
-    axis = next((axis for axis in ablation.axes if len(axis.values) > 1 and all(map(_is_number, axis.values))), None)
+    axis = _first_of_numbers(ablation)
     if axis is None:
         values = {one.name: np.array([run.map_mean for run in one.runs.values()]) for one in known}
         return spread_dots(values, x="MAP, mean of both directions", marks={"chance": chance})
     lines: dict[str, list[CellScores]] = {}
     levels: dict[str, CellScores] = {}
     for one in known:
-        rest = {key: value for key, value in one.cell.settings.items() if key != axis.key and value is not None}
-        name = ", ".join(str(value) for value in rest.values()) or one.cell.config.label()
+        name = _line_name(one, axis.key)
         if one.cell.settings.get(axis.key) is None:
             levels[name] = one
         else:
@@ -96,6 +102,29 @@ def _scores(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
         colors |= {ablation.baselines.get(member.name, ""): color for member in members}
     across = {name: Band([0], _means(one)[:, None], colors.get(one.name, len(lines))) for name, one in levels.items()}
     return spread_curve(bands, across, x=axis.key, y="MAP, mean of both directions", note=f"chance {chance:.3f}")
+
+
+def _differences(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
+    """Draw differences to the baselines over the first axis of numbers; nothing where there is none."""
+    axis = _first_of_numbers(ablation)
+    if axis is None:
+        return ""
+    lines: dict[str, list[tuple[float, float, float]]] = {}
+    for cell, baseline in ablation.baselines.items():
+        found, place = difference(scores[cell], scores[baseline]), scores[cell].cell.settings.get(axis.key)
+        if found is not None and place is not None:
+            name = _line_name(scores[cell], axis.key)
+            lines.setdefault(name, []).append((float(place), found.mean, found.error))
+    return difference_curve(lines, x=axis.key, y="MAP minus baseline") if lines else ""
+
+
+def _first_of_numbers(ablation: Ablation) -> Axis | None:
+    return next((axis for axis in ablation.axes if len(axis.values) > 1 and all(map(_is_number, axis.values))), None)
+
+
+def _line_name(one: CellScores, key: str) -> str:
+    rest = [str(value) for name, value in one.cell.settings.items() if name != key and value is not None]
+    return ", ".join(rest) or one.cell.config.label()
 
 
 def _line(members: Sequence[CellScores], key: str, color: int) -> Band:

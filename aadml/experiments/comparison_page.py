@@ -45,7 +45,7 @@ def write_comparison(
         command: that repeats it.
 
     Returns:
-        The tables, and the page; None where figures cannot be drawn because matplotlib is not installed.
+        The tables for reading (that of all pairs is in the folder and on the page), and the page; None where figures cannot be drawn because matplotlib is not installed.
 
     Raises:
         InputError: not one run was finished, or no row of the baseline's name.
@@ -71,13 +71,14 @@ def write_comparison(
         write_tables(table, folder / name)
     for name, drawing in drawings.items():
         write_text(folder / f"{name}.svg", drawing + "\n")
+    read = [table for name, table in tables.items() if name != "pairs"]
     if not drawings:
-        return list(tables.values()), None
+        return read, None
     said = [about, *data_notes(scores, folder), *notes]
     body = "".join(f"<p>{escape(text)}</p>" for text in said) + _sections(tables, drawings)
     body += page.section("How it was made", f"<pre>{escape(command)}</pre>" if command else "")
     write_text(folder / REPORT, page.document("Comparison", body))
-    return list(tables.values()), folder / REPORT
+    return read, folder / REPORT
 
 
 def reference(rows: Sequence[Row], baseline: str | None) -> Row | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from aadml.experiments.compare import Row
 from aadml.experiments.controls import ALONE, NONE
 from aadml.experiments.published_figures import FIGURES, NOTE, data_sets, published
-from aadml.experiments.scores import CellScores, Pair, differences, tested_over, told
+from aadml.experiments.scores import SIGNIFICANT, CellScores, Pair, differences, tested_over, told
 from aadml.experiments.tables import Cell, Table
 from aadml.retrieval.significance import Difference
 
@@ -88,7 +88,9 @@ def pair_table(rows: Sequence[Row], scores: Scores, about: str) -> Table:
             turned = tested.get((other.cell.name, row.cell.name))
             if own is None and turned is not None:
                 own = Difference(-turned.mean, turned.error, turned.p, turned.over)
-            cells.append(None if own is None else f"{own.mean:+.3f}{'*' if own.p < 0.05 else ''}")
+            cells.append(
+                None if own is None else f"{round(own.mean, 3) + 0.0:+.3f}{'*' if own.p < SIGNIFICANT else ''}"
+            )
         lines.append(tuple(cells))
     caption = f"Row minus column, MAP mean. {about}"
     return Table(("", *(row.name for row in shown)), tuple(lines), caption, tuple(_tested(tested)))

@@ -49,13 +49,36 @@ def spread_curve(bands: Mapping[str, Band], levels: Mapping[str, Band], *, x: st
     for number, (name, band) in enumerate(bands.items()):
         color, mean, sd = COLORS[band.color % len(COLORS)], _mean(band.y), _sd(band.y)
         at = np.asarray(band.x, dtype=float) + shift * (number - (len(bands) - 1) / 2)
-        axes.fill_between(at, mean - sd, mean + sd, color=color, alpha=0.12, linewidth=0)
         axes.errorbar(at, mean, sd, color=color, linewidth=1.7, marker="o", markersize=4, capsize=2, label=name)
     axes.set_xticks(places if len(places) <= 12 else places[:: len(places) // 8])
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     if note:
         axes.text(0.01, 0.02, note, transform=axes.transAxes, fontsize=8, color=INK)
+    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return svg(figure)
+
+
+def difference_curve(lines: Mapping[str, Sequence[tuple[float, float, float]]], *, x: str, y: str) -> str:
+    """Draw paired differences with their standard errors around a line at zero.
+
+    Args:
+        lines: name -> (place, difference, standard error).
+        x: what the horizontal axis shows.
+        y: what the vertical axis shows.
+    """
+    figure, (axes,) = canvas(6.4, 2.9)
+    places = sorted({place for line in lines.values() for place, _, _ in line})
+    shift = 0.012 * (places[-1] - places[0]) if len(places) > 1 else 0.0
+    axes.axhline(0.0, color=INK, linewidth=1)
+    for number, (name, line) in enumerate(lines.items()):
+        at, mean, error = np.asarray(sorted(line)).T
+        at = at + shift * (number - (len(lines) - 1) / 2)
+        color = COLORS[number % len(COLORS)]
+        axes.errorbar(at, mean, error, color=color, linewidth=1.7, marker="o", markersize=4, capsize=2, label=name)
+    axes.set_xticks(places if len(places) <= 12 else places[:: len(places) // 8])
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return svg(figure)
 

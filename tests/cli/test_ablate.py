@@ -20,7 +20,15 @@ def test_a_grid_leaves_table_figures_and_page(aadml, features, tmp_path):
     assert code == 0, err
     assert said.strip().splitlines()[-1] == str(out / "report.html")
     names = {path.name for path in out.iterdir()}
-    assert {"results.md", "results.csv", "results.tex", "curve.svg", "training.svg", "report.html"} <= names
+    assert {
+        "results.md",
+        "results.csv",
+        "results.tex",
+        "curve.svg",
+        "differences.svg",
+        "training.svg",
+        "report.html",
+    } <= names
     assert len(list((out / "runs").iterdir())) == (4 + 2) * 2  # the losses without proxy join in
     page = (out / "report.html").read_text()
     assert "protocol inductive" in page

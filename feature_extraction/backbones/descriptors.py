@@ -1,25 +1,19 @@
 """Descriptors without weights: statistics of a log-mel spectrogram, and gradients and colors of frames.
 
-They run in decoding processes. Those do not import torch (it would cost each of them seconds and 200 MB), so the
-spectrogram is computed with NumPy here; its numbers are those of `feature_extraction.log_mel` with the settings below,
-and a test holds the two together.
+They run in decoding processes, which do not import torch: it would cost each of them seconds and 200 MB.
 """
 
-import functools
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.backbones import Description, Extractor
+from feature_extraction.log_mel import DESCRIPTOR, filled_log_mel
 from feature_extraction.media import Frames, Sound
 
-SAMPLE_RATE = 16_000  # Hz
-WINDOW, HOP, FFT = 400, 160, 512  # samples: 25 ms, 10 ms, the next power of two
-BANDS, LOW, HIGH = 64, 50.0, 8000.0  # mel bands and their outer edges in Hz
-OFFSET = 1e-6  # added to the band energies before the logarithm
 PATCH = 96  # spectrogram frames described together: 0.96 s, as in VGGish
-_BLOCK = 4096  # spectrogram frames computed at once, so that an hour of sound needs no more memory than a minute
 SIDE = 64  # frames are resized to SIDE x SIDE pixels
 CELL, ANGLES = 8, 9  # pixels a side of a cell, unsigned directions a cell: 8 x 8 x 9 = 576 numbers
 TILE, HUES, LEVELS = (
@@ -39,24 +33,15 @@ def log_mel() -> Extractor:
     """
     parameters: dict[str, Any] = {
         "statistics": "mean and standard deviation of log-mel bands",
-        "sample_rate": SAMPLE_RATE,
-        "window": WINDOW,
-        "hop": HOP,
-        "fft": FFT,
-        "bands": BANDS,
-        "low": LOW,
-        "high": HIGH,
-        "scale": "htk",
-        "power": 2,
-        "offset": OFFSET,
+        "log_mel": asdict(DESCRIPTOR),
         "patch": PATCH,
         "weights": None,
     }
     return Extractor(
         name="log-mel",
         modality="audio",
-        dimension=2 * BANDS,
-        inputs=Sound(SAMPLE_RATE),
+        dimension=2 * DESCRIPTOR.bands,
+        inputs=Sound(DESCRIPTOR.sample_rate),
         parameters=parameters,
         prepare=describe_sound,
         pool=pool_statistics,
@@ -90,8 +75,8 @@ def hog_color(*, frames_per_second: float = 1.0) -> Extractor:
 
 
 def describe_sound(samples: NDArray[np.float32]) -> Description:
-    """Describe samples (s,) at `SAMPLE_RATE` by patches of near-equal length: (t, 128), means then deviations."""
-    bands = log_mel_bands(samples)
+    """Describe samples (s,) at 16 kHz by patches of near-equal length: (t, 128), means then deviations."""
+    bands = filled_log_mel(samples, DESCRIPTOR, DESCRIPTOR.window)
     patches = np.array_split(bands, max(1, round(len(bands) / PATCH)))
     rows = [np.concatenate([patch.mean(axis=0), patch.std(axis=0)]) for patch in patches]
     return np.asarray(rows, dtype=np.float32)
@@ -102,31 +87,6 @@ def pool_statistics(description: Description) -> NDArray[np.float32]:
     means, deviations = np.split(description.astype(np.float64), 2, axis=1)
     variance = (deviations**2).mean(axis=0) + means.var(axis=0)
     return np.concatenate([means.mean(axis=0), np.sqrt(variance)]).astype(np.float32)
-
-
-def log_mel_bands(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Compute log(mel energies + offset) of samples (s,): (1 + (s - window) // hop, bands), at least one row."""
-    window, filters = _spectral_constants()
-    if len(samples) < WINDOW:
-        samples = np.pad(samples, (0, WINDOW - len(samples)))
-    frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::HOP]
-    blocks = []
-    for start in range(0, len(frames), _BLOCK):
-        spectrum = np.fft.rfft(frames[start : start + _BLOCK] * window, FFT)
-        blocks.append((spectrum.real**2 + spectrum.imag**2) @ filters)
-    return np.log(np.concatenate(blocks) + np.float32(OFFSET))
-
-
-@functools.cache
-def _spectral_constants() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the periodic Hann window (window,) and triangles linear in HTK mel (fft // 2 + 1, bands)."""
-    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(WINDOW) / WINDOW)
-    mel = 1127.0 * np.log1p(np.fft.rfftfreq(FFT, 1 / SAMPLE_RATE) / 700.0)[:, None]
-    ends = 1127.0 * np.log1p(np.array([LOW, HIGH]) / 700.0)
-    edges = np.linspace(ends[0], ends[1], BANDS + 2)
-    lower, center, upper = edges[:-2], edges[1:-1], edges[2:]
-    filters = np.maximum(0.0, np.minimum((mel - lower) / (center - lower), (upper - mel) / (upper - center)))
-    return window.astype(np.float32), filters.astype(np.float32)
 
 
 def describe_frames(frames: NDArray[np.uint8]) -> Description:

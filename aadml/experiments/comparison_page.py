@@ -45,7 +45,8 @@ def write_comparison(
         command: that repeats it.
 
     Returns:
-        The tables for reading (that of all pairs is in the folder and on the page), and the page; None where figures cannot be drawn because matplotlib is not installed.
+        The tables for reading (that of all pairs is in the folder and on the page), and the page; None where figures
+        cannot be drawn because matplotlib is not installed.
 
     Raises:
         InputError: not one run was finished, or no row of the baseline's name.

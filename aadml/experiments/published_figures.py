@@ -7,8 +7,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "published"
 FIGURES = ("audio_visual", "visual_audio", "mean")
 NOTE = (
-    "Columns marked 'published' are the test MAP printed by Zeng et al. (ICMR 2024) on VEGAS and AVE, each on one run, "
-    "protocol unstated; they were not made here, nor on these data."
+    "Columns marked 'published' are the test MAP printed by Zeng et al. (ICMR 2024), tables 1 to 3, on VEGAS and AVE, "
+    "protocol and spread unstated; ours are on the data named above, so the two cannot be compared as they stand."
 )
 
 Published = Mapping[str, Mapping[str, float]]

@@ -91,7 +91,7 @@ def partner_blindness(case: Case) -> Finding:
     worst: dict[Modality, Tensor] = {}
     for modality in case.clips.modalities:
         others: dict[Modality, Features] = {
-            m: f if m == modality else _noise(case.clips.matrix(m)) for m, f in case.clips.features.items()
+            m: f if m == modality else _noise(f) for m, f in case.clips.features.items()
         }
         worst[modality] = case.embed(replace(case.clips, features=others)).vectors[modality]
     return _unchanged(case, replace(case.reference, vectors=worst), "the partners were replaced by noise")
@@ -108,7 +108,10 @@ def order_invariance(case: Case) -> Finding:
 def batch_invariance(case: Case) -> Finding:
     """Clips embedded a few at a time must be embedded as among all others."""
     parts = [case.embed(case.clips.select(rows)) for rows in torch.arange(len(case.clips)).split(SUBSET)]
-    joined = {m: torch.cat([part.vectors[m] for part in parts]) for m in case.reference.vectors}
+    joined = {
+        m: torch.cat([_as_wide(part.vectors[m], reference) for part in parts])
+        for m, reference in case.reference.vectors.items()
+    }
     action = f"clips were embedded {SUBSET} at a time"
     return _unchanged(case, replace(case.reference, vectors=joined), action)
 
@@ -116,17 +119,17 @@ def batch_invariance(case: Case) -> Finding:
 def other_items(case: Case) -> Finding:
     """Scaling the features of some scored clips must leave the others alone: nothing is fitted on the scored split."""
     changed = torch.arange(len(case.clips)) % 2 == 1
-    features: dict[Modality, Features] = {
-        m: torch.where(changed[:, None], 10 * case.clips.matrix(m) + 3, case.clips.matrix(m))
-        for m in case.clips.modalities
-    }
+    features = {m: _stretched(f, changed) for m, f in case.clips.features.items()}
     clips = replace(case.clips, features=features)
     splits = _with_split(case.splits, case.split, clips)
     embeddings = case.pipeline.embedder(splits, case.split)(clips)
     if not _whole(case, embeddings):
         return _missing(case, embeddings)
-    kept = {m: torch.where(changed[:, None], case.reference.vectors[m], v) for m, v in embeddings.vectors.items()}
-    action = "every second scored clip was stretched tenfold, the others were looked at"
+    kept = {
+        m: torch.where(changed[:, None], reference, _as_wide(embeddings.vectors[m], reference))
+        for m, reference in case.reference.vectors.items()
+    }
+    action = "every second scored clip was stretched tenfold (sound and words: exchanged), the others were looked at"
     return _unchanged(case, replace(case.reference, vectors=kept), action)
 
 
@@ -184,6 +187,8 @@ def duplicates(case: Case) -> Finding:
     shared = {name: len(ids & set(case.splits[name].ids)) for name in others}
     same: dict[str, int] = {}
     for modality in case.clips.modalities:
+        if not isinstance(case.clips[modality], Tensor):
+            continue  # sound and words: their ids tell; captions may well repeat
         own = _rows(case.clips.matrix(modality))
         for name in others:
             known = set(_rows(case.splits[name].matrix(modality)))
@@ -233,6 +238,7 @@ def _whole(case: Case, embeddings: Embeddings) -> bool:
 
 
 def _change(before: Tensor, after: Tensor) -> float:
+    after = _as_wide(after, before)
     if before.shape != after.shape:
         return float("inf")
     scale = float(before.abs().max()) or 1.0
@@ -243,8 +249,25 @@ def _permuted(labels: Tensor, seed: int = 2) -> Tensor:
     return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
 
 
-def _noise(features: Tensor) -> Tensor:
+def _as_wide(vectors: Tensor, reference: Tensor) -> Tensor:
+    """Fill rows up with zeros: packed sequences are as wide as the longest among them."""
+    missing = reference.shape[1] - vectors.shape[1] if vectors.ndim == reference.ndim == 2 else 0
+    return torch.nn.functional.pad(vectors, (0, max(missing, 0)))
+
+
+def _stretched(features: Features, changed: Tensor) -> Features:
+    """Change the marked items: vectors are stretched, sound and words become those of the item before."""
+    if isinstance(features, Tensor):
+        return torch.where(changed[:, None], 10 * features + 3, features)
+    rows = torch.arange(len(features))
+    return features.select(torch.where(changed, rows - 1, rows))
+
+
+def _noise(features: Features) -> Features:
+    """Make noise of the same size; of sound and words, those of other items."""
     generator = torch.Generator().manual_seed(3)
+    if not isinstance(features, Tensor):
+        return features.select(torch.randperm(len(features), generator=generator))
     return torch.randn(features.shape, generator=generator) * features.std() + features.mean()
 
 

@@ -21,6 +21,7 @@ from feature_extraction.log_mel import CRNN, LogMelSettings
 
 _AT_ONCE = 32
 _FLAT = 1e-4
+_LARGE = 1 << 30
 
 
 class CrnnInput(Crnn):
@@ -85,9 +86,10 @@ class FramesAgainstWords(Learner):
         return pack(values, lengths, side="frames" if modality == "audio" else "words", form=self.form)
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
-        """Embed n items as packed sequences of one length, each sound once -> (n, 4 + t d) float16 on the CPU.
+        """Embed n items as packed sequences, each sound once -> (n, 4 + t d) on the CPU.
 
-        Frames come at a quarter of the frame rate, as the GRU gives them, where `score_rate` is "pooled".
+        Frames come at a quarter of the frame rate, as the GRU gives them, where `score_rate` is "pooled". What would
+        take more than a gibibyte is kept as float16.
         """
         was_training = self.training
         self.eval()
@@ -99,10 +101,11 @@ class FramesAgainstWords(Learner):
             refuse_absent(laid, batch.present)
             with torch.no_grad():
                 values, own = self._sequences(batch.to(self.device), modality)
-            parts += [v[:n].half().cpu() for v, n in zip(values, own.tolist(), strict=True)]
+            parts += [v[:n].cpu() for v, n in zip(values, own.tolist(), strict=True)]
             lengths += own.tolist()
         self.train(was_training)
-        padded = nn.utils.rnn.pad_sequence(parts, batch_first=True)
+        large = len(place) * max(lengths) * parts[0].shape[1] * 4 > _LARGE
+        padded = nn.utils.rnn.pad_sequence([part.half() for part in parts] if large else parts, batch_first=True)
         side = "frames" if modality == "audio" else "words"
         return pack(padded, torch.tensor(lengths), side=side, form=self.form)[place]
 

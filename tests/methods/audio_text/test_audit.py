@@ -1,0 +1,60 @@
+"""Methods of captioned sound pass the audit, and one that looks at its neighbors does not."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from aadml.experiments.config import read_yaml, resolve, with_setting
+from aadml.experiments.run import build_encoder
+from aadml.protocols.audit import audit
+from aadml.retrieval import evaluate
+
+pytest.importorskip("transformers")
+
+SETTINGS = {
+    "audio_text": ("method.audio_width=2", "method.text_dimension=16", "method.text_layers=1", "method.dimension=16"),
+    "xie_sample": ("method.channels=8", "method.text_dimension=16"),
+}
+
+
+class Subject:
+    """An encoder under audit."""
+
+    def __init__(self, encoder, leak=False):
+        self.encoder, self.leak = encoder, leak
+
+    def embedder(self, splits, split):
+        def embed(clips):
+            found = self.encoder.embed_clips(clips)
+            if not self.leak:
+                return found
+            return replace(found, vectors={m: v - v.float().mean(0) for m, v in found.vectors.items()})
+
+        return embed
+
+    def reported_map(self, splits, split):
+        return evaluate(self.embedder(splits, split)(splits[split])).map_mean
+
+
+@pytest.fixture(params=SETTINGS)
+def encoder(request, tones):
+    values = read_yaml(request.param)
+    for setting in SETTINGS[request.param]:
+        key, value = setting.split("=")
+        values = with_setting(values, key, int(value))
+    values = with_setting(with_setting(values, "training.epochs", 1), "training.batch", 12)
+    built = build_encoder(resolve(values), tones, torch.device("cpu"))
+    built.method.fit(tones.train, tones.valid)
+    return built
+
+
+def test_every_check_passes(tones, encoder):
+    findings = audit(Subject(encoder), tones)
+    assert not [finding for finding in findings if finding.passed is False]
+    assert sum(finding.passed is True for finding in findings) >= 9
+
+
+def test_looking_at_the_other_items_is_caught(tones, encoder):
+    failed = {finding.check for finding in audit(Subject(encoder, leak=True), tones) if finding.passed is False}
+    assert {"batch invariance", "other items"} <= failed

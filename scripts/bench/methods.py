@@ -118,7 +118,10 @@ def in_child(name, arguments):
     except subprocess.TimeoutExpired:
         return {"method": name, "failure": f"not done after {arguments.limit} s"}
     if done.returncode:
-        return {"method": name, "failure": (done.stderr.strip().splitlines() or ["died"])[-1]}
+        return {
+            "method": name,
+            "failure": (done.stderr.strip().splitlines() or [f"ended with exit code {done.returncode}"])[-1],
+        }
     return json.loads(done.stdout.splitlines()[-1])
 
 

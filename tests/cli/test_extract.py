@@ -112,6 +112,11 @@ def test_a_full_disk_is_one_line_and_the_work_so_far_is_kept(clips, tmp_path):
     assert " 0 of them known before" not in done.stdout
 
 
+def heed_interruptions():
+    # a suite that runs in the background inherits a shell's wish to ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interruption_is_quiet_and_the_same_command_goes_on(clips, tmp_path):
     lines = (clips / "manifest.csv").read_text().splitlines()
     rows = [lines[0], *(f"{turn}-{line}" for turn in range(15) for line in lines[1:])]
@@ -119,7 +124,13 @@ def test_an_interruption_is_quiet_and_the_same_command_goes_on(clips, tmp_path):
     command = [sys.executable, "-c", "from aadml.cli import main; main()", "extract", str(clips / "many.csv")]
     arguments = ["-o", str(tmp_path / "f.h5"), "--workers", "1"]
     ledger = tmp_path / "f.h5.work" / "ledger.jsonl"
-    with subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
+    with subprocess.Popen(
+        [*command, *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=heed_interruptions,
+    ) as job:
         while not (ledger.exists() and ledger.stat().st_size):
             time.sleep(0.01)
         os.killpg(job.pid, signal.SIGINT)  # as Ctrl-C does: to every process of the job

@@ -1,4 +1,7 @@
 import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,3 +18,25 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the development data folder is not here (set AADML_SHARED_DATA)")
     return folder
+
+
+PEAK = """
+with open("/proc/self/status") as status:
+    print(next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:")))
+"""
+
+
+@pytest.fixture(scope="session")
+def peak_bytes() -> Callable[[str], int]:
+    """The memory of a Python program at its highest, in a process of its own.
+
+    The kernel's figure of the program itself: `resource.getrusage` would begin with that of the process of the tests.
+    """
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the peak memory of a program is read from /proc, which is not here")
+
+    def peak_bytes(program: str) -> int:
+        done = subprocess.run([sys.executable, "-c", program + PEAK], capture_output=True, text=True, check=True)
+        return int(done.stdout.splitlines()[-1])
+
+    return peak_bytes

@@ -9,7 +9,6 @@ clips of 1,500 frames against each other, 300 dimensions, without and with gradi
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -17,9 +16,11 @@ import time
 import wave
 from pathlib import Path
 
+from memory import peak_bytes
+
 
 def peak_mib():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return peak_bytes() / 2**20
 
 
 def waveforms(arguments):

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 
+from memory import peak_bytes
+
 CASES = (
     ("median", "auto", 0),
     ("easy", "stratified", 40),
@@ -49,7 +51,7 @@ def child(arguments):
         "sweeps": sweeps,
         "seconds": round(seconds, 1),
         "cpu_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1),
-        "peak_gib": round(after.ru_maxrss / 2**20, 2),
+        "peak_gib": round(peak_bytes() / 2**30, 2),
         "objective_per_item": round(objective(vectors, batches) / batches.numel(), 4),
     }
     print(json.dumps(result))

@@ -19,6 +19,7 @@ import time
 
 import numpy as np
 import torch
+from memory import peak_bytes
 
 from aadml.retrieval import evaluate, mean_average_precision, score_direction, score_source
 from aadml.types import Embeddings
@@ -137,23 +138,17 @@ def speed(count, classes, rounds, peer_queries):
     return rows
 
 
-def peak_kib():
-    """Peak memory of this process since its start (getrusage would count that of the process that started it)."""
-    with open("/proc/self/status", encoding="utf-8") as status:  # noqa: PTH123
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-
-
 def large_child(count, queries, dimension):
     """One direction, the first `queries` queries; print seconds and this process's peak memory."""
-    bare = peak_kib()
+    bare = peak_bytes()
     given = data(count, 100, dimension)
     source = score_source(given.vectors["audio"][:queries], given.vectors["visual"])
     labels = given.labels.numpy()
     start = time.perf_counter()
     result = score_direction(source, labels[:queries], labels)
     seconds = time.perf_counter() - start
-    peak = peak_kib()
-    print(json.dumps({"seconds": seconds, "peak_kib": peak, "bare_kib": bare, "map": result.map}))
+    peak = peak_bytes()
+    print(json.dumps({"seconds": seconds, "peak_bytes": peak, "bare_bytes": bare, "map": result.map}))
 
 
 def large(count, queries, dimension):
@@ -165,7 +160,7 @@ def large(count, queries, dimension):
     said = "measured whole" if queries == count else f"scaled up from {queries} queries"
     print(
         f"\n{count} x {count}, d = {dimension}, one direction, every metric: {whole:.0f} s ({said}); "
-        f"peak memory {found['peak_kib'] / 2**20:.2f} GiB, {found['bare_kib'] / 2**20:.2f} GiB of it before the data"
+        f"peak memory {found['peak_bytes'] / 2**30:.2f} GiB, {found['bare_bytes'] / 2**30:.2f} GiB before the data"
     )
     return found | {"count": count, "queries": queries, "dimension": dimension, "seconds_whole": whole}
 

@@ -12,7 +12,6 @@ smaller any of ours is in similarity than faiss's at the same rank (0 up to roun
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from memory import peak_bytes
 
 from aadml.proxies.graph import neighbors, random_neighbors, symmetrized
 
@@ -125,7 +125,7 @@ def medians(times: list[tuple[Any, float, float]]) -> tuple[float, float]:
 
 def memory() -> float:
     """Give the peak memory of this process so far, in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return peak_bytes() / 2**30
 
 
 def in_child(name: str, arguments: argparse.Namespace) -> dict[str, object]:

@@ -24,6 +24,7 @@ from itertools import product
 from pathlib import Path
 
 import torch
+from memory import forget_peak, peak_bytes
 from torch import nn
 
 from aadml.comparison import Comparison
@@ -129,14 +130,6 @@ def peer(name):
     return peers.get(name, (None, False))
 
 
-def peak_bytes(reset=False):
-    """Resident memory at its highest since the last reset (Linux)."""
-    if reset:
-        Path("/proc/self/clear_refs").write_text("5")
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
-
-
 def child(name, side, size, device):
     """Run one case and print what it took, as JSON."""
     if device == "cpu":
@@ -148,7 +141,8 @@ def child(name, side, size, device):
     step = ours(name, device) if side == "ours" else peer(name)[0]
     warm = step(x[:20], r[:20], labels[:20])
     warm.backward()
-    before = peak_bytes(reset=True)
+    forget_peak()
+    before = peak_bytes()
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         torch.cuda.set_per_process_memory_fraction(min(1.0, MEMORY / torch.cuda.mem_get_info()[1]))

@@ -13,7 +13,6 @@ import gc
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch
+from memory import forget_peak, peak_bytes, resident_bytes
 
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
@@ -67,22 +67,6 @@ def config_of(name, epochs):
     return resolve(with_setting(values, "training.epochs", epochs)), published
 
 
-def resident(field):
-    """Read a figure of this process in MiB: VmRSS (now) or VmHWM (peak)."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) / 1024
-    return 0.0
-
-
-def forget_peak():
-    """Let the peak begin anew from now; where the kernel forbids it, making the data is part of the peak."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        print("the peak could not be reset; it includes making the data", file=sys.stderr)
-
-
 def measured(name, items, epochs):
     """Fit one method in this process and say what it took."""
     config, published = config_of(name, epochs)
@@ -92,10 +76,10 @@ def measured(name, items, epochs):
     session, nobody = Clock(), valid.select(torch.arange(0))
     gc.collect()
     forget_peak()
-    before, started, processor = resident("VmRSS"), time.perf_counter(), time.process_time()
+    before, started, processor = resident_bytes(), time.perf_counter(), time.process_time()
     encoder.method.fit(train, valid if isinstance(encoder.method, LearnedMethod) else nobody, session)
     seconds, spent = time.perf_counter() - started, time.process_time() - processor
-    peak = resident("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_bytes()
     epoch, epoch_spent = session.epoch()
     return {
         "method": name,
@@ -105,7 +89,7 @@ def measured(name, items, epochs):
         "epoch_seconds": epoch,
         "epoch_processor_seconds": epoch_spent,
         "published_epochs": published if epoch is not None else None,
-        "memory_mib": peak - before,
+        "memory_mib": (peak - before) / 2**20,
     }
 
 

@@ -1,7 +1,7 @@
 """A training signal: the loss of a comparison of proxies, over directions, reduced to one number."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -128,37 +128,36 @@ class Objective(nn.Module):
         Returns:
             "loss" (a scalar) and "active", the share of terms that are not zero.
         """
-        raw = batch.vectors
-        if self.proxy is None:
-            return self._compare(batch, raw, raw, generator)
+        laid = self.comparisons(batch)
         proxy: Any = self.proxy
-        on, mix = proxy.aa_on, float(proxy.aa_mix)
-        if mix == 0:
-            return self._compare(batch, raw, raw, generator)
+        if proxy is None or float(proxy.aa_mix) == 0:
+            return self._compare(laid, generator)
+        raw, mix = batch.vectors, float(proxy.aa_mix)
         proxies = proxy(raw, batch.index, encode)
-        anchors = proxies if on in ("all", "anchor") else raw
-        candidates = proxies if on in ("all", "reference") else raw
-        seen = self._compare(batch, anchors, candidates, generator)
+        anchors = proxies if proxy.aa_on in ("all", "anchor") else raw
+        candidates = proxies if proxy.aa_on in ("all", "reference") else raw
+        seen = self._compare(self._among(laid, anchors, candidates), generator)
         if mix == 1:
             return seen
-        plain = self._compare(batch, raw, raw, generator)
+        plain = self._compare(laid, generator)
         return {key: mix * seen[key] + (1 - mix) * plain[key] for key in seen}
 
-    def comparisons(
-        self, batch: Embedded, anchors: Mapping[Modality, Tensor], candidates: Mapping[Modality, Tensor]
-    ) -> list[Comparison]:
+    def comparisons(self, batch: Embedded) -> list[Comparison]:
         """Lay out the comparison of every direction, before any selection."""
-        return [_comparison(batch, anchors, candidates, direction) for direction in self.directions]
+        return [_comparison(batch, direction) for direction in self.directions]
 
-    def _compare(
-        self,
-        batch: Embedded,
-        anchors: Mapping[Modality, Tensor],
-        candidates: Mapping[Modality, Tensor],
-        generator: torch.Generator,
-    ) -> dict[str, Tensor]:
+    def _among(
+        self, laid: Sequence[Comparison], anchors: Mapping[Modality, Tensor], candidates: Mapping[Modality, Tensor]
+    ) -> list[Comparison]:
+        """Put other vectors into comparisons of the same clips."""
+        return [
+            replace(comparison, anchors=_side(anchors, direction[0]), candidates=_side(candidates, direction[1]))
+            for comparison, direction in zip(laid, self.directions, strict=True)
+        ]
+
+    def _compare(self, comparisons: Sequence[Comparison], generator: torch.Generator) -> dict[str, Tensor]:
         losses, shares = [], []
-        for comparison in self.comparisons(batch, anchors, candidates):
+        for comparison in comparisons:
             terms = self.loss(self.selection(comparison, generator))
             losses.append(reduce(terms, self.reduction))
             shares.append(terms.active.sum() / terms.possible.sum().clamp_min(1))
@@ -169,51 +168,68 @@ class Objective(nn.Module):
         }
 
 
-def _comparison(
-    batch: Embedded,
-    anchors: Mapping[Modality, Tensor],
-    candidates: Mapping[Modality, Tensor],
-    direction: tuple[Side, Side],
-) -> Comparison:
+def _comparison(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
     """Lay out one direction: rows of several modalities are concatenated, nobody is compared with itself."""
-    rows, columns = _modalities(batch, direction[0]), _modalities(batch, direction[1])
-    count = len(batch.groups)
-    groups_rows, groups_columns = batch.groups.repeat(len(rows)), batch.groups.repeat(len(columns))
-    same_group = groups_rows[:, None] == groups_columns[None, :]
-    item = torch.arange(count, device=batch.groups.device)
-    row_of, column_of = item.repeat(len(rows)), item.repeat(len(columns))
-    row_modality = torch.arange(len(rows), device=item.device).repeat_interleave(count)
-    column_modality = torch.tensor([rows.index(c) if c in rows else -1 for c in columns], device=item.device)
-    within = row_modality[:, None] == column_modality.repeat_interleave(count)[None, :]
-    same_item = row_of[:, None] == column_of[None, :]
-    myself = within & same_item
-    partner = same_item & ~within
-    own = torch.where(partner.any(1), partner.int().argmax(1), -1)
-    positives = same_group & ~myself if batch.relation == "label" else partner
+    rows, columns = (_modalities(batch.vectors, side) for side in direction)
+    same_group = (batch.groups[:, None] == batch.groups[None, :]).tile(len(rows), len(columns))
+    within, own = _within(rows, columns, batch.groups), _partners(rows, columns, batch.groups)
+    positives = same_group.clone() if batch.relation == "label" else torch.zeros_like(same_group)
+    for block, same_modality in _blocks(positives, rows, columns):
+        if batch.relation == "label" and same_modality:
+            block.fill_diagonal_(False)
+        elif batch.relation == "id" and not same_modality:
+            block.fill_diagonal_(True)
     relevance = None
     if batch.relevance is not None:
         relevance = torch.cat([torch.cat([batch.relevance(r, c) for c in columns], 1) for r in rows])
     features = batch.features
     return Comparison(
-        anchors=torch.cat([anchors[m] for m in rows]),
-        candidates=torch.cat([candidates[m] for m in columns]),
+        anchors=_side(batch.vectors, direction[0]),
+        candidates=_side(batch.vectors, direction[1]),
         positives=positives,
         negatives=~same_group,
         own=own,
         relevance=relevance,
         guides=batch.guides or {},
         within=within,
-        anchor_features=torch.cat([features[m] for m in rows]) if features else None,
-        candidate_features=torch.cat([features[m] for m in columns]) if features else None,
+        anchor_features=_side(features, direction[0]) if features else None,
+        candidate_features=_side(features, direction[1]) if features else None,
         candidate_head=batch.heads[columns[0]] if batch.heads and len(columns) == 1 else None,
-        anchor_class=groups_rows,
-        candidate_class=groups_columns,
+        anchor_class=batch.groups.repeat(len(rows)),
+        candidate_class=batch.groups.repeat(len(columns)),
     )
 
 
-def _modalities(batch: Embedded, side: Side) -> list[Modality]:
+def _blocks(mask: Tensor, rows: Sequence[Modality], columns: Sequence[Modality]) -> Iterator[tuple[Tensor, bool]]:
+    """Give the part of a mask that holds each pair of modalities, and whether they are the same."""
+    for strip, row in zip(mask.chunk(len(rows)), rows, strict=True):
+        for block, column in zip(strip.chunk(len(columns), 1), columns, strict=True):
+            yield block, row == column
+
+
+def _within(rows: Sequence[Modality], columns: Sequence[Modality], groups: Tensor) -> Tensor:
+    """Mark the candidates of each anchor's own modality (a, c)."""
+    same = torch.tensor([[row == column for column in columns] for row in rows], device=groups.device)
+    count = len(groups)
+    return same[:, None, :, None].expand(-1, count, -1, count).reshape(len(rows) * count, len(columns) * count)
+
+
+def _partners(rows: Sequence[Modality], columns: Sequence[Modality], groups: Tensor) -> Tensor:
+    """Find the candidate that is each anchor's clip in the first other modality (a,), -1 where there is none."""
+    item = torch.arange(len(groups), device=groups.device)
+    other = [next((at for at, column in enumerate(columns) if column != row), None) for row in rows]
+    return torch.cat([torch.full_like(item, -1) if at is None else item + at * len(item) for at in other])
+
+
+def _side(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
+    """Concatenate what a side holds (a, d)."""
+    found = [vectors[modality] for modality in _modalities(vectors, side)]
+    return found[0] if len(found) == 1 else torch.cat(found)
+
+
+def _modalities(vectors: Mapping[Modality, Tensor], side: Side) -> list[Modality]:
     if side == "both":
-        return list(batch.vectors)
-    if side not in batch.vectors:
-        raise InputError(f"directions: no {side} embeddings here; there are {', '.join(batch.vectors)}")
+        return list(vectors)
+    if side not in vectors:
+        raise InputError(f"directions: no {side} embeddings here; there are {', '.join(vectors)}")
     return [side]

@@ -98,7 +98,9 @@ def _drawn(mask: Tensor, rows: Tensor, generator: torch.Generator) -> Tensor:
     return columns[starts[rows] + (shares * counts[rows]).long()]
 
 
-def triple_cost(form: str, anchor: Tensor, positive: Tensor, negative: Tensor, rivals: Tensor, margin: float) -> Tensor:
+def triple_cost(
+    form: str, anchor: Tensor, positive: Tensor, negative: Tensor, rivals: Tensor | None, margin: float
+) -> Tensor:
     """Cost of m triples (m,) under one of FORMS.
 
         triplet       max(0, D_ap^2 - D_an^2 + margin)
@@ -110,10 +112,12 @@ def triple_cost(form: str, anchor: Tensor, positive: Tensor, negative: Tensor, r
         anchor: (m, d).
         positive: (m, d).
         negative: (m, d).
-        rivals: (m, m) bool, whether the negative of the column may serve the anchor of the row (n-pair alone asks).
+        rivals: (m, m) bool, whether the negative of the column may serve the anchor of the row; for n-pair, which alone
+            asks.
         margin: in squared distance (triplet) or distance (contrastive).
     """
     if form == "n-pair":
+        assert rivals is not None
         mine = (anchor * positive).sum(1, keepdim=True)
         everyone = torch.cat([mine, dot(anchor, negative)], 1)
         first = torch.zeros_like(everyone, dtype=torch.bool)

@@ -10,8 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-BLOCK = 1 << 15
-"""Entries sorted at once: a quarter of a mebibyte of keys, so that every pass over them stays in a core's cache."""
+BLOCK = 1 << 17
+"""Entries sorted at once: a mebibyte of keys, so that every pass over them stays in a core's cache; with many fewer,
+threads would mostly wait for the interpreter between passes."""
 
 FLAG = np.uint32(1 << 31)
 INDEX = np.uint32((1 << 31) - 1)
@@ -111,7 +112,8 @@ def _count_block(
     keys.sort(axis=1)
     low = np.ascontiguousarray(keys.view(np.uint32)[:, ::2])
     aside = (low >> np.uint32(31)).view(np.int32)
-    counted = np.cumsum(aside, axis=1, dtype=np.int32)  # negatives up to here: at a positive, what it counts
+    # negatives up to here: at a positive, what it counts (NumPy's cumsum is slower and holds the interpreter)
+    counted = torch.cumsum(torch.from_numpy(aside), 1, dtype=torch.int32).numpy()
     after = positives.sum(1, dtype=np.int32)[:, None] - np.arange(1, columns + 1, dtype=np.int32)
     after += counted  # positives from here on: at a negative, what it counts
     after += counted
@@ -129,19 +131,18 @@ def _packed_keys(
     At equal values a positive comes first, so that a hinge of exactly zero is not counted as a violation. Entries in
     neither mask go to the end, where they count for nobody.
     """
-    rows, columns = far.shape
-    keys: NDArray[np.int64] = np.empty((rows, columns), np.int64)
-    halves = keys.view(np.uint32).reshape(rows, columns, 2)
-    low, high = halves[..., 0], halves[..., 1]
-    values = halves.view(np.float32)[..., 1]
-    np.add(far, np.float32(margin) * positives, out=values)
+    values: NDArray[np.float32] = positives * np.float32(margin)
+    values += far
     ignored = ~(positives | negatives)
     if ignored.any():
         values[ignored] = np.inf
+    high = values.view(np.int32)
     if margin < 0 or far.min() < 0:
-        bits = high.view(np.int32)
-        bits ^= (bits >> 31) & np.int32(INDEX)
-    side = (~positives).astype(np.uint32)
-    side <<= np.uint32(31)
-    np.add(side, np.arange(rows * columns, dtype=np.uint32).reshape(rows, columns), out=low)
+        high ^= (high >> 31) & np.int32(INDEX)
+    low = (~positives).astype(np.uint32)
+    low <<= np.uint32(31)
+    low += np.arange(far.size, dtype=np.uint32).reshape(far.shape)
+    halves = np.empty((*far.shape, 2), np.uint32)
+    halves[..., 0], halves[..., 1] = low, high.view(np.uint32)
+    keys: NDArray[np.int64] = halves.view(np.int64)[..., 0]
     return keys

@@ -48,7 +48,7 @@ def test_directions_combine_by_mean_or_sum():
 
 def test_the_side_both_holds_every_modality_and_compares_nobody_with_itself():
     embedded = batch()
-    (comparison,) = objective(directions=["both-both"]).comparisons(embedded, embedded.vectors, embedded.vectors)
+    (comparison,) = objective(directions=["both-both"]).comparisons(embedded)
     assert comparison.positives.shape == (12, 12)
     assert not comparison.positives.diagonal().any()
     assert not comparison.negatives.diagonal().any()
@@ -58,7 +58,7 @@ def test_the_side_both_holds_every_modality_and_compares_nobody_with_itself():
 
 def test_paired_ids_know_one_positive_and_never_an_item_of_the_same_clip_as_negative():
     embedded = Embedded(batch().vectors, torch.tensor([0, 0, 1, 2, 2, 3]), torch.arange(6), relation="id")
-    (comparison,) = objective(directions=["audio-visual"]).comparisons(embedded, embedded.vectors, embedded.vectors)
+    (comparison,) = objective(directions=["audio-visual"]).comparisons(embedded)
     assert torch.equal(comparison.positives, torch.eye(6, dtype=torch.bool))
     assert not comparison.negatives[0, 1]
     assert not comparison.negatives[3, 4]
@@ -67,7 +67,7 @@ def test_paired_ids_know_one_positive_and_never_an_item_of_the_same_clip_as_nega
 
 def test_columns_of_the_own_modality_are_marked():
     embedded = batch()
-    (comparison,) = objective(directions=["audio-both"]).comparisons(embedded, embedded.vectors, embedded.vectors)
+    (comparison,) = objective(directions=["audio-both"]).comparisons(embedded)
     assert comparison.within is not None
     assert comparison.within[:, :6].all()
     assert not comparison.within[:, 6:].any()
@@ -91,7 +91,7 @@ def test_proxies_stand_on_the_sides_that_aa_on_names(on, sides):
     seen = objective(proxy=proxy)(embedded, draws())["loss"]
     plain = objective()
     anchors, candidates = ({m: f * v for m, v in embedded.vectors.items()} for f in sides)
-    expected = plain._compare(embedded, anchors, candidates, draws())["loss"]
+    expected = plain._compare(plain._among(plain.comparisons(embedded), anchors, candidates), draws())["loss"]
     torch.testing.assert_close(seen, expected)
 
 

@@ -21,7 +21,11 @@ _AUDIO, _VISUAL = "log-mel", "hog-color"
     "--visual", metavar="NAME", help="Visual extractor, or 'none'.  [default: hog-color, which needs no weights]"
 )
 @click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="An option of an extractor.")
-@click.option("--weights", metavar="FILE|untrained", help="Weights for the extractors that take them.")
+@click.option(
+    "--weights",
+    metavar="auto|FILE|untrained",
+    help="Weights for the extractors that take them: the published ones, a file, or random ones.",
+)
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
 @click.option("--time-limit", default=120.0, show_default=True, help="Seconds that decoding one clip may take.")
 @click.option("--max-seconds", default=3600.0, show_default=True, help="Longer clips are refused.")

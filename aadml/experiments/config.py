@@ -180,7 +180,7 @@ def resolve(values: Mapping[str, Any]) -> Config:
     if "recipe" in values:
         complete["recipe"] = values["recipe"]
     for section in wanted:
-        complete[section] = _section(section, values.get(section), build)
+        complete[section] = _section(section, _following(section, values, complete), build)
     _check_common(complete)
     search_space(values)
     return Config(complete)
@@ -229,6 +229,16 @@ def _only(build: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..., 
     )
     part.__name__ = build.__name__
     return part
+
+
+def _following(section: str, values: Mapping[str, Any], complete: Mapping[str, Any]) -> Any:
+    """Give a section as it was written; a selection that does not say in what score it ranks follows the loss's."""
+    given = values.get(section)
+    if section != "selection" or given is None or "score" not in complete.get("loss", {}):
+        return given
+    named = _named(given)
+    select = lookup(SELECTIONS, named["name"], "selection")
+    return {"score": complete["loss"]["score"]} | named if "score" in schema(select) else given
 
 
 def _section(section: str, given: Any, build: Callable[..., Any]) -> Any:

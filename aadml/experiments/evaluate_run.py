@@ -21,6 +21,8 @@ EVALUATIONS = "evaluations"
 def evaluate_run(run: Path, *, split: str = "test", protocol: str | None = None, **options: Any) -> Evaluation:
     """Score a split of a run's data; the result is added to the run as `evaluations/<protocol>-<split>.json`.
 
+    What the options change is part of the file's name, so that no score is taken for another.
+
     Args:
         run: a trained run folder; its own `evaluation.json` is never overwritten.
         split: "train", "valid" or "test".
@@ -35,8 +37,9 @@ def evaluate_run(run: Path, *, split: str = "test", protocol: str | None = None,
     evaluation = evaluate_under(subject_of(config, splits, encoder), protocol, split=split, **options)
     if (run / EVALUATION).is_file():
         result = evaluation.to_json() | {"label": config.label(), "seed": config["seed"]}
-        name = f"{protocol.replace(':', '-')}-{split}.json"
-        write_text(run / EVALUATIONS / name, json.dumps(result, indent=2) + "\n")
+        extra = [str(name) for name in options.pop("extra", ())]
+        name = "-".join([protocol.replace(":", "-"), split, *map(str, options.values()), *extra])
+        write_text(run / EVALUATIONS / f"{name}.json", json.dumps(result, indent=2) + "\n")
     return evaluation
 
 

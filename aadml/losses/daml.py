@@ -150,7 +150,7 @@ class Daml(nn.Module):
         if self.phase == "joint":
             head = candidate_head(comparison, "daml")
             negative = head(fixed(self.generator, torch.cat(features, 1))).to(anchor.dtype)
-        rivals = rivals_of(comparison, triples)
+        rivals = rivals_of(comparison, triples) if self.form == "n-pair" else None
         cost = triple_cost(self.form, anchor, positive, negative, rivals, self.margin)
         if self.training:
             self.draws += 1

@@ -138,7 +138,7 @@ class Hdml(nn.Module):
         anchors, candidates = comparison.vectors("hdml")
         anchor, positive = anchors[triples.anchor], candidates[triples.positive]
         negative = candidates[triples.negative]
-        rivals = rivals_of(comparison, triples)
+        rivals = rivals_of(comparison, triples) if self.form == "n-pair" else None
         real = triple_cost(self.form, anchor, positive, negative, rivals, self.margin)
         made = head(fixed(self.generator, self.pulled(anchor, positive, negative))).to(anchor.dtype)
         synthetic = triple_cost(self.form, anchor, positive, made, rivals, self.margin)

@@ -146,7 +146,7 @@ class LabelSpaceLearner(Learner):
         """Train the loss's own generator on vectors that carry no gradient into the encoders."""
         with torch.no_grad():
             embedded = self._embedded(batch)
-        comparisons = self.objective.comparisons(embedded, embedded.vectors, embedded.vectors)
+        comparisons = self.objective.comparisons(embedded)
         loss: Any = self.objective.loss
         chosen = [self.objective.selection(comparison, batch.generator) for comparison in comparisons]
         return {"loss": torch.stack([loss.generator_loss(comparison) for comparison in chosen]).mean()}

@@ -6,7 +6,6 @@ front-end constants are left out; pooling and dropout as in Mei et al. 2022 (`au
 
 from collections.abc import Mapping, Sequence
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -170,24 +169,6 @@ def resnet38(*, width: int = 64, dropout: float = 0.2, augment: bool = True) -> 
 
 
 PANNS_NETWORKS = {"cnn10": cnn10, "cnn14": cnn14, "resnet38": resnet38}
-
-
-def read_checkpoint(path: str) -> dict[str, Tensor]:
-    """Read a published PANNs file (a dictionary whose entry `model` holds the weights), tensors only.
-
-    Raises:
-        InputError: the file is missing, or is not such a file.
-    """
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file; PANNs' weights are in Zenodo record 3987831") from error
-    except Exception as error:
-        raise InputError(f"{path}: cannot be read as a file of tensors ({type(error).__name__})") from error
-    weights = content.get("model") if isinstance(content, dict) else None
-    if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
-        raise InputError(f"{path}: holds no weights under 'model', as the published PANNs files do")
-    return weights
 
 
 def load_published(network: Panns, weights: Mapping[str, Tensor]) -> None:

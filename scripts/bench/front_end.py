@@ -19,6 +19,11 @@ from feature_extraction.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_
 from feature_extraction.network_run import seeded
 
 
+PAUSE = 0.1
+"""Seconds between candidates: after a matrix product OpenBLAS's threads spin for a while before they sleep, and would
+take a processor from whoever comes next."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -116,6 +121,7 @@ def in_turn(candidates: dict[str, Callable[[], object]], repetitions: int) -> di
         candidate()
     for _ in range(repetitions):
         for name, candidate in candidates.items():
+            time.sleep(PAUSE)
             wall, processor = time.perf_counter(), time.process_time()
             candidate()
             times[name].append((time.perf_counter() - wall, time.process_time() - processor))

@@ -44,7 +44,10 @@ def test_a_session_trains_evaluates_embeds_and_reports(aadml, features, tmp_path
     code, out, _ = aadml("evaluate", folder, "--json")
     assert code == 0
     assert json.loads(out)["map_mean"] == pytest.approx(stored["map_mean"])
-    assert (folder / "evaluations" / "inductive-test.json").is_file()
+    plain = (folder / "evaluations" / "inductive-test.json").read_text()
+    assert aadml("evaluate", folder, "--similarity", "dot", "--metric", "running")[0] == 0
+    assert (folder / "evaluations" / "inductive-test-dot-running.json").is_file()
+    assert (folder / "evaluations" / "inductive-test.json").read_text() == plain
     code, _, err = aadml("embed", folder, features, "-o", tmp_path / "e.h5")
     assert code == 0, err
     code, out, _ = aadml("evaluate", "--embeddings", tmp_path / "e.h5", "--json")

@@ -41,6 +41,15 @@ def test_a_recipe_is_a_loss_with_its_selection():
     assert complete["directions"] == ["both-both"]
 
 
+def test_a_selection_ranks_in_the_score_of_the_loss_unless_it_names_its_own():
+    hard = config("loss.score=cosine", loss="hard-triplet")
+    assert hard["selection"]["score"] == "cosine"
+    assert config(loss="hard-triplet")["selection"]["score"] == "squared-euclidean"
+    own = config("loss.score=cosine", "selection.score=euclidean", loss="hard-triplet")
+    assert own["selection"]["score"] == "euclidean"
+    assert "score" not in config("loss.score=cosine", loss="triplet")["selection"]
+
+
 def test_choosing_another_loss_drops_what_belonged_to_the_one_before():
     values = with_setting(read_yaml("aadml"), "loss", "hard-triplet")
     plain = resolve(with_setting(values, "loss", "contrastive"))

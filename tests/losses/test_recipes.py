@@ -93,8 +93,7 @@ def test_n_pair_is_cross_entropy_over_one_pair_a_class():
     assert recipe.selection == {"name": "one-pair-a-class"}
     objective, batch = composed("n-pair")
     kept = [
-        objective.selection(comparison, torch.Generator().manual_seed(3))
-        for comparison in objective.comparisons(batch, batch.vectors, batch.vectors)
+        objective.selection(comparison, torch.Generator().manual_seed(3)) for comparison in objective.comparisons(batch)
     ]
     for comparison in kept:
         assert len(comparison.anchors) == 4

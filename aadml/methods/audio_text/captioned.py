@@ -8,6 +8,7 @@ from typing import Protocol
 from safetensors.torch import load_file
 from torch import Tensor
 
+from aadml.methods.audio_text.towers import with_sound
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Learner
 from aadml.methods.method import Context, Method
@@ -66,16 +67,23 @@ class AudioText(Method):
         if self.start:
             _take_over(self.learner, Path(self.start))
         learner.begin()
-        laid = [learner.settled(learner.prepared(clips)) for clips in (train, valid)]
-        self.inner.fit(laid[0], laid[1], session)
+        self.inner.fit(
+            learner.settled(learner.prepared(train)),
+            learner.settled(with_sound(learner.prepared(valid))),
+            session,
+        )
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items of one modality (n, dimension), each alone."""
         return self.inner.embed(features, modality)
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; a clip's sound stands in one row a caption and is ranked once."""
-        return replace(super().embed_clips(clips), once=("audio",))
+        """Embed sound and captions; a clip's sound stands in one row a caption and is ranked once.
+
+        Clips whose sound cannot be decoded are left out, with a warning that names them.
+        """
+        learner: CaptionedLearner = self.learner  # type: ignore[assignment]
+        return replace(super().embed_clips(with_sound(learner.prepared(clips))), once=("audio",))
 
     def state(self) -> dict[str, Tensor]:
         """Return parameters and buffers, the vocabulary among them."""

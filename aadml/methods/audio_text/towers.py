@@ -1,6 +1,7 @@
 """A tower: the network of one modality and the layers that bring it into the common space."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,10 +14,11 @@ from aadml.data.waveforms import PackedWaveforms, Waveforms
 from aadml.methods.audio_text.text_input import UNTRAINED, BertInput, WordInput
 from aadml.methods.networks import layers
 from aadml.options import lookup
-from aadml.types import Features
-from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published, read_checkpoint
+from aadml.types import Clips, Features
+from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
 from feature_extraction.errors import InputError
 from feature_extraction.log_mel import PANNS, LogMelSettings
+from feature_extraction.tensor_files import read_tensors
 
 _AT_ONCE = 32
 
@@ -31,7 +33,9 @@ class PannsInput(nn.Module):
         self.network = lookup(PANNS_NETWORKS, network, "audio network")(width=width, dropout=dropout, augment=augment)
         self.dimension = self.network.dimension
         if weights != UNTRAINED:
-            load_published(self.network, read_checkpoint(weights))
+            if not Path(weights).is_file():
+                raise InputError(f"{weights}: no such file; PANNs' weights are in Zenodo record 3987831")
+            load_published(self.network, read_tensors(Path(weights)))
 
     def forward(self, batch: Padded) -> Tensor:
         """Describe spectrograms (b, t, bands) -> (b, dimension)."""
@@ -140,6 +144,19 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
         vectors.append(found * batch.present[:, None])
         present.append(batch.present)
     return torch.cat(vectors)[place], torch.cat(present)[place]
+
+
+def with_sound(clips: Clips) -> Clips:
+    """Leave out the clips whose sound cannot be decoded; each such file has been named in a warning.
+
+    Spectrograms are kept as far as their source's budget goes, so that nothing is decoded twice for this.
+    """
+    sounds = clips.features.get("audio")
+    if not isinstance(sounds, LogMels) or not len(sounds):
+        return clips
+    once, place = each_once(sounds)
+    present = torch.cat([sounds.batch(rows).present for rows in once.split(_AT_ONCE)])[place]
+    return clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
 
 
 def each_once(features: Features) -> tuple[Tensor, Tensor]:

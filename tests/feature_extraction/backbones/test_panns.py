@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from feature_extraction.backbones.panns import PANNS_NETWORKS, cnn10, cnn14, load_published, read_checkpoint, resnet38
+from feature_extraction.backbones.panns import PANNS_NETWORKS, cnn10, cnn14, load_published, resnet38
 from feature_extraction.errors import InputError
+from feature_extraction.tensor_files import read_tensors
 
 LENGTHS = torch.tensor([203, 77, 130, 20])
 
@@ -92,7 +93,7 @@ def test_a_published_file_is_read_with_or_without_what_was_saved_beside_the_weig
     torch.save({"iteration": 1, "model": weights}, tmp_path / "new.pth")
     torch.save({"model": weights}, tmp_path / "old.pth", _use_new_zipfile_serialization=False)
     for name in ("new.pth", "old.pth"):
-        assert torch.equal(read_checkpoint(str(tmp_path / name))["bn0.weight"], weights["bn0.weight"])
+        assert torch.equal(read_tensors(tmp_path / name)["bn0.weight"], weights["bn0.weight"])
 
 
 def test_a_file_that_would_run_code_or_holds_no_weights_is_refused(tmp_path):
@@ -101,7 +102,7 @@ def test_a_file_that_would_run_code_or_holds_no_weights_is_refused(tmp_path):
     (tmp_path / "noise.pth").write_bytes(np.random.default_rng(0).bytes(1000))
     for name in ("code.pth", "other.pth", "noise.pth", "absent.pth"):
         with pytest.raises(InputError, match=name):
-            read_checkpoint(str(tmp_path / name))
+            read_tensors(tmp_path / name)
 
 
 def test_weights_of_another_network_are_refused_by_name():

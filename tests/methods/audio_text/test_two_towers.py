@@ -117,6 +117,25 @@ def test_a_sound_that_breaks_costs_its_clip_while_training(tones, context, small
         method.embed(broken, "audio")
 
 
+def test_a_sound_that_breaks_costs_its_clips_alone_where_clips_are_scored(tones, context, small, tmp_path):
+    (tmp_path / "broken.wav").write_bytes(b"no sound at all" * 20)
+    sounds = tones.valid["audio"]
+    broken = Waveforms((str(tmp_path / "broken.wav"), *sounds.paths[1:]), sounds.items)
+    valid = replace(tones.valid, features=dict(tones.valid.features) | {"audio": broken})
+    lost = (sounds.items == 0).sum()
+    assert 0 < lost < len(valid)
+    method = METHODS["audio-text"](context, TRAINING, **small)
+    with pytest.warns(UserWarning, match=r"broken\.wav: left out, corrupt"):
+        method.fit(tones.train, valid, Session())
+    found = method.embed_clips(valid)
+    kept = (sounds.items != 0).nonzero()[:, 0]
+    whole = method.embed_clips(tones.valid)
+    assert len(found) == len(valid) - lost
+    assert found.ids == tuple(valid.ids[i] for i in kept.tolist())
+    assert torch.equal(found.labels, valid.labels[kept])
+    torch.testing.assert_close(found.vectors["audio"], whole.vectors["audio"][kept])
+
+
 def test_word_vectors_are_read_from_a_file_and_kept_with_the_weights(tones, context, small, tmp_path):
     words = ["a", "tone", "low", "high", "middle", "very", "the", "number", "is"]
     draws = np.random.default_rng(1).standard_normal((len(words), 64))

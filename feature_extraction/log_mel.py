@@ -29,9 +29,9 @@ Floats = NDArray[np.floating[Any]]
 Pieces = list[tuple[Floats, Floats]]  # frames (n, window), and where their bands go (n, bands)
 Transform = Callable[[Floats], NDArray[np.complexfloating[Any, Any]]]
 
-_CHUNK = 128  # frames worked on at once: a chunk's spectrum stays in the processor's cache
+_CHUNK = 1 << 19  # samples transformed at once: few steps, between which threads wait for each other
+_SHARE = 1 << 19  # samples transformed that are worth a thread, about ten seconds of sound
 _SINGLE = 1 << 18  # multiplications: OpenBLAS computes smaller products on one core
-_SHARE = 8  # chunks that are worth a thread, about ten seconds of sound
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,11 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
         )
     frames = _frames(samples if samples.ndim == 2 else samples[None], settings)
     bands = np.empty((*frames.shape[:2], settings.bands), dtype=samples.dtype)
+    height = _CHUNK // settings.fft
     pieces = [
-        (clip[start : start + _CHUNK], result[start : start + _CHUNK])
+        (clip[start : start + height], result[start : start + height])
         for clip, result in zip(frames, bands, strict=True)
-        for start in range(0, len(clip), _CHUNK)
+        for start in range(0, len(clip), height)
     ]
     if isinstance(waveform, np.ndarray):
         _gather(pieces, settings, fft.rfft)
@@ -188,7 +189,8 @@ def _spread(pieces: Pieces, settings: LogMelSettings) -> None:
     import torch
 
     allowed = torch.get_num_threads()
-    threads = max(1, min(allowed, len(pieces) // _SHARE))
+    shares = sum(len(frames) for frames, _ in pieces) * settings.fft // _SHARE
+    threads = max(1, min(allowed, len(pieces), shares))
     gather = partial(_gather, settings=settings, transform=_torch_transform)
     try:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
@@ -245,13 +247,14 @@ def _constants(settings: LogMelSettings, dtype: str) -> tuple[Floats, list[tuple
     Nearly all weights are zero, so neighboring bands need few bins. Groups are as large as a product may be that BLAS
     still computes on the calling core: its other threads would spin.
     """
-    window = np.zeros((_CHUNK, settings.fft))
+    height = _CHUNK // settings.fft
+    window = np.zeros((height, settings.fft))
     window[:, : settings.window] = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(settings.window) / settings.window)
     filters = mel_filters(settings)
     groups, start = [], 0
     while start < settings.bands:
         stop = start + 1
-        while stop < settings.bands and _work(filters[:, start : stop + 1]) <= _SINGLE:
+        while stop < settings.bands and _work(filters[:, start : stop + 1]) * height <= _SINGLE:
             stop += 1
         bands, bins = slice(start, stop), _used(filters[:, start:stop])
         groups.append((bands, bins, np.ascontiguousarray(filters[bins, bands], dtype=dtype)))
@@ -266,8 +269,9 @@ def _used(filters: Values) -> slice:
 
 
 def _work(filters: Values) -> int:
+    """Count the multiplications of one frame with a group's filters."""
     bins = _used(filters)
-    return int(_CHUNK * (bins.stop - bins.start) * filters.shape[1])
+    return int((bins.stop - bins.start) * filters.shape[1])
 
 
 def _htk_mel(hertz: Values) -> Values:

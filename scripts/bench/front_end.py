@@ -18,10 +18,9 @@ from feature_extraction.backbones.vggish import VGGish
 from feature_extraction.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel
 from feature_extraction.network_run import seeded
 
-
-PAUSE = 0.1
+PAUSE, IN_A_ROW = 0.5, 3
 """Seconds between candidates: after a matrix product OpenBLAS's threads spin for a while before they sleep, and would
-take a processor from whoever comes next."""
+take a processor from whoever comes next. Then a call to warm up, and so many that count."""
 
 
 def main() -> None:
@@ -117,14 +116,14 @@ def networks(repetitions: int) -> None:
 def in_turn(candidates: dict[str, Callable[[], object]], repetitions: int) -> dict[str, list[tuple[float, float]]]:
     """Take wall and processor time of candidates in alternation, so that other work on the machine hits all alike."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
-    for candidate in candidates.values():
-        candidate()
-    for _ in range(repetitions):
+    for _ in range(-(-repetitions // IN_A_ROW)):
         for name, candidate in candidates.items():
             time.sleep(PAUSE)
-            wall, processor = time.perf_counter(), time.process_time()
             candidate()
-            times[name].append((time.perf_counter() - wall, time.process_time() - processor))
+            for _ in range(IN_A_ROW):
+                wall, processor = time.perf_counter(), time.process_time()
+                candidate()
+                times[name].append((time.perf_counter() - wall, time.process_time() - processor))
     return times
 
 

@@ -55,7 +55,7 @@ def compose_objective(
         seen_as = build(dimension, modalities, **checked_options(build, _own(proxy), "proxy"))
     settings = OBJECTIVE_OPTIONS | {key: loss[key] for key in OBJECTIVE_OPTIONS if key in loss}
     return Objective(
-        _loss(loss, dimension=dimension, features=features, classes=classes),
+        [_loss(loss, dimension=dimension, features=features, classes=classes) for _ in directions],
         chosen,
         seen_as,
         directions=directions,

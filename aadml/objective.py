@@ -14,6 +14,7 @@ from feature_extraction.errors import InputError
 Side = Literal["audio", "visual", "text", "both"]
 Relation = Literal["label", "id"]
 Encode = Callable[[Modality, Tensor], Tensor]
+Loss = Callable[[Comparison], Terms]
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Objective(nn.Module):
     """loss(selection(comparison(proxy(anchors), candidates))), over directions.
 
     Args:
-        loss: comparison -> terms.
+        losses: comparison -> terms: one for all directions, or one a direction where a loss owns parameters.
         selection: (comparison, generator) -> comparison.
         proxy: who anchors (and candidates) are seen as; None for themselves. Its `aa_on` says on which sides it acts,
             its `aa_mix` how much of the loss is computed on proxies (the rest on the embeddings themselves).
@@ -97,7 +98,7 @@ class Objective(nn.Module):
 
     def __init__(
         self,
-        loss: Callable[[Comparison], Terms],
+        losses: Loss | Sequence[Loss],
         selection: Callable[[Comparison, torch.Generator], Comparison],
         proxy: nn.Module | None,
         *,
@@ -110,10 +111,13 @@ class Objective(nn.Module):
             raise InputError(f"loss.reduction: no '{reduction}'; there are {', '.join(REDUCTIONS)}")
         if combine not in ("mean", "sum"):
             raise InputError(f"loss.combine: no '{combine}'; there are mean, sum")
-        self.loss = loss
+        self.directions = parse_directions(directions)
+        self.losses = tuple(losses) if isinstance(losses, Sequence) else (losses,) * len(self.directions)
+        if len(self.losses) != len(self.directions):
+            raise InputError(f"directions: {len(self.directions)} of them, but {len(self.losses)} losses")
+        self.owned = nn.ModuleList(list({id(one): one for one in self.losses if isinstance(one, nn.Module)}.values()))
         self.selection = selection
         self.proxy = proxy
-        self.directions = parse_directions(directions)
         self.reduction = reduction
         self.combine = combine
 
@@ -157,8 +161,8 @@ class Objective(nn.Module):
 
     def _compare(self, comparisons: Sequence[Comparison], generator: torch.Generator) -> dict[str, Tensor]:
         losses, shares = [], []
-        for comparison in comparisons:
-            terms = self.loss(self.selection(comparison, generator))
+        for loss_of, comparison in zip(self.losses, comparisons, strict=True):
+            terms = loss_of(self.selection(comparison, generator))
             losses.append(reduce(terms, self.reduction))
             shares.append(terms.active.sum() / terms.possible.sum().clamp_min(1))
         loss = torch.stack(losses).sum()

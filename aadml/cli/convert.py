@@ -28,7 +28,10 @@ def command(
     test_fold: int | None,
     incomplete_classes: str,
 ) -> None:
-    """Turn IN, of any supported layout, into the feature file OUT."""
+    """Turn IN, of any supported layout, into the feature file OUT.
+
+    'synthetic:ave' and 'synthetic:vegas' as IN draw features of the sizes of AVE's fifteen classes and of VEGAS.
+    """
     from aadml.data.raw import read_class_names
     from aadml.data.reading import open_data
     from aadml.data.splits import without_incomplete_classes

@@ -10,12 +10,16 @@ from aadml.data.ave import with_official_validation
 from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.layout import Layout, ReadOptions, h5_keys
 from aadml.data.layouts.views import npz_keys
+from aadml.data.synthetic import SHAPES, synthetic
 from aadml.options import lookup
 from feature_extraction.errors import InputError
 from feature_extraction.feature_file import FeatureFile, is_feature_file, read_features
 
 FEATURE_FILE = "feature-file"
 """Name of our own layout."""
+
+SYNTHETIC = "synthetic:"
+"""What stands before a name of `SHAPES` where features are to be drawn."""
 
 
 def open_data(
@@ -30,7 +34,7 @@ def open_data(
     """Read features of any known layout: the feature file, or one of `LAYOUTS`.
 
     Args:
-        path: a file, or a folder where the layout is one.
+        path: a file, a folder where the layout is one, or "synthetic:ave", "synthetic:vegas".
         layout: its layout; by default it is recognized.
         audio: the view taken as audio, where the layout does not say.
         visual: the view taken as visual, where the layout does not say.
@@ -44,6 +48,8 @@ def open_data(
         InputError: nothing there, no known layout, or content that contradicts itself; one line says what is possible.
     """
     place = Path(path)
+    if str(path).startswith(SYNTHETIC):
+        return synthetic(**lookup(SHAPES, str(path).removeprefix(SYNTHETIC), "synthetic data"))
     name = layout or recognize(place)
     if name == FEATURE_FILE:
         content = read_features(place)

@@ -31,7 +31,9 @@ def forecast(method: Method, clips: int, classes: int) -> str | None:
     steps = settings.epochs * math.ceil(clips / batch)
     widest = 2 * batch if any("both" in direction for direction in directions) else batch
     first: Any = next(iter(learner.encoders.values()))
-    step = estimate(learner.objective.loss, widest, classes, classes=classes, features=int(first.predicted.in_features))
+    step = estimate(
+        learner.objective.losses[0], widest, classes, classes=classes, features=int(first.predicted.in_features)
+    )
     seconds = step.seconds * len(directions) * steps
     if seconds < WORTH_TELLING:
         return None

@@ -79,8 +79,7 @@ class LabelSpaceLearner(Learner):
 
     def players(self) -> Mapping[str, Player]:
         """Train encoders and proxies together; a loss with a generator of its own adds a second player."""
-        loss = self.objective.loss
-        generator = list(loss.parameters()) if isinstance(loss, GenerativeLoss) else []  # type: ignore[attr-defined]
+        generator = [parameter for loss in self._generative() for parameter in loss.parameters()]  # type: ignore[attr-defined]
         own = {id(parameter) for parameter in generator}
         rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
         players = {"encoders": Player(rest, self._loss)}
@@ -88,10 +87,10 @@ class LabelSpaceLearner(Learner):
 
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Train in one stage, or in those of a loss with a generator of its own."""
-        loss = self.objective.loss
-        if not isinstance(loss, GenerativeLoss):
+        generative = self._generative()
+        if not generative:
             return super().stages(epochs)
-        phases = [phase for phase in loss.phases(epochs) if phase.epochs]
+        phases = [phase for phase in generative[0].phases(epochs) if phase.epochs]
         return [
             Stage(p.name, p.epochs, p.players, keep_optimizer=True, start_from_best=False, keep_best=True)
             for p in phases
@@ -100,8 +99,8 @@ class LabelSpaceLearner(Learner):
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Embed the training clips anew and hand them to the proxies as their bank (spec of the correlation graph)."""
         self._train = train
-        loss, proxy = self.objective.loss, self.objective.proxy
-        if isinstance(loss, GenerativeLoss):
+        proxy = self.objective.proxy
+        for loss in self._generative():
             loss.enter(epoch.stage)
         if proxy is not None and self.metric_weight:
             bank = {m: self.label_space(train, m) for m in train.modalities}
@@ -147,9 +146,13 @@ class LabelSpaceLearner(Learner):
         with torch.no_grad():
             embedded = self._embedded(batch)
         comparisons = self.objective.comparisons(embedded)
-        loss: Any = self.objective.loss
         chosen = [self.objective.selection(comparison, batch.generator) for comparison in comparisons]
-        return {"loss": torch.stack([loss.generator_loss(comparison) for comparison in chosen]).mean()}
+        costs = [loss.generator_loss(one) for loss, one in zip(self._generative(), chosen, strict=True)]
+        return {"loss": torch.stack(costs).mean()}
+
+    def _generative(self) -> list[GenerativeLoss]:
+        """List the losses with a generator of their own, one a direction; none where the loss has none."""
+        return [loss for loss in self.objective.losses if isinstance(loss, GenerativeLoss)]
 
     def _embedded(self, batch: Batch) -> Embedded:
         features = {m: self.encoders[m].features(values) for m, values in batch.features.items()}  # type: ignore[operator]

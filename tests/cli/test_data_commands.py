@@ -109,3 +109,12 @@ def test_manifest_can_skip_what_is_missing(shared_data, tmp_path):
     result = call("manifest", "ave", source, "-o", tmp_path / "m.csv", "--clock-limit", "none")
     assert "2015 clips, 15 classes (1625 train, 195 valid, 195 test)" in result.stderr
     assert len((tmp_path / "m.csv").read_text().splitlines()) == 2016
+
+
+def test_convert_draws_features_of_the_published_sizes(tmp_path):
+    result = call("convert", "synthetic:ave", tmp_path / "ave.h5")
+    assert result.exit_code == 0
+    assert "15 classes, audio 128-d, visual 1024-d (1577 train, 189 valid, 189 test)" in result.stderr
+    assert open_data(tmp_path / "ave.h5").ids[0] == "synthetic-000000"
+    with pytest.raises(InputError, match="ave"):
+        call("convert", "synthetic:avee", tmp_path / "x.h5")

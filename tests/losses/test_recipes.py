@@ -100,4 +100,13 @@ def test_n_pair_is_cross_entropy_over_one_pair_a_class():
         chosen = comparison.positives.int().argmax(1)
         logits = comparison.dot[:, chosen]
         expected = nn.functional.cross_entropy(logits, torch.arange(4), reduction="none")
-        assert torch.allclose(objective.loss(comparison).total, expected, atol=1e-5)
+        assert torch.allclose(objective.losses[0](comparison).total, expected, atol=1e-5)
+
+
+def test_a_loss_with_a_generator_has_one_a_direction_and_others_are_shared():
+    objective, _ = composed("daml-triplet")
+    there, back = objective.losses
+    assert {id(p) for p in there.parameters()}.isdisjoint({id(p) for p in back.parameters()})
+    assert {id(p) for p in objective.parameters()} == {id(p) for p in [*there.parameters(), *back.parameters()]}
+    plain, _ = composed("complete-triplet")
+    assert not list(plain.parameters())

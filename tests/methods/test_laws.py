@@ -21,6 +21,9 @@ from aadml.experiments.run import build_encoder
 from aadml.methods import METHODS
 from aadml.methods.session import Checkpoint, Session
 from aadml.options import schema
+from aadml.protocols.audit import audit
+from aadml.protocols.pipelines import ProtocolPipeline
+from aadml.protocols.protocol import Subject
 from aadml.retrieval import evaluate
 from feature_extraction.errors import InputError
 
@@ -191,6 +194,16 @@ def test_an_item_is_embedded_without_regard_to_order_batch_partner_or_label(name
         alone = encoder.embed_clips(replace(test, features={modality: test[modality]})).vectors
         assert list(alone) == [modality]
         torch.testing.assert_close(alone[modality], whole[modality], **near)
+
+
+def test_the_audit_passes_every_check(name):
+    def never(changed):
+        raise AssertionError("an honest protocol trains once")
+
+    pipeline = ProtocolPipeline(Subject(fitted(name), splits(), never), "inductive")
+    findings = audit(pipeline, splits())
+    assert not [finding for finding in findings if finding.passed is False]
+    assert sum(finding.passed is True for finding in findings) >= 9
 
 
 def test_embeddings_are_float32_and_as_wide_as_the_config_says(name):

@@ -98,8 +98,7 @@ class CorrelationLearner(Learner):
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Encode and project a batch (b, d) -> (b, dimension)."""
         mean, weights = self.get_buffer(f"mean_{modality}"), self.get_buffer(f"weights_{modality}")
-        projected: Tensor = (self.encoders[modality](features) - mean) @ weights
-        return projected
+        return ((self._outputs(features, modality) - mean.double()) @ weights.double()).float()
 
     def calibrate(self, valid: Clips) -> None:
         """Solve the linear problem on the training clips' outputs: the validation score is that of the whole method."""
@@ -114,9 +113,18 @@ class CorrelationLearner(Learner):
         self._train = train
         self._solve()
 
+    def _outputs(self, features: Tensor, modality: Modality) -> Tensor:
+        """Encode in float64 (b, d) -> (b, outputs): the linear solution stretches what float32 rounds away."""
+        encoder = self.encoders[modality]
+        state = (*encoder.named_parameters(), *encoder.named_buffers())
+        precise = {name: value.double() if value.is_floating_point() else value for name, value in state}
+        outputs = torch.func.functional_call(encoder, precise, (features.double(),))
+        assert isinstance(outputs, Tensor)
+        return outputs
+
     def _solve(self) -> None:
         with torch.no_grad():
-            outputs = [self.encoders[m](self._train.matrix(m).to(self.device)) for m in self.names]
+            outputs = [self._outputs(self._train.matrix(m).to(self.device), m) for m in self.names]
         (first, mean_first), (second, mean_second) = (centered(values) for values in outputs)
         labels = self._train.labels.to(self.device)
         covariances = covariance(first, self.ridge), covariance(second, self.ridge)

@@ -14,6 +14,13 @@ pytest.importorskip("transformers")
 
 SETTINGS = {
     "audio_text": ("method.audio_width=2", "method.text_dimension=16", "method.text_layers=1", "method.dimension=16"),
+    "3cmlf_sample": (
+        "method.audio_width=2",
+        "method.text_dimension=16",
+        "method.text_layers=1",
+        "method.dimension=16",
+        "training.batch=8",
+    ),
     "xie_sample": ("method.channels=8", "method.text_dimension=16"),
 }
 
@@ -39,11 +46,10 @@ class Subject:
 
 @pytest.fixture(params=SETTINGS)
 def encoder(request, tones):
-    values = read_yaml(request.param)
+    values = with_setting(with_setting(read_yaml(request.param), "training.epochs", 1), "training.batch", 12)
     for setting in SETTINGS[request.param]:
         key, value = setting.split("=")
         values = with_setting(values, key, int(value))
-    values = with_setting(with_setting(values, "training.epochs", 1), "training.batch", 12)
     built = build_encoder(resolve(values), tones, torch.device("cpu"))
     built.method.fit(tones.train, tones.valid)
     return built

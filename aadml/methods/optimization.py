@@ -44,7 +44,8 @@ class Optimization:
         for name, one in self._optimizers.items():
             settings = self._settings[name]
             steps = epoch // settings.schedule_every if settings.schedule == "step" else 0
-            rates.append(settings.learning_rate * factor * settings.schedule_factor**steps)
+            floor = min(settings.schedule_floor, settings.learning_rate)
+            rates.append(max(floor, settings.learning_rate * factor * settings.schedule_factor**steps))
             for group in one.param_groups:
                 group["lr"] = rates[-1]
         return rates[0]

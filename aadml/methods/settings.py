@@ -18,9 +18,11 @@ class Training:
         weight_decay: as the optimizer means it.
         momentum: SGD's and RMSprop's.
         schedule: "constant", "step" (times `schedule_factor` every `schedule_every` epochs) or "plateau" (times
-            `schedule_factor` once the validation score has not risen for `schedule_every` epochs).
+            `schedule_factor` once the validation score has not risen for `schedule_every` epochs, each time anew).
         schedule_every: epochs.
         schedule_factor: factor.
+        schedule_threshold: a plateau's score has risen where it is more than so much above the best before.
+        schedule_floor: the learning rate that no schedule goes below.
         clip_norm: largest gradient norm of a player; 0 for no clipping.
         select: "best" keeps the epoch of the best validation score, "last" the last one.
         patience: stop once the validation score has not risen for so many epochs; 0 never stops early.
@@ -38,6 +40,8 @@ class Training:
     schedule: str = "constant"
     schedule_every: int = 20
     schedule_factor: float = 0.1
+    schedule_threshold: float = 0.0
+    schedule_floor: float = 0.0
     clip_norm: float = 0.0
     select: str = "best"
     patience: int = 0

@@ -57,6 +57,8 @@ class _Progress:
     best: float | None = None
     since_best: int = 0
     learning_rate_factor: float = 1.0
+    risen_to: float | None = None
+    since_risen: int = 0
 
 
 @dataclass
@@ -149,12 +151,22 @@ class _Loop:
         self.progress.best = score if better else best
         if better or self.settings.select == "last":
             self._keep(scores)
-        waited = self.progress.since_best > 0 and self.progress.since_best % self.settings.schedule_every == 0
-        if self.settings.schedule == "plateau" and waited:
-            self.progress.learning_rate_factor *= self.settings.schedule_factor
+        if self.settings.schedule == "plateau":
+            self._lower_on_plateau(score)
         for warning in self.learner.warnings(self.valid):
             self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
         return {f"valid {key}": value for key, value in scores.items()}
+
+    def _lower_on_plateau(self, score: float) -> None:
+        """Lower the learning rate once the score has not risen for long enough; then wait anew."""
+        progress, settings = self.progress, self.settings
+        if progress.risen_to is None or score > progress.risen_to + settings.schedule_threshold:
+            progress.risen_to, progress.since_risen = score, 0
+            return
+        progress.since_risen += 1
+        if progress.since_risen == settings.schedule_every:
+            progress.learning_rate_factor *= settings.schedule_factor
+            progress.since_risen = 0
 
     def _watch(self, record: dict[str, Any]) -> None:
         """Warn where a gradient vanished or broke, where no term costs anything, where the loss sits at its margin."""

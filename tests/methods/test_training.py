@@ -171,9 +171,47 @@ def test_patience_stops_and_a_resumed_training_does_not_go_on_after_it():
 def test_schedules_lower_the_learning_rate():
     _, session = run(Training(epochs=5, batch=8, learning_rate=1.0, schedule="step", schedule_every=2))
     assert [record["learning_rate"] for record in session.history] == pytest.approx([1, 1, 0.1, 0.1, 0.01])
-    settings = Training(epochs=6, batch=8, learning_rate=0.0, schedule="plateau", schedule_every=2)
-    _, session = run(settings)
-    assert len(session.history) == 6
+    _, session = run(
+        Training(epochs=4, batch=8, learning_rate=1.0, schedule="step", schedule_every=1, schedule_floor=0.05)
+    )
+    assert [record["learning_rate"] for record in session.history] == pytest.approx([1, 0.1, 0.05, 0.05])
+
+
+class Scripted(Linear):
+    """Scores as told."""
+
+    def __init__(self, scores):
+        super().__init__()
+        self.scores = iter(scores)
+
+    def validate(self, valid):
+        return {"map_mean": next(self.scores)}
+
+
+@pytest.mark.parametrize("killed_after", [None, 3, 7])
+def test_a_plateau_lowers_the_learning_rate_as_torch_does(killed_after):
+    scores = [0.1, 0.2, 0.2, 0.201, 0.19, 0.3, 0.304, 0.3, 0.29, 0.31, 0.31, 0.31, 0.31, 0.31]
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    torchs = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimizer, mode="max", factor=0.1, patience=2, threshold=0.005, threshold_mode="abs", min_lr=1e-3
+    )
+    expected = []
+    for score in scores:
+        expected.append(optimizer.param_groups[0]["lr"])
+        torchs.step(score)
+    settings = Training(
+        epochs=len(scores), batch=8, learning_rate=1.0, schedule="plateau", schedule_every=3, schedule_threshold=0.005,
+        schedule_floor=1e-3,
+    )  # fmt: skip
+    session = Recorder(die_after=killed_after)
+    if killed_after is not None:
+        with pytest.raises(KilledError):
+            run(settings, session, Scripted(scores))
+        session = Recorder(state=session.state, best=session.best())
+        expected, scores = expected[killed_after:], scores[killed_after:]
+    run(settings, session, Scripted(scores))
+    assert [record["learning_rate"] for record in session.history] == pytest.approx(expected)
+    assert len(set(expected)) > 1
 
 
 def test_gradients_are_clipped_to_the_norm():

@@ -14,7 +14,7 @@ p { max-width: 75ch; } p.figure { font-size: 2.6rem; margin: .4rem 0; color: var
 p.figure span { font-size: .95rem; color: var(--ink); margin-left: .8rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; display: block; overflow-x: auto; }
 td, th { padding: .25rem .7rem; text-align: left; border-bottom: 1px solid var(--faint); font-weight: normal; }
-th { font-weight: 600; white-space: nowrap; } svg { width: 100%; height: auto; max-width: 960px; }
+th { font-weight: 600; } th, td.short { white-space: nowrap; } svg { width: 100%; height: auto; max-width: 960px; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }
 .row { display: flex; gap: .6rem; margin: .5rem 0; overflow-x: auto; }
 figure { margin: 0; width: 136px; flex: none; border-top: 4px solid var(--faint); padding-top: 3px; }
@@ -25,6 +25,9 @@ pre { background: #f4f6f8; padding: .8rem; overflow-x: auto; }
 footer { margin-top: 3rem; color: #5c6b78; font-size: .85rem; }
 @media (max-width: 700px) { .pair { grid-template-columns: 1fr; } }
 """
+
+SHORT = 28
+"""Letters of a cell that is never broken into lines."""
 
 
 def document(title: str, body: str) -> str:
@@ -44,5 +47,11 @@ def section(title: str, content: str, note: str = "") -> str:
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Lay out a table; an empty header is left out."""
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    lines = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in rows)
     return f"<table>{f'<tr>{head}</tr>' if any(header) else ''}{lines}</table>"
+
+
+def _cell(text: str) -> str:
+    """Lay out a cell; one that is short (a number with its spread) stays on one line."""
+    kind = ' class="short"' if len(text) <= SHORT else ""
+    return f"<td{kind}>{escape(text)}</td>"

@@ -94,6 +94,16 @@ class FeatureFile:
         """Give the row numbers of one split, in order."""
         return np.flatnonzero(np.asarray(self.splits) == split).astype(np.int64)
 
+    def notes(self) -> tuple[str, ...]:
+        """Say what people should know of where the features come from: what readers did, networks without training."""
+        found = [str(note) for origin in self.provenance.values() for note in origin.get("notes", [])]
+        for modality, origin in self.provenance.items():
+            parameters = origin.get("parameters")
+            inner = parameters.get("weights") if isinstance(parameters, Mapping) else None
+            if "untrained" in (origin.get("weights"), inner):
+                found.append(f"{modality}: made by an untrained network (random weights)")
+        return tuple(dict.fromkeys(found))
+
 
 def is_feature_file(path: str | os.PathLike[str]) -> bool:
     """Tell whether `path` is a feature file of this layout (any version), without reading its arrays."""

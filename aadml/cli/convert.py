@@ -43,7 +43,7 @@ def command(
         content, notes = without_incomplete_classes(content, source)
         for note in notes:
             click.echo(f"note: {note}", err=True)
-    for note in dict.fromkeys(note for origin in content.provenance.values() for note in origin.get("notes", [])):
+    for note in content.notes():
         click.echo(f"note: {note}", err=True)
     write_features(target, content)
     shapes = ", ".join(f"{name} {values.shape[1]}-d" for name, values in content.features.items())

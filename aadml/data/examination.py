@@ -124,7 +124,7 @@ def _warnings(
     modalities: Mapping[str, Mapping[str, Any]],
     duplicates: Mapping[str, Duplicates],
 ) -> list[str]:
-    found = [str(note) for origin in content.provenance.values() for note in origin.get("notes", [])]
+    found = list(content.notes())
     for split in SPLITS:
         if split not in content.splits:
             found.append(f"there are no {split} clips")
@@ -140,14 +140,7 @@ def _warnings(
         origin = content.provenance.get(name, {})
         unknown = origin.get("extractor", "unknown") == "unknown"
         found += [f"{name}: {warning}" for warning in [*(_guesses(figures) if unknown else []), *_flaws(figures)]]
-        if "untrained" in (origin.get("weights"), _parameters(origin).get("weights")):
-            found.append(f"{name}: made by an untrained network")
     return list(dict.fromkeys(found))
-
-
-def _parameters(origin: Mapping[str, Any]) -> Mapping[str, Any]:
-    parameters = origin.get("parameters")
-    return parameters if isinstance(parameters, Mapping) else {}
 
 
 def _guesses(figures: Mapping[str, Any]) -> list[str]:

@@ -44,7 +44,7 @@ def to_splits(
     if not 0 < validation < 1:
         raise InputError(f"validation: {validation:g} given; a share between 0 and 1 is possible")
     content, notes = _complete(content, incomplete, place)
-    notes = [*_notes_of(content), *notes]
+    notes = [*content.notes(), *notes]
     splits = np.asarray(content.splits, dtype=object)
     if not (splits == "valid").any():
         chosen = stratified(content.labels, content.rows("train"), validation, seed)
@@ -141,11 +141,6 @@ def _complete(content: FeatureFile, incomplete: Incomplete, place: str) -> tuple
     if len(used) - len(missing) < 2:
         raise InputError(f"{place}: fewer than two classes have both train and test clips: {_some(names)}")
     return without_classes(content, list(missing)), [f"incomplete classes were left out: {_some(names)}"]
-
-
-def _notes_of(content: FeatureFile) -> list[str]:
-    notes = [note for origin in content.provenance.values() for note in origin.get("notes", [])]
-    return list(dict.fromkeys(str(note) for note in notes))
 
 
 def _some(names: list[str]) -> str:

@@ -72,7 +72,7 @@ def train_run(
         config: complete.
         folder: an empty folder, or one whose training was interrupted.
         scoring: what is scored, and in what detail.
-        on_note: told what people should know before a long training.
+        on_note: told what people should know before training: what was done to the data, how long it will take.
         options: of `RunSession` (`on_epoch`, `on_plan`, `on_warning`, `saving_share`).
 
     Returns:
@@ -89,9 +89,10 @@ def train_run(
     write_text(folder / CONFIG, config.yaml())
     write_text(folder / ENVIRONMENT, json.dumps(environment(splits, device), indent=2) + "\n")
     session = RunSession(folder, encoder.scaling.state(), **options)
-    note = forecast(encoder.method, len(splits.train), len(splits.train.class_names)) if on_note else None
-    if on_note and note:
-        on_note(note)
+    if on_note:
+        expected = forecast(encoder.method, len(splits.train), len(splits.train.class_names))
+        for note in [*splits.notes, *([expected] if expected else [])]:
+            on_note(note)
     train, valid = encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid)
     before, started = _seconds_before(folder), time.perf_counter()
     if (scoring.split == "valid" or config["unseen_classes"] is not None) and not isinstance(

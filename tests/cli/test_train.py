@@ -271,3 +271,17 @@ def test_an_unknown_command_is_answered_with_the_nearest():
     done = subprocess.run(command("trian"), capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "train" in done.stderr
+
+
+def test_features_of_an_untrained_network_are_called_so_in_log_and_report(aadml, tmp_path):
+    provenance = {"audio": {"extractor": "vggish", "parameters": {"weights": "untrained"}}}
+    write_features(tmp_path / "f.h5", replace(content(), provenance=provenance))
+    code, out, err = aadml(
+        "train", "--data", tmp_path / "f.h5", "--epochs", 1, "--runs", tmp_path / "runs", "--loss", "triplet", *sets()
+    )
+    assert code == 0, err
+    said = "audio: made by an untrained network (random weights)"
+    assert said in err
+    folder = tmp_path / "runs" / out.strip().splitlines()[-1].rsplit("/", 1)[-1]
+    assert aadml("report", folder)[0] == 0
+    assert said in (folder / "report.html").read_text()

@@ -21,7 +21,7 @@ EXTRACTION_FLOORS = [
 ]
 
 AADML_FLOORS = [
-    ["types", "options", "violations"],
+    ["types", "options", "plain_yaml", "violations"],
     ["pairwise", "relevance"],
     ["comparison"],
     ["scores", "choices", "likelihood", "watchers"],

@@ -107,6 +107,7 @@ def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """Read `modality.key=value` settings; values are YAML."""
     import yaml
 
+    from aadml import plain_yaml
     from feature_extraction.errors import InputError
 
     options: dict[str, dict[str, Any]] = {}
@@ -116,7 +117,7 @@ def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         if not equals or not key or modality not in ("audio", "visual"):
             raise InputError(f"--set {setting}: write audio.KEY=VALUE or visual.KEY=VALUE")
         try:
-            options.setdefault(modality, {})[key.replace("-", "_")] = yaml.safe_load(value)
+            options.setdefault(modality, {})[key.replace("-", "_")] = plain_yaml.load(value)
         except yaml.YAMLError as error:
             raise InputError(f"--set {setting}: '{value}' is not a YAML value") from error
     return options

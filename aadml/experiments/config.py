@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 import aadml
+from aadml import plain_yaml
 from aadml.composition import OBJECTIVE_OPTIONS
 from aadml.label_losses import LABEL_LOSSES
 from aadml.losses import LOSSES
@@ -111,7 +112,7 @@ def read_yaml(name: str | Path) -> dict[str, Any]:
         known = ", ".join(sorted(p.stem for p in configs_folder().glob("*.yaml")))
         raise InputError(f"{name}: no such config file; give a path, or one of the shipped configs: {known}")
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = plain_yaml.load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
     if not isinstance(values, dict):
@@ -147,7 +148,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     if not sign or not path.strip():
         raise InputError(f"--set {text}: write it as key=value, for example proxy.k=5")
     try:
-        return path.strip(), yaml.safe_load(value)
+        return path.strip(), plain_yaml.load(value)
     except yaml.YAMLError as error:
         raise InputError(f"--set {text}: the value is not YAML") from error
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from aadml import plain_yaml
 from aadml.experiments.config import PREFIX, Config, resolve, with_setting
 from feature_extraction.errors import InputError
 
@@ -57,7 +58,7 @@ def parse_axis(text: str) -> Axis:
     if key == "seed":
         raise InputError("--over seed: seeds are given by --seeds, and every cell gets all of them")
     try:
-        given = yaml.safe_load(f"[{listed}]")
+        given = plain_yaml.load(f"[{listed}]")
     except yaml.YAMLError as error:
         raise InputError(f"--over {text}: the values are no YAML; separate them by commas") from error
     values: list[Any] = []

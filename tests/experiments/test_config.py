@@ -4,6 +4,7 @@ from click.testing import CliRunner
 
 from aadml.cli.settings import assemble
 from aadml.experiments.config import configs_folder, parse_setting, read_yaml, resolve, with_setting
+from aadml.experiments.grid import parse_axis
 from feature_extraction.errors import InputError
 
 
@@ -107,6 +108,15 @@ def test_a_missing_config_names_the_shipped_ones(tmp_path):
     (tmp_path / "broken.yaml").write_text("a: [1\n")
     with pytest.raises(InputError, match="not YAML"):
         read_yaml(tmp_path / "broken.yaml")
+
+
+@pytest.mark.parametrize("written", ["5e-4", "5.0e-4", "0.0005", "5E-4", "+5e-4", ".5e-3"])
+def test_a_number_is_a_number_as_people_write_it(written, tmp_path):
+    assert config(f"training.learning_rate={written}")["training"]["learning_rate"] == 0.0005
+    (tmp_path / "c.yaml").write_text(f"method: aadml\nloss: triplet\ntraining: {{learning_rate: {written}}}\n")
+    assert resolve(read_yaml(tmp_path / "c.yaml")).training().learning_rate == 0.0005
+    axis = parse_axis(f"training.learning_rate=1e-3,{written}")
+    assert axis.values == (0.001, 0.0005)
 
 
 def test_values_of_set_are_yaml():

@@ -126,26 +126,40 @@ def results_table(ablation: Ablation, scores: Mapping[str, CellScores], about: s
 
 def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Path) -> str:
     """Say in one sentence what the figures are: data, split, protocol, chance, ties, seeds."""
-    for one in scores.values():
-        for seed, run in one.runs.items():
-            stored = run.stored
-            environment = read_json(run_folder(folder, one.cell, seed) / ENVIRONMENT)
-            clips = ", ".join(f"{count} {split}" for split, count in environment["clips"].items())
-            ties = max(float(r.stored["tie_rate"]) for other in scores.values() for r in other.runs.values())
-            return (
-                f"MAP on the {stored['split']} split of {Path(environment['data']['name']).name} ({clips} clips), "
-                f"protocol {stored['protocol']}, chance {stored['chance']:.3f}, tie rate at most {ties:.3f}; "
-                f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}."
-            )
-    raise InputError(f"{folder}: not one run was finished; their failure.txt say why")
+    found = _first_of_each_cell(scores, folder)
+    if not found:
+        raise InputError(f"{folder}: not one run was finished; their failure.txt say why")
+    stored, environment = found[0]
+    clips = ", ".join(
+        f"{_span([other['clips'][split] for _, other in found])} {split}" for split in environment["clips"]
+    )
+    chance = _span([f"{other['chance']:.3f}" for other, _ in found])
+    ties = max(float(run.stored["tie_rate"]) for one in scores.values() for run in one.runs.values())
+    return (
+        f"MAP on the {stored['split']} split of {Path(environment['data']['name']).name} ({clips} clips), "
+        f"protocol {stored['protocol']}, chance {chance}, tie rate at most {ties:.3f}; "
+        f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}."
+    )
 
 
 def data_notes(scores: Mapping[str, CellScores], folder: Path) -> list[str]:
-    """Repeat what was done to the data on the way to its splits, as the first run of all noted it."""
-    for one in scores.values():
-        for seed in one.runs:
-            return list(read_json(run_folder(folder, one.cell, seed) / ENVIRONMENT)["data"]["notes"])
-    return []
+    """Repeat what was done to the data on the way to its splits: what the first runs of all cells noted alike."""
+    noted = [environment["data"]["notes"] for _, environment in _first_of_each_cell(scores, folder)]
+    return [note for note in (noted[0] if noted else []) if all(note in other for other in noted)]
+
+
+def _first_of_each_cell(
+    scores: Mapping[str, CellScores], folder: Path
+) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Give the evaluation and the environment of each cell's first finished run."""
+    first = [(one.cell, *next(iter(one.runs.items()))) for one in scores.values() if one.runs]
+    return [(run.stored, read_json(run_folder(folder, cell, seed) / ENVIRONMENT)) for cell, seed, run in first]
+
+
+def _span(values: Sequence[Any]) -> str:
+    """Write what is the same everywhere, or from where to where it goes."""
+    low, high = min(values), max(values)
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def _reference(

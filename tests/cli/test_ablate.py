@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -39,6 +40,19 @@ def test_a_grid_leaves_table_figures_and_page(aadml, features, tmp_path):
     assert code == 0
     assert "12 runs were finished before" in err
     assert (out / "results.csv").read_bytes() == before
+
+
+def test_a_grid_over_the_size_of_the_data_says_from_where_to_where_it_goes(aadml, features, tmp_path):
+    out = tmp_path / "out"
+    code, _, err = aadml(
+        "ablate", "--data", features, "--over", "train_per_class=5,10", "--set", "loss=triplet", "--seeds", 1,
+        "--epochs", 1, *SMALL, *HERE, "-o", out,
+    )  # fmt: skip
+    assert code == 0, err
+    caption = (out / "results.md").read_text().splitlines()[0]
+    assert re.search(r"\((\d+) to (\d+) train, ", caption)
+    page = (out / "report.html").read_text()
+    assert "5 training clips a class" not in page  # of one cell, not of all
 
 
 def test_json_has_mean_and_spread_of_every_cell(aadml, features, tmp_path):

@@ -185,11 +185,18 @@ def _check_container(container: Any, limits: Limits) -> None:
         raise MediaFailure("too-large", f"{len(container.streams)} streams; the limit is {limits.streams}")
 
 
+def _decodable(stream: Any) -> Any:
+    """Return a stream to be decoded on one thread: the processes are the parallelism."""
+    if stream.codec_context is None:
+        raise MediaFailure("corrupt", f"no decoder knows the codec of its {stream.type} stream")
+    stream.thread_count = 1
+    return stream
+
+
 def _samples(container: Any, inputs: Sound, limits: Limits, minimum_seconds: float) -> NDArray[np.float32]:
     if not container.streams.audio:
         raise MediaFailure("no-audio", "no sound track")
-    stream = container.streams.audio[0]
-    stream.thread_count = 1  # the processes are the parallelism
+    stream = _decodable(container.streams.audio[0])
     rate, most, count = inputs.sample_rate, int(limits.seconds * inputs.sample_rate), 0
     blocks = []
     for block in _resampled(_decoded(container, stream), rate):
@@ -241,8 +248,7 @@ def _frames(container: Any, inputs: Frames, limits: Limits, minimum_seconds: flo
     if not streams:
         covers = len(container.streams.video)
         raise MediaFailure("no-video", f"nothing but {covers} cover picture(s)" if covers else "no video stream")
-    stream = streams[0]
-    stream.thread_count = 1
+    stream = _decodable(streams[0])
     if stream.codec_context.width * stream.codec_context.height > limits.pixels:
         raise MediaFailure("too-large", f"{stream.codec_context.width} x {stream.codec_context.height} pixels")
     kept: list[NDArray[np.uint8]] = []

@@ -115,7 +115,7 @@ class Objective(nn.Module):
         self.losses = tuple(losses) if isinstance(losses, Sequence) else (losses,) * len(self.directions)
         if len(self.losses) != len(self.directions):
             raise InputError(f"directions: {len(self.directions)} of them, but {len(self.losses)} losses")
-        self.owned = nn.ModuleList(list({id(one): one for one in self.losses if isinstance(one, nn.Module)}.values()))
+        self.owned = nn.ModuleList(dict.fromkeys(one for one in self.losses if isinstance(one, nn.Module)))
         self.selection = selection
         self.proxy = proxy
         self.reduction = reduction

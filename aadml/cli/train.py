@@ -56,7 +56,8 @@ def command(runs: Path, resume: Path | None, as_json: bool, **flags: Any) -> Non
         click.echo(f"aadml: interrupted; continue with: aadml train --resume {folder}", err=True)
         raise
     except InputError:
-        folders.discard_if_empty(folder)
+        if resume is None:
+            folders.discard_unbegun(folder)
         raise
     finally:
         progress.close()

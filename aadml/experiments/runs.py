@@ -2,9 +2,9 @@
 
 import json
 import math
-import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -142,10 +142,17 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
     raise InputError(f"{runs}: a thousand runs of this second are there already")
 
 
-def discard_if_empty(folder: Path) -> None:
-    """Remove a run folder in which not even one epoch was finished."""
-    if not (folder / TRAINING_STATE).exists() and not (folder / EVALUATION).exists():
-        shutil.rmtree(folder, ignore_errors=True)
+def discard_unbegun(folder: Path) -> None:
+    """Take back a run folder that this process made and in which not even one epoch was finished.
+
+    Only what a run writes before its first epoch is removed, and the folder where nothing else is in it.
+    """
+    if any((folder / name).exists() for name in (TRAINING_STATE, CHECKPOINT, EVALUATION)):
+        return
+    for name in (CONFIG, ENVIRONMENT, METRICS):
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # something else lies there, and stays
+        folder.rmdir()
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], *, durable: bool = True) -> None:

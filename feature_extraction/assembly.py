@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.atomic import atomic_path, remove_leftovers
-from feature_extraction.errors import InputError
 from feature_extraction.feature_file import FeatureFile, Shard, Timeline, is_feature_file, write_features
+from feature_extraction.ground.atomic import atomic_path, remove_leftovers
+from feature_extraction.ground.errors import InputError
 from feature_extraction.ledger import Ledger, Record
 from feature_extraction.manifest import Row
 from feature_extraction.media import REASONS

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from tqdm import tqdm
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 _PIECE = 1 << 20  # bytes read at once
 _FAILURES = (urllib.error.URLError, http.client.HTTPException, OSError)

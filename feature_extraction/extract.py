@@ -21,7 +21,7 @@ from feature_extraction.assembly import Failure, assemble, refuse_foreign, write
 from feature_extraction.backbones import Extractor
 from feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
 from feature_extraction.describing import Describer
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.ledger import Ledger, Record, open_ledger
 from feature_extraction.manifest import Manifest, Row
 from feature_extraction.media import Limits

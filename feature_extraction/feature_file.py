@@ -18,8 +18,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.atomic import atomic_path
-from feature_extraction.errors import InputError
+from feature_extraction.ground.atomic import atomic_path
+from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import SPLITS
 
 FORMAT = "aadml-features"

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 _NAME = "ledger.jsonl"
 _FLUSH_SECONDS = 5.0  # a power cut loses at most so much work; a kill loses none

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 SPLITS = ("train", "valid", "test")
 _ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}

@@ -21,7 +21,7 @@ import numpy as np
 from av.stream import Disposition
 from numpy.typing import NDArray
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.truncation import missing_bytes
 
 # Why a clip has no features; where several things are wrong with one clip, the first of this list is named.

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from feature_extraction.assembly import Failure, refuse_foreign, write
-from feature_extraction.errors import InputError
 from feature_extraction.feature_file import FeatureFile, Shard, Timeline, read_features
+from feature_extraction.ground.errors import InputError
 
 
 def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> tuple[FeatureFile, list[Failure]]:

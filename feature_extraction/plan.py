@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from feature_extraction.backbones import Extractor
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import Manifest, Row
 from feature_extraction.media import Limits, decoder_versions
 

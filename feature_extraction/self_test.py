@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from feature_extraction.backbones import extractor
 from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.tensor_files import read_tensors
 from feature_extraction.weights import WEIGHTS, published, verify, weights_folder
 from feature_extraction.whitening import youtube8m_whitening

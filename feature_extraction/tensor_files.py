@@ -17,8 +17,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from feature_extraction.atomic import atomic_path
-from feature_extraction.errors import InputError
+from feature_extraction.ground.atomic import atomic_path
+from feature_extraction.ground.errors import InputError
 from feature_extraction.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
 _WRAPPERS = ("model", "state_dict", "model_state_dict")  # keys under which people keep the state dict

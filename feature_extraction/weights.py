@@ -10,9 +10,9 @@ from typing import Any
 
 from torch import Tensor
 
-from feature_extraction.atomic import write_text
 from feature_extraction.download import digest, download
-from feature_extraction.errors import InputError
+from feature_extraction.ground.atomic import write_text
+from feature_extraction.ground.errors import InputError
 from feature_extraction.tensor_files import read_tensors, sha256
 
 _log = logging.getLogger(__name__)

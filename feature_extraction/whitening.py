@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 Floats = NDArray[np.floating[Any]]
 

@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[1]
 
 # rooms of one floor never import each other; every arrow goes to a floor further up in these lists
 EXTRACTION_FLOORS = [
-    ["errors", "truncation", "masking"],
-    ["atomic", "tf_checkpoint", "download", "spec_augment", "word_pieces"],
+    ["ground", "truncation", "masking"],
+    ["tf_checkpoint", "download", "spec_augment", "word_pieces"],
     ["tensor_files", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
     ["feature_file", "weights", "decoding_workers"],
     ["backbones"],
@@ -21,20 +21,16 @@ EXTRACTION_FLOORS = [
 ]
 
 AADML_FLOORS = [
-    ["types", "options", "plain_yaml", "violations"],
-    ["pairwise", "relevance"],
     ["comparison"],
-    ["scores", "choices", "likelihood", "watchers"],
-    ["synthesis", "label_losses"],
-    ["losses", "selections"],
-    ["proxies"],
-    ["retrieval"],
-    ["data"],
+    ["losses", "selections", "proxies", "retrieval", "data"],
     ["objective"],
-    ["composition"],
     ["methods"],
+    ["model"],
     ["protocols"],
-    ["experiments"],
+    ["configuration"],
+    ["runs"],
+    ["sweeps"],
+    ["reports"],
     ["cli"],
 ]
 FORBIDDEN_NAMES = {"utils", "common", "helpers", "misc"}

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 COMMANDS = {
     "sample-data": "Render the sample clips (real MP4 files with sound) and their manifest.",
@@ -50,7 +50,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown one is answered with the nearest name."""
-        from aadml.options import nearest
+        from feature_extraction.ground.options import nearest
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise click.UsageError(f"no command '{args[0]}'; did you mean '{nearest(args[0], COMMANDS)}'?", ctx)

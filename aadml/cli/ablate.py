@@ -50,11 +50,11 @@ def command(
     others (exit code 1). The folder holds the runs, results.md/.csv/.tex, curves as SVG, and report.html.
     """
     from aadml.cli.sweeps import finish, said, show, worked_off
-    from aadml.experiments.ablate import collected, jobs_of, plan_ablation
-    from aadml.experiments.ablation_page import write_ablation
-    from aadml.experiments.data import with_sample_data
-    from aadml.experiments.grid import folder_name, parse_axis
-    from aadml.experiments.sweep import check_same_data, sole_owner
+    from aadml.reports.ablation_page import write_ablation
+    from aadml.runs.data import with_sample_data
+    from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
+    from aadml.sweeps.grid import folder_name, parse_axis
+    from aadml.sweeps.sweep import check_same_data, sole_owner
 
     axes = [parse_axis(text) for text in over]
     base = _base(data, method, config, settings, epochs, device)
@@ -85,7 +85,7 @@ def _base(
 
 
 def _baseline(texts: tuple[str, ...]) -> dict[str, Any] | None:
-    from aadml.experiments.config import parse_setting
+    from aadml.configuration.config import parse_setting
 
     if not texts:
         return None

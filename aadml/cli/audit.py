@@ -28,8 +28,8 @@ def command(
     """
     import sys
 
-    from aadml.experiments.audit_run import audit_elsewhere, audit_run
-    from feature_extraction.errors import InputError
+    from aadml.runs.audit import audit_elsewhere, audit_run
+    from feature_extraction.ground.errors import InputError
 
     if (run is None) == (data is None):
         raise InputError("audit: give either a run folder, or --data F.h5 with --encoder or --command")

@@ -10,7 +10,7 @@ from aadml.cli.settings import config_options
 from aadml.cli.sweeps import sweep_options
 
 if TYPE_CHECKING:
-    from aadml.experiments.compare import Row
+    from aadml.sweeps.compare import Row
 
 
 @click.command(short_help="Compare methods, and losses with and without the proxy: ours beside the published columns.")
@@ -61,13 +61,13 @@ def command(
     """
     from aadml.cli.paper_tables import compare_papers, is_of_papers
     from aadml.cli.sweeps import finish, said, show, worked_off
-    from aadml.experiments.ablate import collected, jobs_of
-    from aadml.experiments.compare import Settings, cells_of_rows, named_rows
-    from aadml.experiments.comparison_page import check_baseline, write_comparison
-    from aadml.experiments.config import parse_setting
-    from aadml.experiments.sweep import check_same_data, sole_owner
-    from aadml.experiments.trials import RECORD
-    from feature_extraction.atomic import write_text
+    from aadml.configuration.config import parse_setting
+    from aadml.reports.comparison_page import check_baseline, write_comparison
+    from aadml.sweeps.ablate import collected, jobs_of
+    from aadml.sweeps.compare import Settings, cells_of_rows, named_rows
+    from aadml.sweeps.sweep import check_same_data, sole_owner
+    from aadml.sweeps.trials import RECORD
+    from feature_extraction.ground.atomic import write_text
 
     if is_of_papers(tables):
         compare_papers(
@@ -103,10 +103,10 @@ def command(
 
 
 def _wanted(methods: str | None, losses: str | None, tables: str | None) -> tuple[list[str], list[str]]:
-    from aadml.experiments import compare
     from aadml.losses import LOSSES
-    from aadml.losses.recipes import RECIPES
-    from feature_extraction.errors import InputError
+    from aadml.objective.recipes import RECIPES
+    from aadml.sweeps import compare
+    from feature_extraction.ground.errors import InputError
 
     if not (methods or losses or tables):
         raise InputError("compare: say what: --methods all, --losses all, or --tables 1,2,3")
@@ -129,7 +129,7 @@ def _wanted(methods: str | None, losses: str | None, tables: str | None) -> tupl
 def _data(data: str | None) -> str:
     if data:
         return str(Path(data).absolute())
-    from aadml.experiments.data import sample_features
+    from aadml.runs.data import sample_features
 
     path = sample_features(lambda message: click.echo(f"aadml: {message}", err=True))
     click.echo(f"aadml: no --data given: comparing on the sample clips, {path}", err=True)
@@ -153,7 +153,7 @@ def _searched(
     A point of a search space that the data cannot take is a trial lost, no failure of the comparison.
     """
     from aadml.cli.sweeps import worked_off
-    from aadml.experiments.trials import chosen_row, record_of, trials_of
+    from aadml.sweeps.trials import chosen_row, record_of, trials_of
 
     trials = {row.cell.name: trials_of(row, budget, 0, folder) for row in rows}
     click.echo(f"aadml: {sum(map(len, trials.values()))} trials, scored on validation clips only", err=True)

@@ -11,7 +11,7 @@ import click
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="HDF5 file to write.")
 def command(run: Path, features: Path, output: Path) -> None:
     """Embed every clip of FEATURES with the trained RUN, one item of one modality at a time."""
-    from aadml.experiments.embed import embed_file
+    from aadml.runs.embed import embed_file
 
     count, similarity = embed_file(run, features, output)
     click.echo(f"{output}: {count} clips, compared by {similarity}")

@@ -67,7 +67,7 @@ def command(
             click.echo(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored", err=True)
         evaluation = evaluate(vectors, protocol=protocol or "unstated", split=chosen, **options)
     else:
-        from aadml.experiments.evaluate_run import evaluate_run
+        from aadml.runs.evaluate import evaluate_run
 
         evaluation = evaluate_run(run, split=split or "test", protocol=protocol, **options)
     _print(evaluation, by_class=by_class, as_json=as_json, per_query=per_query)

@@ -82,7 +82,7 @@ def command(
 def _extractors(names: Mapping[str, str | None], settings: tuple[str, ...], weights: str | None) -> "list[Extractor]":
     """Build the extractors that were asked for, each with its options."""
     from feature_extraction.backbones import extractor, options_of
-    from feature_extraction.errors import InputError
+    from feature_extraction.ground.errors import InputError
 
     options = _options(settings)
     defaults = {"audio": _AUDIO, "visual": _VISUAL}
@@ -107,8 +107,8 @@ def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """Read `modality.key=value` settings; values are YAML."""
     import yaml
 
-    from aadml import plain_yaml
-    from feature_extraction.errors import InputError
+    from aadml.configuration import plain_yaml
+    from feature_extraction.ground.errors import InputError
 
     options: dict[str, dict[str, Any]] = {}
     for setting in settings:
@@ -124,7 +124,7 @@ def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 
 
 def _shard(text: str) -> tuple[int, int]:
-    from feature_extraction.errors import InputError
+    from feature_extraction.ground.errors import InputError
 
     index, slash, count = text.partition("/")
     if not slash or not index.isdecimal() or not count.isdecimal():

@@ -21,9 +21,9 @@ KINDS = (
 @click.option("--json", "as_json", is_flag=True, help="Print names and descriptions as JSON.")
 def command(kind: str | None, as_json: bool) -> None:
     """List what there is to choose from, each with a line of what it is."""
-    from aadml.experiments.listing import listing
-    from aadml.options import nearest
-    from feature_extraction.errors import InputError
+    from aadml.cli.listing import listing
+    from feature_extraction.ground.errors import InputError
+    from feature_extraction.ground.options import nearest
 
     if kind is None:
         click.echo("\n".join(KINDS))

@@ -27,8 +27,8 @@ def command(dataset: str, source: str, output: str, skip_missing: bool, **given:
 
     from aadml.data.manifests import MANIFESTS
     from aadml.data.manifests.listing import write_manifest
-    from aadml.options import checked_options, lookup
-    from feature_extraction.errors import InputError
+    from feature_extraction.ground.errors import InputError
+    from feature_extraction.ground.options import checked_options, lookup
 
     list_clips = lookup(MANIFESTS, dataset, "data set with a manifest").list
     options = {key: value for key, value in given.items() if value is not None}

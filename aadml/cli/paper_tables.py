@@ -8,7 +8,7 @@ import click
 
 def is_of_papers(tables: str | None) -> bool:
     """Tell whether `--tables` names tables of the audio-text papers, and not those of AADML's by their numbers."""
-    from aadml.experiments.audio_text_tables import PAPER_TABLES
+    from aadml.reports.audio_text_tables import PAPER_TABLES
 
     return bool({part.strip() for part in (tables or "").split(",")} & {*PAPER_TABLES, "all"})
 
@@ -44,11 +44,11 @@ def compare_papers(
     """
     from aadml.cli.settings import resolved
     from aadml.cli.sweeps import finish, show, worked_off
-    from aadml.experiments.audio_text_tables import checked_tables, jobs_of, starting_config, table_of
-    from aadml.experiments.config import read_yaml
-    from aadml.experiments.data import with_sample_data
-    from aadml.experiments.sweep import sole_owner
-    from aadml.experiments.tables import write_tables
+    from aadml.configuration.config import read_yaml
+    from aadml.reports.audio_text_tables import checked_tables, jobs_of, starting_config, table_of
+    from aadml.reports.tables import write_tables
+    from aadml.runs.data import with_sample_data
+    from aadml.sweeps.sweep import sole_owner
 
     folder = output or Path("comparisons")
     place = str(Path(data).absolute()) if data else None

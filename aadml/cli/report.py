@@ -11,8 +11,8 @@ import click
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The page; by default report.html in the run.")
 def command(runs: tuple[Path, ...], media: Path | None, output: Path | None) -> None:
     """Write one self-contained HTML page about each of RUNS: curves, classes, map of the embeddings, queries."""
-    from aadml.experiments.report import write_report
-    from feature_extraction.errors import InputError
+    from aadml.reports.run_page import write_report
+    from feature_extraction.ground.errors import InputError
 
     if output is not None and len(runs) > 1:
         raise InputError("report: --output names one page; give one run, or leave it out")

@@ -18,7 +18,7 @@ def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str,
     from tqdm import tqdm
 
     from aadml.data.sample_clips import DIFFICULTIES, SampleClips, write_sample_clips
-    from feature_extraction.errors import InputError
+    from feature_extraction.ground.errors import InputError
 
     try:
         amount = DIFFICULTIES[difficulty] if difficulty in DIFFICULTIES else float(difficulty)

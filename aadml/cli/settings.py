@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from aadml.experiments.config import Config
+    from aadml.configuration.config import Config
 
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,9 +55,9 @@ def starting_values(config: str | None, method: str | None, data: str | None) ->
 
     On the sample clips it is `METHOD_sample`, where there is one, or `sample`.
     """
-    from aadml.experiments.config import configs_folder, read_yaml, with_setting
+    from aadml.configuration.config import configs_folder, read_yaml, with_setting
     from aadml.methods import METHODS
-    from aadml.options import lookup
+    from feature_extraction.ground.options import lookup
 
     if method:
         lookup(METHODS, method, "method")
@@ -73,7 +73,7 @@ def starting_values(config: str | None, method: str | None, data: str | None) ->
 
 def resolved(values: dict[str, Any], flags: list[tuple[str, Any]], settings: tuple[str, ...]) -> "Config":
     """Lay flags (where given) and `--set` over the values of a file, and resolve."""
-    from aadml.experiments.config import parse_setting, resolve, with_setting
+    from aadml.configuration.config import parse_setting, resolve, with_setting
 
     for path, value in [(path, value) for path, value in flags if value is not None]:
         values = with_setting(values, path, value)

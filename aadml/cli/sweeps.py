@@ -10,9 +10,9 @@ import click
 from tqdm import tqdm
 
 if TYPE_CHECKING:
-    from aadml.experiments.job import Job
-    from aadml.experiments.sweep import Outcome
-    from aadml.experiments.tables import Table
+    from aadml.reports.tables import Table
+    from aadml.sweeps.job import Job
+    from aadml.sweeps.sweep import Outcome
 
 
 def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +60,7 @@ class SweepProgress:
 
 def worked_off(jobs: Sequence["Job"], workers: int | None) -> list["Outcome"]:
     """Run all jobs under a progress bar; an interruption says how to go on."""
-    from aadml.experiments.sweep import sweep
+    from aadml.sweeps.sweep import sweep
 
     progress = SweepProgress(len(jobs))
     try:
@@ -74,7 +74,7 @@ def worked_off(jobs: Sequence["Job"], workers: int | None) -> list["Outcome"]:
 
 def show(tables: Sequence["Table"], *, as_json: bool) -> None:
     """Print tables, as Markdown or as JSON."""
-    from aadml.experiments.tables import markdown
+    from aadml.reports.tables import markdown
 
     if not as_json:
         click.echo("\n".join(markdown(table) for table in tables))

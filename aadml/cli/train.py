@@ -27,10 +27,10 @@ def command(runs: Path, resume: Path | None, as_json: bool, **flags: Any) -> Non
     """
     from aadml.cli.progress import TrainingProgress
     from aadml.cli.settings import assemble
-    from aadml.experiments import run
-    from aadml.experiments import runs as folders
-    from aadml.experiments.data import with_sample_data
-    from feature_extraction.errors import InputError
+    from aadml.runs import folder as folders
+    from aadml.runs import train as run
+    from aadml.runs.data import with_sample_data
+    from feature_extraction.ground.errors import InputError
 
     if resume is not None:
         given = [name for name, value in flags.items() if value]

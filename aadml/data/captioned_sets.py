@@ -8,13 +8,13 @@ from pathlib import Path
 import h5py
 import torch
 
+from aadml.comparison.types import Clips, Splits
 from aadml.data.caption_tables import CaptionedFile, caption_columns, read_caption_table
 from aadml.data.captions import CLEANINGS
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms, unreadable
-from aadml.options import lookup
-from aadml.types import Clips, Splits
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
 from feature_extraction.manifest import read_manifest
 
 PARTS = ("train", "valid", "test")

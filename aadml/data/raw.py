@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.errors import InputError
 from feature_extraction.feature_file import FeatureFile, check
+from feature_extraction.ground.errors import InputError
 
 _CHUNK = 1 << 20
 

@@ -11,9 +11,9 @@ from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.layout import Layout, ReadOptions, h5_keys
 from aadml.data.layouts.views import npz_keys
 from aadml.data.synthetic import SHAPES, synthetic
-from aadml.options import lookup
-from feature_extraction.errors import InputError
 from feature_extraction.feature_file import FeatureFile, is_feature_file, read_features
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
 
 FEATURE_FILE = "feature-file"
 """Name of our own layout."""

@@ -17,8 +17,8 @@ from aadml.data.samples.clip import FRAME_RATE, RenderedClip, render_clip
 from aadml.data.samples.events import EVENTS
 from aadml.data.samples.mp4 import write_mp4
 from aadml.data.samples.sound import RATE
-from feature_extraction.atomic import atomic_path, write_text
-from feature_extraction.errors import InputError
+from feature_extraction.ground.atomic import atomic_path, write_text
+from feature_extraction.ground.errors import InputError
 
 DIFFICULTIES = {"easy": 0.2, "normal": 0.5, "hard": 0.8}
 """Names for how much a clip is disturbed, 0 to 1."""

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.types import MODALITIES, Clips, Splits
-from feature_extraction.errors import InputError
+from aadml.comparison.types import MODALITIES, Clips, Splits
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.ground.errors import InputError
 
 Incomplete = Literal["refuse", "keep", "drop"]
 """What is done with classes that miss train or test clips."""

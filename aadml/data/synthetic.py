@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.ave import AVE15
-from feature_extraction.errors import InputError
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import SPLITS
 
 SHAPES: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from aadml.data.padded import Padded, pad
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.media import Limits, MediaFailure, Sound, decode
 
 PACKED_RATE = 32_000

@@ -2,10 +2,9 @@
 
 import math
 
-from aadml import pairwise
-from aadml.comparison import Comparison, Terms
-from aadml.likelihood import softplus, terms_of_pairs
-from feature_extraction.errors import InputError
+from aadml.comparison import Comparison, Terms, pairwise
+from aadml.losses.kernels.likelihood import softplus, terms_of_pairs
+from feature_extraction.ground.errors import InputError
 
 STEEPEST = 70.0
 """Degrees up to which the exponentials of unit vectors, exp(8 tan^2(alpha)) at most, stay within float32."""

@@ -3,7 +3,7 @@
 import torch
 
 from aadml.comparison import Comparison, Terms
-from aadml.pairwise import counted
+from aadml.comparison.pairwise import counted
 
 
 def contrastive(comparison: Comparison, *, margin: float = 1.0, legacy_eq9_distance: bool = False) -> Terms:

@@ -3,7 +3,7 @@
 import torch
 
 from aadml.comparison import Comparison, Terms
-from aadml.likelihood import mean_over_positives, tempered
+from aadml.losses.kernels.likelihood import mean_over_positives, tempered
 
 
 def cross_clr(comparison: Comparison, *, temperature: float = 0.03, within_weight: float = 0.8) -> Terms:

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
-from aadml.pairwise import at_least_float32
-from aadml.synthesis import (
+from aadml.comparison.pairwise import at_least_float32
+from aadml.losses.kernels.generated_negatives import (
     FORMS,
     Phase,
     Triples,
@@ -18,7 +18,7 @@ from aadml.synthesis import (
     triple_cost,
     vector_penalty,
 )
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 PHASES = ("metric", "generator", "joint")
 

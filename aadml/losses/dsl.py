@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
-from aadml.likelihood import mean_over_positives, tempered
+from aadml.losses.kernels.likelihood import mean_over_positives, tempered
 
 
 def dsl(comparison: Comparison, *, temperature: float = 0.05, prior_temperature: float = 1000.0) -> Terms:

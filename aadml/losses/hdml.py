@@ -5,8 +5,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
-from aadml.pairwise import TINY, at_least_float32
-from aadml.synthesis import (
+from aadml.comparison.pairwise import TINY, at_least_float32
+from aadml.losses.kernels.generated_negatives import (
     Phase,
     Triples,
     average,
@@ -18,7 +18,7 @@ from aadml.synthesis import (
     triple_cost,
     vector_penalty,
 )
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 PULLS = {"triplet": 7.0, "n-pair": 90.0}
 """alpha by form, as the authors' code has it."""

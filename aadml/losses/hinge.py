@@ -3,7 +3,7 @@
 import torch
 
 from aadml.comparison import Comparison, Terms
-from aadml.pairwise import counted
+from aadml.comparison.pairwise import counted
 
 
 def hinge(comparison: Comparison, *, threshold: float = 0.3, margin: float = 1.0) -> Terms:

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
-from aadml.likelihood import mean_over_positives, of_each_positive
+from aadml.losses.kernels.likelihood import mean_over_positives, of_each_positive
 
 
 def n_pair(comparison: Comparison, *, l2: float = 3e-3, multi_positive: bool = False) -> Terms:

@@ -1,7 +1,7 @@
 """NT-Xent, the normalised temperature-scaled cross-entropy (Chen et al., SimCLR, ICML 2020)."""
 
 from aadml.comparison import Comparison, Terms
-from aadml.likelihood import of_each_positive, tempered
+from aadml.losses.kernels.likelihood import of_each_positive, tempered
 
 
 def nt_xent(comparison: Comparison, *, temperature: float = 0.07, mask_same_id: bool = True) -> Terms:

@@ -2,9 +2,8 @@
 
 import torch
 
-from aadml import pairwise
-from aadml.comparison import Comparison, Terms
-from aadml.likelihood import tempered
+from aadml.comparison import Comparison, Terms, pairwise
+from aadml.losses.kernels.likelihood import tempered
 
 
 def posterior_nca(comparison: Comparison, *, temperature: float = 1.0) -> Terms:

@@ -1,10 +1,10 @@
 """Ranking loss of audio-text retrieval (Xie et al., On negative sampling for contrastive retrieval, ICASSP 2023)."""
 
 from aadml.comparison import Comparison, Terms
-from aadml.pairwise import counted, masked_mean, masked_sum
-from aadml.scores import far
-from aadml.violations import violations
-from feature_extraction.errors import InputError
+from aadml.comparison.pairwise import counted, masked_mean, masked_sum
+from aadml.comparison.scores import far
+from aadml.losses.kernels.violations import violations
+from feature_extraction.ground.errors import InputError
 
 FULL_REDUCE = ("hinge_then_mean", "mean_then_hinge")
 

@@ -1,7 +1,7 @@
 """Supervised contrastive loss (Khosla et al., NeurIPS 2020), the form with the sum outside the logarithm."""
 
 from aadml.comparison import Comparison, Terms
-from aadml.likelihood import mean_over_positives, tempered
+from aadml.losses.kernels.likelihood import mean_over_positives, tempered
 
 
 def supcon(comparison: Comparison, *, temperature: float = 0.07) -> Terms:

@@ -1,9 +1,9 @@
 """Triplet margin loss (Schroff et al., FaceNet, CVPR 2015)."""
 
 from aadml.comparison import Comparison, Terms
-from aadml.pairwise import counted
-from aadml.scores import far
-from aadml.violations import violations
+from aadml.comparison.pairwise import counted
+from aadml.comparison.scores import far
+from aadml.losses.kernels.violations import violations
 
 
 def triplet(comparison: Comparison, *, margin: float = 1.2, score: str = "squared-euclidean") -> Terms:

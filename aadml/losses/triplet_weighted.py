@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
-from aadml.pairwise import counted, masked_sum
-from feature_extraction.errors import InputError
+from aadml.comparison.pairwise import counted, masked_sum
+from feature_extraction.ground.errors import InputError
 
 PERFECT = 1 - 1e-5
 """From this cosine on the published code takes a positive for the anchor itself and skips it."""

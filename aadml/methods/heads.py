@@ -7,7 +7,7 @@ from torch import nn
 
 from aadml.methods.method import Context
 from aadml.methods.networks import layers
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def heads(

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.options import lookup
-from aadml.types import Clips, Features, Modality
+from aadml.comparison.types import Clips, Features, Modality
+from feature_extraction.ground.options import lookup
 
 
 @dataclass(frozen=True)

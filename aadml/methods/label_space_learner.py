@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aadml.composition import compose_objective
-from aadml.label_losses import LABEL_LOSSES
+from aadml.comparison.types import Clips, Modality
+from aadml.losses.kernels.generated_negatives import GenerativeLoss
+from aadml.losses.label_losses import LABEL_LOSSES
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, on_device
 from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, label_space_network
 from aadml.methods.readouts import Readout, choose_readout, readout_candidates
 from aadml.objective import Embedded
-from aadml.options import checked_options, lookup
-from aadml.synthesis import GenerativeLoss
-from aadml.types import Clips, Modality
+from aadml.objective.composition import compose_objective
+from feature_extraction.ground.options import checked_options, lookup
 
 Section = Mapping[str, Any] | str
 """A section of the config: a name with options, or a bare name."""

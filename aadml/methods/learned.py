@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
+from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.learner import Learner
 from aadml.methods.method import Context, Method
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.methods.training import train as run_training
-from aadml.types import Clips, Features, Modality
 
 
 class LearnedMethod(Method):

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.types import Clips, Embeddings, Features, Modality, Source
+from aadml.methods.training_warnings import collapse_warning
 from aadml.retrieval import mean_average_precision
-from aadml.types import Clips, Embeddings, Features, Modality, Source
-from aadml.watchers import collapse_warning
 
 EMBEDDING_BATCH = 1024
 

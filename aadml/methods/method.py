@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.session import Session
-from aadml.types import Clips, Embeddings, Features, Modality
 
 
 @dataclass(frozen=True)

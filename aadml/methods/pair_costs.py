@@ -6,9 +6,9 @@ from itertools import combinations, combinations_with_replacement
 import torch
 from torch import Tensor
 
-from aadml.likelihood import softplus
-from aadml.pairwise import at_least_float32, cosine
-from aadml.types import Modality
+from aadml.comparison.pairwise import at_least_float32, cosine
+from aadml.comparison.types import Modality
+from aadml.losses.kernels.likelihood import softplus
 
 
 def same_class_cost(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
-from aadml.types import Clips, Features, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 class RandomMethod(Method):

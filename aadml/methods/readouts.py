@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aadml.options import checked_options, lookup
+from aadml.comparison.types import Clips, Embeddings, Modality
 from aadml.retrieval import mean_average_precision
-from aadml.types import Clips, Embeddings, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import checked_options, lookup
 
 TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, on_device
 from aadml.methods.optimization import Optimization
 from aadml.methods.session import Checkpoint, Session
 from aadml.methods.settings import Training
-from aadml.types import Clips, Features, Modality
-from aadml.watchers import gradient_norm, gradient_warning, margin_warning, saturation_warning
-from feature_extraction.errors import InputError
+from aadml.methods.training_warnings import gradient_norm, gradient_warning, margin_warning, saturation_warning
+from feature_extraction.ground.errors import InputError
 
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
 

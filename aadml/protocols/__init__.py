@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from aadml.options import lookup
+from aadml.comparison.types import Embeddings
 from aadml.protocols.bank import BANK, BANK_EXPANSION
 from aadml.protocols.disjoint import unseen_classes
 from aadml.protocols.leaks import LEAKS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
 from aadml.retrieval import Evaluation, evaluate, running_average_precisions
-from aadml.types import Embeddings
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
 
 PROTOCOLS: dict[str, Protocol] = {
     "inductive": Protocol("Every item embedded alone: no label, no partner, no other item. The default."),

@@ -7,9 +7,9 @@ from typing import Protocol as Interface
 import torch
 from torch import Tensor
 
+from aadml.comparison.types import Clips, Embeddings, Features, Modality, Splits
 from aadml.retrieval import evaluate
-from aadml.types import Clips, Embeddings, Features, Modality, Splits
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 TOLERANCE = 1e-5
 SUBSET = 7

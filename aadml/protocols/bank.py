@@ -2,10 +2,10 @@
 
 import torch
 
+from aadml.comparison.types import Clips, Embeddings
 from aadml.protocols.protocol import Protocol, Subject, Vectors, proxy_of, read_out, vectors_of
 from aadml.proxies.query_expansion import expand
 from aadml.retrieval import mean_average_precision
-from aadml.types import Clips, Embeddings
 
 NEIGHBORS = (1, 3, 5, 10, 20, 50)
 ALPHAS = (0.0, 3.0)

@@ -1,7 +1,7 @@
 """The protocol of classes never trained on."""
 
 from aadml.protocols.protocol import Subject
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def unseen_classes(subject: Subject, split: str) -> Subject:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from aadml.comparison.types import Clips, Embeddings
 from aadml.methods.inputs import fit_scaling
 from aadml.protocols.protocol import Protocol, Subject, Vectors, free_proxy
-from aadml.types import Clips, Embeddings
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 BATCH = 32
 NEIGHBORS = 3

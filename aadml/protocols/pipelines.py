@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from aadml.comparison.types import Clips, Embeddings, Modality, Splits
 from aadml.protocols import embed_under, evaluate_under, protocols_of
 from aadml.protocols.audit import Embed
 from aadml.protocols.protocol import Subject
-from aadml.types import Clips, Embeddings, Modality, Splits
-from feature_extraction.errors import InputError
 from feature_extraction.feature_file import FeatureFile, write_features
+from feature_extraction.ground.errors import InputError
 
 Arrays = Mapping[str, NDArray[Any]]
 

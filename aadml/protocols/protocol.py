@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from aadml.methods.encoder import Encoder
+from aadml.comparison.types import Clips, Embeddings, Modality, Splits
 from aadml.methods.label_space_learner import LabelSpaceLearner
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Method
+from aadml.model.encoder import Encoder
 from aadml.proxies.anchor_aware import AnchorAware
 from aadml.proxies.correlation import CorrelationGraph
-from aadml.types import Clips, Embeddings, Modality, Splits
 
 Vectors = dict[Modality, Tensor]
 

@@ -11,13 +11,13 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from aadml.options import checked_options, lookup
+from aadml.comparison.types import Modality
 from aadml.proxies.attention import Attention
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, clique_pairs
 from aadml.proxies.readings import READINGS, Keys
-from aadml.types import Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import checked_options, lookup
 
 Encode = Callable[[Modality, Tensor], Tensor]
 Vectors = Callable[[Modality, Tensor], Tensor]

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.options import lookup
-from aadml.pairwise import TINY
-from feature_extraction.errors import InputError
+from aadml.comparison.pairwise import TINY
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
 
 Kind = Literal["mha", "identity-start", "free"]
 ATTENTIONS: dict[str, str] = {

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from aadml.options import lookup
+from aadml.comparison.types import Modality
 from aadml.proxies.exact_search import SIMILARITIES
 from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors, symmetrized, united
-from aadml.types import Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "space": ("embedding", "input"),

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from aadml.proxies.exact_search import nearest
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from aadml.types import Modality
+from aadml.comparison.types import Modality
 
 
 class Identity(nn.Module):

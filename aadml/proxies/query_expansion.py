@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.pairwise import TINY
+from aadml.comparison.pairwise import TINY
 from aadml.proxies.graph import neighbors
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 @torch.no_grad()

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.types import MODALITIES, Embeddings, Modality
-from feature_extraction.errors import InputError
+from aadml.comparison.types import MODALITIES, Embeddings, Modality
+from feature_extraction.ground.errors import InputError
 
 KEYS = ("label", "id", "split", "class_names")
 ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.options import lookup
+from aadml.comparison.types import Direction, Embeddings, Modality
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.label_space import label_space_quality
 from aadml.retrieval.ranking import Ranking, over_rankings
@@ -17,8 +17,8 @@ from aadml.retrieval.results import Curves, DirectionResult, Evaluation
 from aadml.retrieval.running import running_average_precision
 from aadml.retrieval.scores import Indices, ScoreSource, score_source
 from aadml.retrieval.ties import Values
-from aadml.types import Direction, Embeddings, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
 
 CUTOFFS = (1, 5, 10, 50, 100)
 SCOPE = tuple(range(10, 1001, 10))

@@ -9,8 +9,8 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from aadml.relevance import Form, relevance
-from feature_extraction.errors import InputError
+from aadml.comparison.relevance import Form, relevance
+from feature_extraction.ground.errors import InputError
 
 FRAME_WORD = "frame-word"
 FORMS: tuple[str, ...] = get_args(Form)
@@ -25,7 +25,7 @@ def pack(values: Tensor, lengths: Tensor, *, side: str, form: str = "mean") -> T
         values: (n, t, d).
         lengths: (n,) how many of the t are real.
         side: "frames" or "words".
-        form: of the relevance, see `aadml.relevance`.
+        form: of the relevance, see `aadml.comparison.relevance`.
 
     Returns:
         (n, 4 + t d) of the type of `values`.

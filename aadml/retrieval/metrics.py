@@ -4,12 +4,12 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from aadml.options import nearest
 from aadml.retrieval import ties
 from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import nearest
 
 Normalizer = Literal["all", "min(R,k)", "hits"]
 NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.retrieval.scores import Indices, Scores, ScoreSource, block_rows
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 T = TypeVar("T")
 Keys = NDArray[np.signedinteger[Any]]

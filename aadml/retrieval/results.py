@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.comparison.types import Direction
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
-from aadml.types import Direction
 
 SCOPE_STEP = 10  # the scope curve has K = 10, 20, ... 1000
 

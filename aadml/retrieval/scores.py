@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.options import lookup
 from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
 
 Scores = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]

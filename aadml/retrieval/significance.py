@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 Values = NDArray[np.float64]
 FLIPS = 10_000

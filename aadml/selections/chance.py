@@ -2,8 +2,8 @@
 
 import torch
 
-from aadml.choices import chosen_positives, drawn
 from aadml.comparison import Comparison
+from aadml.comparison.row_choice import chosen_positives, drawn
 
 
 def random_negative(comparison: Comparison, generator: torch.Generator, *, positive: str = "random") -> Comparison:

@@ -5,9 +5,9 @@ Text j resembles text i, so its audio is taken for a hard negative of audio i as
 
 import torch
 
-from aadml.choices import lowest
 from aadml.comparison import Comparison
-from feature_extraction.errors import InputError
+from aadml.comparison.row_choice import lowest
+from feature_extraction.ground.errors import InputError
 
 
 def text_based_hard(comparison: Comparison, generator: torch.Generator) -> Comparison:

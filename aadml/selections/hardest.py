@@ -2,9 +2,9 @@
 
 import torch
 
-from aadml.choices import chosen_positives, lowest
 from aadml.comparison import Comparison
-from aadml.scores import far
+from aadml.comparison.row_choice import chosen_positives, lowest
+from aadml.comparison.scores import far
 
 
 def hardest(

@@ -2,9 +2,9 @@
 
 import torch
 
-from aadml.choices import chosen_positives
 from aadml.comparison import Comparison
-from feature_extraction.errors import InputError
+from aadml.comparison.row_choice import chosen_positives
+from feature_extraction.ground.errors import InputError
 
 
 def one_pair_a_class(comparison: Comparison, generator: torch.Generator, *, positive: str = "random") -> Comparison:

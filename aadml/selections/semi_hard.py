@@ -2,10 +2,10 @@
 
 import torch
 
-from aadml.choices import chosen_positives, lowest, value_at
 from aadml.comparison import Comparison
-from aadml.scores import far
-from feature_extraction.errors import InputError
+from aadml.comparison.row_choice import chosen_positives, lowest, value_at
+from aadml.comparison.scores import far
+from feature_extraction.ground.errors import InputError
 
 
 def semi_hard(

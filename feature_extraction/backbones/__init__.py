@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.media import Frames, Sound
 
 Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame

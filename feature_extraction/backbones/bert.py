@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 LONGEST = 512  # tokens; what bert-base has positions for
 

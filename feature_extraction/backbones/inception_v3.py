@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from feature_extraction.backbones import Description, Extractor
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
 from feature_extraction.media import Frames
 from feature_extraction.network_run import batched, bfloat16_units, chosen_device, loaded, seeded

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.masking import filled, masked, masked_batch_norm, time_mask
 from feature_extraction.spec_augment import spec_augment
 

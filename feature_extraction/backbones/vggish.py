@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from feature_extraction.backbones import Description, Extractor
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.log_mel import VGGISH, filled_log_mel
 from feature_extraction.media import Sound
 from feature_extraction.network_run import batched, chosen_device, loaded, seeded

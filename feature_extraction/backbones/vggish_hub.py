@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.backbones import Description, Extractor
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.media import Sound
 from feature_extraction.tensor_files import sha256
 

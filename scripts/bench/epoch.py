@@ -12,11 +12,11 @@ from statistics import median
 import torch
 
 from aadml.cli.settings import assemble
+from aadml.comparison.types import Splits
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
-from aadml.experiments.run import build_encoder
 from aadml.methods.session import Session
-from aadml.types import Splits
+from aadml.runs.train import build_encoder
 
 
 def main() -> None:

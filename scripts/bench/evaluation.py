@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from memory import peak_bytes
 
+from aadml.comparison.types import Embeddings
 from aadml.retrieval import evaluate, mean_average_precision, score_direction, score_source
-from aadml.types import Embeddings
 
 DIRECTIONS = (("audio", "visual"), ("visual", "audio"))
 

@@ -29,10 +29,10 @@ from torch import nn
 
 from aadml.comparison import Comparison
 from aadml.losses import LOSSES
-from aadml.losses.recipes import RECIPES
 from aadml.objective import reduce
-from aadml.options import checked_options
+from aadml.objective.recipes import RECIPES
 from aadml.selections import SELECTIONS
+from feature_extraction.ground.options import checked_options
 
 CLASSES, DIMENSION, FEATURES = 10, 10, 64
 BATCHES = (100, 200, 400, 1000, 2000, 4000, 8000)

@@ -23,14 +23,14 @@ from pathlib import Path
 import torch
 from memory import forget_peak, peak_bytes, resident_bytes
 
+from aadml.configuration.config import read_yaml, resolve, with_setting
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.experiments.config import read_yaml, resolve, with_setting
-from aadml.experiments.run import build_encoder
-from aadml.experiments.tables import Table, markdown
 from aadml.methods import METHODS
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.session import Session
+from aadml.reports.tables import Table, markdown
+from aadml.runs.train import build_encoder
 
 VEGAS = 22_482
 # they embed sound and captions; their cost is that of networks on media, not on vectors

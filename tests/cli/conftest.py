@@ -25,7 +25,7 @@ def aadml(tmp_path):
 
         result = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=True)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
-            from feature_extraction.errors import InputError
+            from feature_extraction.ground.errors import InputError
 
             if not isinstance(result.exception, InputError):
                 raise result.exception

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from aadml.data.splits import selected, stratified, to_splits, without_classes, without_incomplete_classes
 from aadml.data.synthetic import synthetic
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def test_the_splits_of_the_data_are_kept():

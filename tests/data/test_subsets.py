@@ -4,7 +4,7 @@ import pytest
 from aadml.data.splits import to_splits
 from aadml.data.subsets import disjoint_classes, few_a_class
 from aadml.data.synthetic import synthetic
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def content(**options):

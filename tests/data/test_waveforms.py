@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import torch
 
+from aadml.comparison.types import Source
 from aadml.data.log_mels import LogMels, at_most_once, log_mels
 from aadml.data.padded import pad
 from aadml.data.texts import Captions, tokens
 from aadml.data.waveforms import Waveforms, unreadable
-from aadml.types import Source
 from feature_extraction.log_mel import PANNS, log_mel
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from feature_extraction.backbones import Extractor, extractor
-from feature_extraction.errors import InputError
 from feature_extraction.extract import extract
 from feature_extraction.feature_file import read_features
+from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import read_manifest
 from feature_extraction.media import Limits, Sound, decode
 

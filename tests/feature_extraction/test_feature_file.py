@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from feature_extraction.errors import InputError
 from feature_extraction.feature_file import (
     FeatureFile,
     Shard,
@@ -18,6 +17,7 @@ from feature_extraction.feature_file import (
     read_features,
     write_features,
 )
+from feature_extraction.ground.errors import InputError
 
 
 def content(n: int = 4, **changes) -> FeatureFile:

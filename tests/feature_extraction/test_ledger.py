@@ -3,7 +3,7 @@ import resource
 import numpy as np
 import pytest
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.ledger import Record, open_ledger
 
 

@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.log_mel import CRNN, DESCRIPTOR, PANNS, VGGISH, LogMelSettings, log_mel, mel_filters
 
 ALL = {"vggish": VGGISH, "panns": PANNS, "crnn": CRNN, "descriptor": DESCRIPTOR}

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import read_manifest
 
 

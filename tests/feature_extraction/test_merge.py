@@ -3,9 +3,9 @@ import dataclasses
 import pytest
 
 from feature_extraction.backbones import extractor
-from feature_extraction.errors import InputError
 from feature_extraction.extract import extract
 from feature_extraction.feature_file import read_features, write_features
+from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import read_manifest
 from feature_extraction.merge import merge
 

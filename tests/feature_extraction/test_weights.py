@@ -12,7 +12,7 @@ import torch
 
 from feature_extraction import weights
 from feature_extraction.download import download
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.tensor_files import write_tensors
 from feature_extraction.weights import WEIGHTS, WeightFile, load_weights, verify, weights_folder, weights_path
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.decomposition import PCA
 
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.whitening import (
     Whitening,
     dequantize,

@@ -8,7 +8,7 @@ from pytorch_metric_learning import losses
 
 from aadml.comparison import Comparison
 from aadml.losses.angular import angular
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def unit(vector):

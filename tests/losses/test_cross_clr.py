@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from aadml.comparison import Comparison
 from aadml.losses.cross_clr import cross_clr
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def both(anchors, candidates, groups, by):

@@ -6,8 +6,8 @@ from torch import nn
 
 from aadml.comparison import Comparison
 from aadml.losses.daml import Daml
-from aadml.synthesis import GenerativeLoss, draw_triples, triple_cost
-from feature_extraction.errors import InputError
+from aadml.losses.kernels.generated_negatives import GenerativeLoss, draw_triples, triple_cost
+from feature_extraction.ground.errors import InputError
 
 FORMS = pytest.mark.parametrize("form", ["triplet", "contrastive", "n-pair"])
 

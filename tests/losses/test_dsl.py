@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from aadml.comparison import Comparison
 from aadml.losses.dsl import dsl
 from aadml.losses.supcon import supcon
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def definition(comparison, temperature, prior_temperature):

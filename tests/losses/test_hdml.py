@@ -8,8 +8,8 @@ from torch.nn import functional as F
 
 from aadml.comparison import Comparison
 from aadml.losses.hdml import Hdml
-from aadml.synthesis import GenerativeLoss, draw_triples
-from feature_extraction.errors import InputError
+from aadml.losses.kernels.generated_negatives import GenerativeLoss, draw_triples
+from feature_extraction.ground.errors import InputError
 
 FORMS = pytest.mark.parametrize("form", ["triplet", "n-pair"])
 

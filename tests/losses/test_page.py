@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from aadml.comparison import Comparison
-from aadml.label_losses import LABEL_LOSSES
 from aadml.losses import LOSSES
-from aadml.losses.recipes import RECIPES
-from aadml.options import schema
+from aadml.losses.label_losses import LABEL_LOSSES
+from aadml.objective.recipes import RECIPES
+from feature_extraction.ground.options import schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "losses.md"
 CONTEXT = {"dimension", "features", "classes"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from aadml.comparison import Comparison
 from aadml.losses.ranking import ranking
 from aadml.selections import SELECTIONS
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 FORMS = ["hinge_then_mean", "mean_then_hinge"]
 

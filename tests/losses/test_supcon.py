@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from aadml.comparison import Comparison
 from aadml.losses.nt_xent import nt_xent
 from aadml.losses.supcon import supcon
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def definition(comparison, temperature):

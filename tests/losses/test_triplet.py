@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from pytorch_metric_learning import distances, losses, miners, reducers
 
 from aadml.comparison import Comparison
+from aadml.comparison.scores import SCORES
 from aadml.losses.triplet import triplet
-from aadml.scores import SCORES
 from aadml.selections import SELECTIONS
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def farness(x, r, score):

@@ -14,18 +14,18 @@ from pathlib import Path
 import pytest
 import torch
 
+from aadml.configuration.config import parse_setting, read_yaml, resolve, with_setting
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.experiments.config import parse_setting, read_yaml, resolve, with_setting
-from aadml.experiments.run import build_encoder
 from aadml.methods import METHODS
 from aadml.methods.session import Checkpoint, Session
-from aadml.options import schema
 from aadml.protocols.audit import audit
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import evaluate
-from feature_extraction.errors import InputError
+from aadml.runs.train import build_encoder
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import schema
 
 # those that embed sound and captions, not vectors, have their laws in tests/methods/audio_text
 NAMES = sorted(name for name, build in METHODS.items() if not build.__module__.startswith("aadml.methods.audio_text"))

@@ -6,7 +6,7 @@ import torch
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 CONTEXT = Context({"audio": 8, "visual": 8}, 3, seed=4)
 FEATURES = torch.arange(40.0).reshape(5, 8)

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from aadml.comparison.types import Clips
 from aadml.methods.learner import Learner, Player, Stage
 from aadml.methods.session import Checkpoint, Session
 from aadml.methods.settings import Training
 from aadml.methods.training import train
-from aadml.types import Clips
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def clips(n=30, classes=3, seed=0):

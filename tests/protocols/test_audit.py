@@ -9,15 +9,15 @@ import torch
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
-from aadml.methods.encoder import Encoder
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
+from aadml.model.encoder import Encoder
 from aadml.protocols import PROTOCOLS, evaluate_under, protocols_of
 from aadml.protocols.audit import audit
 from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def trained(splits):

@@ -3,11 +3,11 @@ import itertools
 import pytest
 import torch
 
-from aadml.options import checked_options, schema
 from aadml.proxies import PROXIES
 from aadml.proxies.anchor_aware import AnchorAware, degeneracy
 from aadml.proxies.graph import clique_pairs, neighbors
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import checked_options, schema
 
 MODALITIES = ("audio", "visual")
 COUNT, DIMENSION, CLASSES = 60, 6, 4

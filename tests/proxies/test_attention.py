@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from aadml.proxies.attention import ATTENTIONS, Attention, number_of_heads
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def drawn(*shape, seed=0):

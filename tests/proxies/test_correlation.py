@@ -3,7 +3,7 @@ import torch
 
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import neighbors, symmetrized, united
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 MODALITIES = ("audio", "visual")
 COUNT = 40

@@ -7,7 +7,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from aadml.proxies import exact_search
 from aadml.proxies.exact_search import SIMILARITIES, nearest
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def score(query: np.ndarray, row: np.ndarray, similarity: str) -> float:

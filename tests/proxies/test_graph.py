@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.proxies.graph import NeighborLists, clique_pairs, neighbors, random_neighbors, symmetrized, united
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def vectors(count, dimension=5, seed=0):

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from aadml.proxies.query_expansion import expand
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def drawn(*shape, seed=0):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from aadml.retrieval.embeddings_file import read_embeddings
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 AUDIO = np.arange(8.0).reshape(4, 2)
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 
+from aadml.comparison.types import Embeddings
 from aadml.retrieval import evaluate, mean_average_precision, score_direction
 from aadml.retrieval.scores import MatrixScores, score_source
-from aadml.types import Embeddings
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def embeddings(count=60, dimension=6, classes=4, seed=0, **options):

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from aadml.relevance import relevance
+from aadml.comparison.relevance import relevance
 from aadml.retrieval.frame_word import FORMS, frame_word_scores, pack, unpack
 from aadml.retrieval.scores import score_source
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def sequences(count, steps, seed):

@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.ranking import rank
 from aadml.retrieval.running import running_average_precision
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def ap_by_loops(order, cutoff=None, normalizer="all"):

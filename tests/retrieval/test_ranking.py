@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from aadml.retrieval import ranking, scores
 from aadml.retrieval.ranking import over_rankings, rank
 from aadml.retrieval.scores import MatrixScores
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def groups_by_loops(row, relevant):

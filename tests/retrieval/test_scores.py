@@ -4,7 +4,7 @@ import torch
 
 from aadml.retrieval import scores
 from aadml.retrieval.scores import SIMILARITIES, find_copies, score_source
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def vectors(count, dimension, seed=0):

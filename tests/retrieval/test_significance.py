@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
 from aadml.retrieval.significance import compare, holm, paired_t, seeds_and_queries, sign_flips, spread
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def test_spread_is_mean_and_standard_deviation_of_a_sample():

@@ -1,8 +1,8 @@
 import torch
 
+from aadml.comparison.types import Embeddings
 from aadml.retrieval import evaluate
 from aadml.retrieval.summary import class_table, summary
-from aadml.types import Embeddings
 
 
 def evaluation(**options):

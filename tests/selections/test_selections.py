@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aadml.comparison import Comparison
 from aadml.selections import SELECTIONS
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def line(positions, labels, anchor=0.0):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from aadml.data.folds import chosen_fold, folds_of, some
 from aadml.data.layouts.layout import ReadOptions
 from aadml.data.raw import assemble
-from feature_extraction.errors import InputError
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.ground.errors import InputError
 
 KEYS = ("vgg", "inception", "classes", "folds")
 _PARTS = {"audio": "vgg", "visual": "inception"}

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from aadml.data.layouts.layout import ReadOptions, h5_arrays, h5_keys, require, same_rows
 from aadml.data.raw import assemble, text
-from feature_extraction.errors import InputError
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feat", "visual_feat", "Label_ID")
 _SPLIT_KEYS = ("Train_test", "Split")

@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.errors import InputError
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.ground.errors import InputError
 
 
 @dataclass(frozen=True)

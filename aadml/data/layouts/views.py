@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from aadml.data.layouts.layout import ReadOptions, require, same_rows, stacked
 from aadml.data.raw import assemble
-from feature_extraction.errors import InputError
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.ground.errors import InputError
 
 KEYS = ("label_train", "label_test")
 

@@ -8,7 +8,7 @@ from aadml.data.ave import AVE15, ORDER_FILES, Annotation, annotations_of
 from aadml.data.layouts.layout import h5_arrays
 from aadml.data.manifests.listing import Entry, Listing, media_files
 from aadml.data.raw import file_hash
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 _LIMITED = "Clock"
 _SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}  # of the clips that are left of the limited class

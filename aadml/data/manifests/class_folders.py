@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from aadml.data.manifests.listing import Entry, Listing, contents, media_files, utf8
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 _SPLIT_FOLDERS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aadml.data.raw import file_hash
-from feature_extraction.atomic import atomic_path
-from feature_extraction.errors import InputError
+from feature_extraction.ground.atomic import atomic_path
+from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import SPLITS
 
 _VIDEO_SUFFIXES = (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv")

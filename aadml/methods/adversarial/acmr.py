@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.pairwise import at_least_float32, cosine
+from aadml.comparison.types import Modality
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
-from aadml.pairwise import at_least_float32, cosine
-from aadml.types import Modality
 
 
 def reversal(epoch: Epoch) -> float:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.composition import compose_objective
+from aadml.comparison.types import Clips, Modality
 from aadml.methods.adversarial.class_codes import code_cost, fitted_codes, signs
 from aadml.methods.adversarial.critics import critic_cost
 from aadml.methods.heads import all_directions, heads
@@ -18,8 +18,8 @@ from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
 from aadml.methods.settings import Training
 from aadml.objective import Embedded
-from aadml.types import Clips, Modality
-from feature_extraction.errors import InputError
+from aadml.objective.composition import compose_objective
+from feature_extraction.ground.errors import InputError
 
 ATTENTION_SLOPE = 5.0
 KEPT = 0.8

@@ -8,14 +8,14 @@ from typing import Protocol
 from safetensors.torch import load_file
 from torch import Tensor
 
+from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.audio_text.towers import with_sound
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Learner
 from aadml.methods.method import Context, Method
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
-from aadml.types import Clips, Embeddings, Features, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 class CaptionedLearner(Protocol):

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.types import Clips, Modality
 from aadml.data.curriculum import partition
 from aadml.methods.learner import Epoch, Stage
-from aadml.types import Clips, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 STAGES = {"easy": "audio", "median": "text", "hard": "all"}
 """Stage -> which side learns; the other is left alone."""

@@ -7,15 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.relevance import relevance
+from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.data.padded import Padded
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput, resize_buffers
 from aadml.methods.audio_text.towers import each_once, padded_batch, prepared, refuse_absent
 from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.objective import Embedded, Objective
-from aadml.relevance import relevance
 from aadml.retrieval.frame_word import FRAME_WORD, pack
-from aadml.types import Clips, Embeddings, Features, Modality
 from feature_extraction.backbones.crnn import Crnn, pooled_lengths
 from feature_extraction.log_mel import CRNN, LogMelSettings
 

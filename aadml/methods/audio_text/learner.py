@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.types import Clips, Features, Modality
 from aadml.data.padded import Padded
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.scoring import recall_sums
@@ -15,8 +16,7 @@ from aadml.methods.audio_text.text_input import BertInput, WordInput, resize_buf
 from aadml.methods.audio_text.towers import Tower, describe, prepared, refuse_absent
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
 from aadml.objective import Embedded, Objective
-from aadml.types import Clips, Features, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 class TwoTowers(Learner):

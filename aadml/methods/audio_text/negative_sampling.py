@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, get_args
 
-from aadml.composition import compose_objective
+from aadml.comparison.relevance import Form
 from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.frames_words import CrnnInput, FramesAgainstWords
 from aadml.methods.audio_text.text_input import WordInput
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
-from aadml.relevance import Form
-from feature_extraction.errors import InputError
+from aadml.objective.composition import compose_objective
+from feature_extraction.ground.errors import InputError
 
 Section = Mapping[str, Any] | str
 RANKING: Mapping[str, Any] = MappingProxyType({"name": "ranking", "reduction": "mean", "combine": "sum"})

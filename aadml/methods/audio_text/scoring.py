@@ -1,8 +1,8 @@
 """Validation scores of audio-text retrieval: recall of text-to-audio and audio-to-text, five captions a clip."""
 
+from aadml.comparison.types import Embeddings, Modality
 from aadml.retrieval import evaluate
-from aadml.types import Embeddings, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 ONCE: tuple[Modality, ...] = ("audio",)
 READINGS = ("text-audio", "both")

@@ -10,7 +10,7 @@ from aadml.data.padded import Padded
 from aadml.data.texts import Captions, Tokens, tokens
 from feature_extraction.backbones.bert import LONGEST, load_bert, load_word_pieces, small_bert
 from feature_extraction.backbones.word2vec import read_vectors, table, untrained_table
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.word_pieces import train_vocabulary, word_piece_tokenizer
 
 UNTRAINED = "untrained"

@@ -7,16 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.types import Clips, Features
 from aadml.data.log_mels import LogMels, at_most_once, log_mels
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms
 from aadml.methods.audio_text.text_input import UNTRAINED, BertInput, WordInput
 from aadml.methods.networks import layers
-from aadml.options import lookup
-from aadml.types import Clips, Features
 from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
 from feature_extraction.log_mel import PANNS, LogMelSettings
 from feature_extraction.tensor_files import read_tensors
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from aadml.composition import compose_objective
 from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.learner import TwoTowers
 from aadml.methods.audio_text.towers import audio_tower, text_tower
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
-from feature_extraction.errors import InputError
+from aadml.objective.composition import compose_objective
+from feature_extraction.ground.errors import InputError
 
 Section = Mapping[str, Any] | str
 BOTH_WAYS = ("audio-text", "text-audio")

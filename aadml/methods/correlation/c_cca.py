@@ -2,12 +2,12 @@
 
 from functools import partial
 
+from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
 from aadml.methods.correlation.projection import LinearMethod, Projection, pair, projection_of
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
-from aadml.types import Clips, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def c_cca(

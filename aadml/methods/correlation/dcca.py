@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import (
     canonical,
     centered,
@@ -20,8 +21,7 @@ from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
 from aadml.methods.settings import Training
-from aadml.types import Clips, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 EIGENVALUE_FLOOR = 1e-9
 OBJECTIVES = ("trace", "squared")

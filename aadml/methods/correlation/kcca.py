@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
+from aadml.comparison.pairwise import squared_distance
+from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.correlation.algebra import canonical, centered, cross_covariance
 from aadml.methods.correlation.projection import Projection, joined, pair
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
-from aadml.options import lookup
-from aadml.pairwise import squared_distance
-from aadml.types import Clips, Features, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
 
 EIGENVALUE_FLOOR = 1e-10
 BLOCK = 4096

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
+from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.correlation.algebra import Canonical
 from aadml.methods.method import Context, Method
-from aadml.types import Clips, Features, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def pair(context: Context, method: str) -> tuple[Modality, Modality]:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aadml.composition import compose_objective
+from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
 from aadml.methods.correlation.projection import pair
 from aadml.methods.learned import LearnedMethod
@@ -15,8 +15,8 @@ from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
 from aadml.methods.settings import Training
 from aadml.objective import Embedded, Objective
-from aadml.types import Clips, Modality
-from feature_extraction.errors import InputError
+from aadml.objective.composition import compose_objective
+from feature_extraction.ground.errors import InputError
 
 ORDERS = ("cca-first", "tnn-first")
 

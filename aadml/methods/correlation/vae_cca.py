@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.label_losses import row_norm
+from aadml.comparison.types import Modality
+from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Learner, Player
@@ -15,7 +16,6 @@ from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
 from aadml.methods.pair_costs import partners_apart, same_class_costs
 from aadml.methods.settings import Training
-from aadml.types import Modality
 
 LOG_VARIANCE_LIMIT = 10.0
 """Log-variances are held within plus and minus this, so that their exponential cannot overflow."""

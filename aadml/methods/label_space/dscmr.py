@@ -6,14 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aadml.label_losses import row_norm
+from aadml.comparison.types import Modality
+from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context, Method
 from aadml.methods.pair_costs import partners_apart, same_class_costs
 from aadml.methods.settings import Training
-from aadml.types import Modality
 
 
 class CommonSpaceLearner(Learner):

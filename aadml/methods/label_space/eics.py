@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.composition import compose_objective
-from aadml.label_losses import row_norm
+from aadml.comparison.types import Modality
+from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
 from aadml.methods.label_space_learner import NONE, Section
@@ -18,7 +18,7 @@ from aadml.methods.method import Context, Method
 from aadml.methods.pair_costs import partners_apart, same_class_costs
 from aadml.methods.settings import Training
 from aadml.objective import Embedded
-from aadml.types import Modality
+from aadml.objective.composition import compose_objective
 
 
 class DualSubspaceLearner(Learner):

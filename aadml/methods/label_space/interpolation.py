@@ -5,9 +5,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from aadml.choices import drawn, lowest
 from aadml.comparison import Comparison
-from feature_extraction.errors import InputError
+from aadml.comparison.row_choice import drawn, lowest
+from feature_extraction.ground.errors import InputError
 
 LINES = ("same-class", "anchor-negative")
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.types import Modality
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import need_vectors
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
@@ -15,8 +16,7 @@ from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context, Method
 from aadml.methods.pair_costs import partners_apart
 from aadml.methods.settings import Training
-from aadml.types import Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 CLASSIFIER_HIDDEN = 32
 

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aadml.label_losses import LABEL_LOSSES
+from aadml.comparison.types import Modality
+from aadml.losses.label_losses import LABEL_LOSSES
 from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, label_space_network
-from aadml.options import checked_options, lookup
-from aadml.types import Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import checked_options, lookup
 
 
 def need_vectors(context: Context, method: str) -> None:

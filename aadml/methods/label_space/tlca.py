@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison
+from aadml.comparison.types import Modality
 from aadml.losses.triplet import triplet
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.interpolation import check_lines, interpolated
@@ -19,8 +20,7 @@ from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from aadml.objective import Embedded, Objective
 from aadml.selections import SELECTIONS
-from aadml.types import Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 FIRST, SECOND = "semi-hard", "hard"
 

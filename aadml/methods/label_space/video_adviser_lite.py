@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.types import Clips, Modality
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
 from aadml.methods.label_space_learner import NONE, Section
 from aadml.methods.learned import LearnedMethod
@@ -14,8 +15,7 @@ from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
 from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
 from aadml.methods.settings import Training
-from aadml.types import Clips, Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 FIRST, SECOND = "teacher", "students"
 

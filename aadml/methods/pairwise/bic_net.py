@@ -8,15 +8,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.composition import compose_objective
+from aadml.comparison.types import Modality
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from aadml.objective import Embedded
-from aadml.types import Modality
-from feature_extraction.errors import InputError
+from aadml.objective.composition import compose_objective
+from feature_extraction.ground.errors import InputError
 
 
 class TokenTransformer(nn.Module):

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
-from aadml.likelihood import mean_over_positives
+from aadml.comparison.types import Modality
+from aadml.losses.kernels.likelihood import mean_over_positives
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Learner, Player
@@ -17,8 +18,7 @@ from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from aadml.objective import Embedded, Objective
 from aadml.selections import SELECTIONS
-from aadml.types import Modality
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 LARGEST_SCALE = math.log(100)
 

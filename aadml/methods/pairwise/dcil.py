@@ -7,15 +7,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.composition import compose_objective
+from aadml.comparison.types import Clips, Modality
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from aadml.objective import Embedded
-from aadml.types import Clips, Modality
-from feature_extraction.errors import InputError
+from aadml.objective.composition import compose_objective
+from feature_extraction.ground.errors import InputError
 
 INSTANCES = ("clip", "class")
 FIRST, SECOND = "instance", "ranking"

@@ -8,7 +8,7 @@ import pytest
 from aadml.data.ave import AVE15
 from aadml.data.manifests.ave import ave
 from aadml.data.manifests.listing import write_manifest
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import read_manifest
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aadml.data.manifests.class_folders import class_folders, divide
 from aadml.data.manifests.listing import write_manifest
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import read_manifest
 
 

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from aadml.data.manifests.vegas import vegas
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from feature_extraction.backbones.bert import load_bert, load_word_pieces, small_bert
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
 
 pytest.importorskip("transformers")

@@ -6,7 +6,7 @@ import pytest
 
 from feature_extraction.backbones import EXTRACTORS, extractor, mean_over_time, options_of
 from feature_extraction.backbones.descriptors import describe_frames, describe_sound, pool_statistics
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 from feature_extraction.log_mel import DESCRIPTOR, filled_log_mel
 from feature_extraction.media import Frames, Sound
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from aadml.comparison.types import Clips
 from aadml.methods import METHODS
 from aadml.methods.adversarial.acmr import lookalike_triplet, reversal
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from aadml.types import Clips
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 SMALL = {"dimension": 8, "visual_hidden": (6,), "hidden": (6,)}

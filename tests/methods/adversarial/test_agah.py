@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from aadml.comparison.types import Clips
 from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from aadml.types import Clips
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 EPOCH = Epoch("train", 0, 1)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from aadml.experiments.config import read_yaml, resolve, with_setting
-from aadml.experiments.run import build_encoder
+from aadml.configuration.config import read_yaml, resolve, with_setting
 from aadml.protocols.audit import audit
 from aadml.retrieval import evaluate
+from aadml.runs.train import build_encoder
 
 pytest.importorskip("transformers")
 

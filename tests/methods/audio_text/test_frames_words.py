@@ -3,13 +3,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from aadml.comparison.relevance import relevance
 from aadml.methods import METHODS
 from aadml.methods.audio_text.negative_sampling import STRATEGIES
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
-from aadml.relevance import relevance
 from aadml.retrieval import evaluate
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 TRAINING = Training(epochs=1, batch=12, learning_rate=1e-3, drop_last=True)
 SMALL = {"channels": 8, "text_dimension": 24, "dropout": 0.0}

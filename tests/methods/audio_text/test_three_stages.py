@@ -8,7 +8,7 @@ from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.learner import Epoch
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 pytest.importorskip("transformers")
 

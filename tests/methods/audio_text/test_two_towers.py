@@ -11,7 +11,7 @@ from aadml.methods.method import Context
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.retrieval import evaluate
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 pytest.importorskip("transformers")
 

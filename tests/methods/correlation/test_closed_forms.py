@@ -6,12 +6,12 @@ import scipy.linalg
 import torch
 from sklearn.cross_decomposition import CCA
 
+from aadml.comparison.types import Clips
 from aadml.methods import METHODS
 from aadml.methods.correlation.algebra import canonical, centered, cluster_cross_covariance, inverse_square_root
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from aadml.types import Clips
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 CLOSED = ["cca", "kcca", "c-cca"]
 

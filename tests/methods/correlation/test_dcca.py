@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from aadml.comparison.types import Clips
 from aadml.methods import METHODS
 from aadml.methods.correlation.algebra import centered, covariance, cross_covariance, inverse_square_root
 from aadml.methods.correlation.dcca import total_correlation
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from aadml.types import Clips
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 
 def views(n=50, d=4, seed=0):

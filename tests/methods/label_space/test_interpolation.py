@@ -6,7 +6,7 @@ import torch
 from aadml.comparison import Comparison
 from aadml.methods.label_space.interpolation import interpolated
 from aadml.selections import SELECTIONS
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 SHARES = (0.25, 0.5, 0.75)
 BOTH = ("same-class", "anchor-negative")

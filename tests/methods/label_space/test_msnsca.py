@@ -11,7 +11,7 @@ from aadml.methods.label_space.scales import ItemAttention, ScaleNetwork
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 

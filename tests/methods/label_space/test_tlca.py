@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from aadml.label_losses import row_norm
+from aadml.losses.label_losses import row_norm
 from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 

@@ -9,7 +9,7 @@ from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.pairwise.bic_net import TokenTransformer
 from aadml.methods.settings import Training
-from feature_extraction.errors import InputError
+from feature_extraction.ground.errors import InputError
 
 CONTEXT = Context({"audio": 5, "visual": 14}, 3)
 

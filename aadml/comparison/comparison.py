@@ -1,0 +1,223 @@
+"""The one thing a loss sees: anchors against candidates, who is a positive, who is a negative."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison import pairwise
+from feature_extraction.ground.errors import InputError
+
+SCORES_KEPT = ("squared_distance", "distance", "dot", "cosine")
+"""The scores of a comparison that are computed when first asked for."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a loss says of each anchor; `Objective` alone decides how anchors are reduced to one number.
+
+    Attributes:
+        total: (a,) the sum of the anchor's terms, differentiable.
+        active: (a,) how many of its terms are not zero.
+        possible: (a,) how many terms it has.
+        penalty: an optional scalar that belongs to no anchor (N-pair's L2).
+    """
+
+    total: Tensor
+    active: Tensor
+    possible: Tensor
+    penalty: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """a anchors against c candidates; a loss never sees labels, modalities, models or config.
+
+    An entry in neither mask is ignored. `negatives` is what a selection leaves, not the complement of `positives`.
+    Scores are computed once, in float32 or better (also under autocast), when first asked for.
+
+    Attributes:
+        anchors: (a, d) vectors.
+        candidates: (c, d) vectors.
+        positives: (a, c) bool.
+        negatives: (a, c) bool, disjoint from `positives`.
+        own: (a,) int64, the candidate that is the anchor's partner (same clip), or -1.
+        relevance: (a, c) a score that is not of two vectors (frame/word relevance); it then *is* `cosine` and `dot`.
+        guides: name -> (a, c) detached scores that a selection may follow (within-modality similarity).
+        within: (c,) or (a, c) bool, candidates of the anchor's own modality (CrossCLR).
+        anchor_features: (a, f) the encoder's penultimate features (DAML, HDML).
+        candidate_features: (c, f) likewise.
+        candidate_head: the candidates' last layer, features (m, f) -> vectors (m, d): for what DAML and HDML make up.
+        anchor_class: (a,) int64 classes, only for losses that own parameters per class.
+        candidate_class: (c,) likewise.
+    """
+
+    anchors: Tensor
+    candidates: Tensor
+    positives: Tensor
+    negatives: Tensor
+    own: Tensor
+    relevance: Tensor | None = None
+    guides: Mapping[str, Tensor] = field(default_factory=dict)
+    within: Tensor | None = None
+    anchor_features: Tensor | None = None
+    candidate_features: Tensor | None = None
+    candidate_head: nn.Module | None = None
+    anchor_class: Tensor | None = None
+    candidate_class: Tensor | None = None
+
+    @classmethod
+    def of_labels(
+        cls,
+        anchors: Tensor,
+        candidates: Tensor,
+        labels: Tensor,
+        candidate_labels: Tensor,
+        *,
+        own: Tensor | None = None,
+        itself: Tensor | None = None,
+    ) -> "Comparison":
+        """Compare by class: everything of the anchor's class is a positive, everything else a negative.
+
+        Args:
+            anchors: (a, d).
+            candidates: (c, d).
+            labels: (a,) classes of the anchors.
+            candidate_labels: (c,) classes of the candidates.
+            own: (a,) each anchor's partner or -1; by default row i of both sides where the counts agree, else none.
+            itself: (a,) the column that holds the anchor itself or -1; it is neither a positive nor a negative.
+        """
+        positives = labels[:, None] == candidate_labels[None, :]
+        negatives = ~positives
+        if own is None:
+            row = torch.arange(len(labels), device=labels.device)
+            own = row if len(labels) == len(candidate_labels) and itself is None else torch.full_like(row, -1)
+        if itself is not None:
+            positives = positives & ~_marked(itself, len(candidate_labels))
+        return cls(
+            anchors, candidates, positives, negatives, own, anchor_class=labels, candidate_class=candidate_labels
+        )
+
+    @classmethod
+    def of_ids(
+        cls,
+        anchors: Tensor,
+        candidates: Tensor,
+        groups: Tensor,
+        candidate_groups: Tensor,
+        *,
+        own: Tensor | None = None,
+    ) -> "Comparison":
+        """Compare pairs: an anchor's partner alone is its positive; others of the same clip are neither.
+
+        Args:
+            anchors: (a, d).
+            candidates: (c, d).
+            groups: (a,) codes of the clips the anchors come from.
+            candidate_groups: (c,) likewise for the candidates.
+            own: (a,) each anchor's partner or -1; by default candidate i of anchor i.
+        """
+        own = torch.arange(len(groups), device=groups.device) if own is None else own
+        positives = _marked(own, len(candidate_groups))
+        return cls(anchors, candidates, positives, groups[:, None] != candidate_groups[None, :], own)
+
+    def narrow(
+        self, positives: Tensor | None = None, negatives: Tensor | None = None, rows: Tensor | None = None
+    ) -> "Comparison":
+        """Keep fewer anchors, positives or negatives; scores that were computed are kept, not computed again.
+
+        Args:
+            positives: (a, c) bool in place of the present ones.
+            negatives: (a, c) bool likewise.
+            rows: int64 indices of the anchors that stay (taken from the given masks too); all by default.
+        """
+        positives = self.positives if positives is None else positives
+        negatives = self.negatives if negatives is None else negatives
+        narrowed = replace(self, positives=positives, negatives=negatives)
+        scores = {name: self.__dict__[name] for name in SCORES_KEPT if name in self.__dict__}
+        if rows is not None:
+            narrowed = narrowed._at_rows(rows)
+            scores = {name: score[rows] for name, score in scores.items()}
+        narrowed.__dict__.update(scores)
+        return narrowed
+
+    def _at_rows(self, rows: Tensor) -> "Comparison":
+        def taken(value: Tensor | None) -> Tensor | None:
+            return None if value is None else value[rows]
+
+        return replace(
+            self,
+            anchors=self.anchors[rows],
+            positives=self.positives[rows],
+            negatives=self.negatives[rows],
+            own=self.own[rows],
+            relevance=taken(self.relevance),
+            guides={name: guide[rows] for name, guide in self.guides.items()},
+            within=taken(self.within) if self.within is not None and self.within.ndim == 2 else self.within,
+            anchor_features=taken(self.anchor_features),
+            anchor_class=taken(self.anchor_class),
+        )
+
+    @cached_property
+    def squared_distance(self) -> Tensor:
+        """Squared Euclidean distance (a, c)."""
+        return pairwise.squared_distance(*self.vectors("squared distance"))
+
+    @cached_property
+    def distance(self) -> Tensor:
+        """Euclidean distance (a, c)."""
+        return (self.squared_distance + pairwise.TINY).sqrt()
+
+    @cached_property
+    def dot(self) -> Tensor:
+        """Inner product (a, c), or the relevance that stands in its place."""
+        return (
+            pairwise.at_least_float32(self.relevance)
+            if self.relevance is not None
+            else pairwise.dot(*self.vectors("dot"))
+        )
+
+    @cached_property
+    def cosine(self) -> Tensor:
+        """Cosine similarity (a, c), or the relevance that stands in its place."""
+        return (
+            pairwise.at_least_float32(self.relevance)
+            if self.relevance is not None
+            else pairwise.cosine(*self.vectors("cosine"))
+        )
+
+    def need(self, name: str, loss: str) -> Tensor:
+        """Return an optional field.
+
+        Args:
+            name: "within", "anchor_features", ...
+            loss: who asks, for the message.
+
+        Raises:
+            InputError: the field is absent.
+        """
+        value = getattr(self, name)
+        if value is None:
+            raise InputError(f"{loss} needs '{name}', which this comparison does not carry")
+        assert isinstance(value, Tensor)
+        return value
+
+    def vectors(self, who: str) -> tuple[Tensor, Tensor]:
+        """Return anchors (a, d) and candidates (c, d), in float32 or better.
+
+        Args:
+            who: what needs them, for the message.
+
+        Raises:
+            InputError: a relevance score stands in their place.
+        """
+        if self.relevance is not None:
+            raise InputError(f"{who} needs vectors; this comparison carries a relevance score instead")
+        return pairwise.at_least_float32(self.anchors), pairwise.at_least_float32(self.candidates)
+
+
+def _marked(column: Tensor, count: int) -> Tensor:
+    """Mark one column a row: (a,) -> (a, count) bool; no column where it is -1."""
+    return column[:, None] == torch.arange(count, device=column.device)[None, :]

@@ -1,0 +1,174 @@
+"""What travels through the toolkit: clips before the encoder, embeddings after it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from feature_extraction.ground.errors import InputError
+
+Modality = Literal["audio", "visual", "text"]
+Direction = tuple[Modality, Modality]
+"""(anchors or queries, candidates or gallery)."""
+
+MODALITIES: tuple[Modality, ...] = ("audio", "visual", "text")
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Features of one modality that are made batch by batch (waveforms, token ids) instead of lying in memory."""
+
+    def __len__(self) -> int:
+        """Count the items n."""
+
+    def select(self, index: Tensor) -> "Source":
+        """Return the source of the items `index` (m,) alone, in that order."""
+
+    def batch(self, index: Tensor) -> object:
+        """Return the padded features of the items `index` (b,), as the encoder of this modality takes them."""
+
+
+Features = Tensor | Source
+
+
+@dataclass(frozen=True)
+class Clips:
+    """A set of n clips: features per modality, what they show, who they are. Checked here, trusted everywhere else.
+
+    Attributes:
+        features: modality -> (n, d) finite float tensor, or a `Source` of n items.
+        labels: (n,) int64 in 0..C-1: what makes relevant.
+        ids: n names: what makes identical.
+        class_names: C names, in the order of the labels.
+    """
+
+    features: Mapping[Modality, Features]
+    labels: Tensor
+    ids: tuple[str, ...]
+    class_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        count = len(self.ids)
+        if self.labels.shape != (count,) or self.labels.dtype != torch.int64:
+            raise InputError(
+                f"clips: {count} ids but labels of shape {tuple(self.labels.shape)} and {self.labels.dtype}"
+            )
+        if count and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.class_names):
+            raise InputError(f"clips: labels must lie in 0..{len(self.class_names) - 1}, one for each class name")
+        for modality, features in self.features.items():
+            _check_features(modality, features, count)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def modalities(self) -> tuple[Modality, ...]:
+        """Name the modalities present."""
+        return tuple(self.features)
+
+    def dimension(self, modality: Modality) -> int:
+        """Give the number of feature dimensions d of an in-memory modality."""
+        return self.matrix(modality).shape[1]
+
+    def matrix(self, modality: Modality) -> Tensor:
+        """Return the in-memory features (n, d) of one modality.
+
+        Raises:
+            InputError: the modality is absent, or is a source made batch by batch.
+        """
+        features = self[modality]
+        if not isinstance(features, Tensor):
+            raise InputError(f"clips: the {modality} features are made batch by batch; this method needs vectors")
+        return features
+
+    def __getitem__(self, modality: Modality) -> Features:
+        if modality not in self.features:
+            raise InputError(f"clips: no {modality} features here; there are {', '.join(self.features)}")
+        return self.features[modality]
+
+    def select(self, index: Tensor) -> "Clips":
+        """Return the clips `index` (m,), in that order."""
+        features = {m: f[index] if isinstance(f, Tensor) else f.select(index) for m, f in self.features.items()}
+        return replace(
+            self, features=features, labels=self.labels[index], ids=tuple(self.ids[i] for i in index.tolist())
+        )
+
+
+def _check_features(modality: str, features: Features, count: int) -> None:
+    if modality not in MODALITIES:
+        raise InputError(f"clips: no modality '{modality}'; there are {', '.join(MODALITIES)}")
+    if len(features) != count:
+        raise InputError(f"clips: {count} ids but {len(features)} {modality} features")
+    if isinstance(features, Tensor):
+        if features.ndim != 2 or not features.is_floating_point():
+            raise InputError(
+                f"clips: {modality} features must be floats (n, d), not {features.dtype} {tuple(features.shape)}"
+            )
+        if not bool(torch.isfinite(features).all()):
+            row = int((~torch.isfinite(features)).any(1).nonzero()[0])
+            raise InputError(f"clips: the {modality} features hold NaN or infinity, first at row {row}")
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The three disjoint parts of a data set: fit on `train`, choose on `valid`, report on `test`.
+
+    Attributes:
+        train: clips to fit on.
+        valid: clips to choose epochs and options on.
+        test: clips that are scored once.
+        name: where the data came from, for people.
+        notes: what was done to get the splits (a validation split made, clips dropped), one sentence each.
+    """
+
+    train: Clips
+    valid: Clips
+    test: Clips
+    name: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, split: str) -> Clips:
+        parts = {"train": self.train, "valid": self.valid, "test": self.test}
+        if split not in parts:
+            raise InputError(f"no split '{split}'; there are {', '.join(parts)}")
+        return parts[split]
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Embedded clips, ready for retrieval.
+
+    Attributes:
+        vectors: modality -> (n, d) tensor.
+        labels: (n,) int64.
+        ids: n names.
+        similarity: the name under which two vectors are compared (a key of `aadml.retrieval`'s SIMILARITIES).
+        class_names: C names in the order of the labels; empty where unknown.
+        once: modalities whose rows repeat: one row a label is ranked (sound with five captions a clip).
+    """
+
+    vectors: Mapping[Modality, Tensor]
+    labels: Tensor
+    ids: tuple[str, ...]
+    similarity: str = "cosine"
+    class_names: tuple[str, ...] = ()
+    once: tuple[Modality, ...] = ()
+
+    def __post_init__(self) -> None:
+        count = len(self.ids)
+        if self.labels.shape != (count,):
+            raise InputError(f"embeddings: {count} ids but labels of shape {tuple(self.labels.shape)}")
+        for modality, vectors in self.vectors.items():
+            if vectors.ndim != 2 or len(vectors) != count:
+                raise InputError(f"embeddings: {modality} must be ({count}, d), not {tuple(vectors.shape)}")
+            if not bool(torch.isfinite(vectors).all()):
+                raise InputError(f"embeddings: the {modality} vectors hold NaN or infinity")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def directions(self) -> Sequence[Direction]:
+        """List the ordered pairs of modalities present: who can query whom."""
+        return [(q, g) for q in self.vectors for g in self.vectors if q != g]

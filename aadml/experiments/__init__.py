@@ -1,1 +1,0 @@
-"""Experiments: configs, run folders, runs, ablations, comparisons, reports."""

@@ -1,0 +1,1 @@
+"""Kernels that several losses share: likelihoods, exact violation counts, generated negatives."""

@@ -1,0 +1,174 @@
+"""What losses that make up negatives of their own share: triples, the costs of triples, the order of training."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison import Comparison, Terms
+from aadml.comparison.pairwise import TINY, dot
+from aadml.losses.kernels.likelihood import of_each_positive
+from feature_extraction.ground.errors import InputError
+
+FORMS = ("triplet", "contrastive", "n-pair")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of training, as data.
+
+    Attributes:
+        name: what `enter` takes.
+        epochs: how many.
+        players: who learns: "encoders", "generator" or both, each with an optimizer of its own.
+    """
+
+    name: str
+    epochs: int
+    players: tuple[str, ...]
+
+
+@runtime_checkable
+class GenerativeLoss(Protocol):
+    """A loss with a generator as a second player, which its `parameters()` are."""
+
+    def __call__(self, comparison: Comparison) -> Terms:
+        """Cost of the encoders; its gradient reaches no parameter of the loss."""
+
+    def generator_loss(self, comparison: Comparison) -> Tensor:
+        """Cost of the generator, a scalar; its gradient reaches no encoder."""
+
+    def phases(self, epochs: int) -> tuple[Phase, ...]:
+        """Divide training into phases."""
+
+    def enter(self, phase: str) -> None:
+        """Begin a phase by its name."""
+
+
+@dataclass(frozen=True)
+class Triples:
+    """m times (anchor, positive, negative), as rows of a comparison.
+
+    Attributes:
+        anchor: (m,) int64 rows of the anchors.
+        positive: (m,) int64 rows of the candidates.
+        negative: (m,) int64 rows of the candidates.
+    """
+
+    anchor: Tensor
+    positive: Tensor
+    negative: Tensor
+
+
+def draw_triples(comparison: Comparison, generator: torch.Generator, *, positives: str, negatives: str) -> Triples:
+    """Give one negative to each pair of an anchor and a positive.
+
+    Args:
+        comparison: a anchors against c candidates; anchors without positives or without negatives give no triples.
+        generator: of the draws, on the CPU.
+        positives: "one" (a positive drawn for each anchor) or "all".
+        negatives: "random" (drawn for each pair) or "hardest" (the anchor's nearest negative).
+
+    Raises:
+        InputError: another word.
+    """
+    if positives not in ("one", "all") or negatives not in ("random", "hardest"):
+        raise InputError(
+            f"loss: positives are 'one' or 'all', not '{positives}'; negatives 'random' or 'hardest', not '{negatives}'"
+        )
+    usable = comparison.positives.any(1) & comparison.negatives.any(1)
+    if positives == "all":
+        anchor, positive = (comparison.positives & usable[:, None]).nonzero(as_tuple=True)
+    else:
+        anchor = usable.nonzero()[:, 0]
+        positive = _drawn(comparison.positives, anchor, generator)
+    if negatives == "random":
+        return Triples(anchor, positive, _drawn(comparison.negatives, anchor, generator))
+    nearest = comparison.squared_distance.detach().masked_fill(~comparison.negatives, torch.inf).argmin(1)
+    return Triples(anchor, positive, nearest[anchor])
+
+
+def _drawn(mask: Tensor, rows: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw a column where `mask` (a, c) holds, for each of `rows` (m,), all of which have one -> (m,)."""
+    counts = mask.sum(1)
+    starts = counts.cumsum(0) - counts
+    columns = mask.nonzero()[:, 1]
+    shares = torch.rand(len(rows), generator=generator, dtype=torch.float64).to(mask.device)
+    return columns[starts[rows] + (shares * counts[rows]).long()]
+
+
+def triple_cost(
+    form: str, anchor: Tensor, positive: Tensor, negative: Tensor, rivals: Tensor | None, margin: float
+) -> Tensor:
+    """Cost of m triples (m,) under one of FORMS.
+
+        triplet       max(0, D_ap^2 - D_an^2 + margin)
+        contrastive   1/2 D_ap^2 + 1/2 max(0, margin - D_an)^2
+        n-pair        log(1 + sum over n' of exp(x_a . x_n' - x_a . x_p)), n' the negatives of all triples that rival it
+
+    Args:
+        form: one of FORMS.
+        anchor: (m, d).
+        positive: (m, d).
+        negative: (m, d).
+        rivals: (m, m) bool, whether the negative of the column may serve the anchor of the row; for n-pair, which alone
+            asks.
+        margin: in squared distance (triplet) or distance (contrastive).
+    """
+    if form == "n-pair":
+        assert rivals is not None
+        mine = (anchor * positive).sum(1, keepdim=True)
+        everyone = torch.cat([mine, dot(anchor, negative)], 1)
+        first = torch.zeros_like(everyone, dtype=torch.bool)
+        first[:, 0] = True
+        return of_each_positive(everyone, first, torch.cat([torch.zeros_like(rivals[:, :1]), rivals], 1)).total
+    near = (anchor - positive).square().sum(1)
+    far = (anchor - negative).square().sum(1)
+    if form == "triplet":
+        return (near - far + margin).clamp_min(0)
+    return 0.5 * near + 0.5 * (margin - (far + TINY).sqrt()).clamp_min(0).square()
+
+
+def rivals_of(comparison: Comparison, triples: Triples) -> Tensor:
+    """Say whose negative may serve whose anchor: (m, m), true where column's negative is one of the row's anchor."""
+    return comparison.negatives[triples.anchor][:, triples.negative]
+
+
+def vector_penalty(anchor: Tensor, positive: Tensor, l2: float) -> Tensor:
+    """Keep the vectors of inner-product losses short: l2 / 4 (mean |x_a|^2 + mean |x_p|^2) over m pairs (m, d)."""
+    return 0.25 * l2 * (anchor.square().sum() + positive.square().sum()) / max(len(anchor), 1)
+
+
+def by_anchor(cost: Tensor, triples: Triples, anchors: int, penalty: Tensor | None = None) -> Terms:
+    """Sum the costs (m,) of triples by their anchor, of which there are `anchors`."""
+    total = cost.new_zeros(anchors).index_add(0, triples.anchor, cost)
+    active = torch.bincount(triples.anchor[cost > 0], minlength=anchors)
+    return Terms(total, active, torch.bincount(triples.anchor, minlength=anchors), penalty)
+
+
+def average(cost: Tensor) -> Tensor:
+    """Mean of m costs (m,); 0 where there are none."""
+    return cost.sum() / max(len(cost), 1)
+
+
+def fixed(module: nn.Module, inputs: Tensor) -> Tensor:
+    """Apply a module whose parameters take no gradient from it; its inputs do."""
+    state = {name: value.detach() for name, value in (*module.named_parameters(), *module.named_buffers())}
+    outputs = torch.func.functional_call(module, state, (inputs,))
+    assert isinstance(outputs, Tensor)
+    return outputs
+
+
+def candidate_head(comparison: Comparison, loss: str) -> nn.Module:
+    """Return the last layer that embeds made-up features of candidates.
+
+    Raises:
+        InputError: the comparison carries none.
+    """
+    if comparison.candidate_head is None:
+        raise InputError(
+            f"{loss} needs 'candidate_head', the candidates' last layer, which this comparison does not carry; "
+            "candidates must be of one modality"
+        )
+    return comparison.candidate_head

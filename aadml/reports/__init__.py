@@ -1,0 +1,1 @@
+"""Reports: tables, figures and self-contained pages about runs, ablations and comparisons."""

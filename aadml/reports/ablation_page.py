@@ -1,0 +1,207 @@
+"""What an ablation leaves for people: tables, figures, and one self-contained page of both."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aadml.reports import page
+from aadml.reports.ablation_tables import data_notes, describe, results_table
+from aadml.reports.sweep_figures import Band, difference_curve, side_by_side, spread_curve, spread_dots
+from aadml.reports.tables import Table, write_tables
+from aadml.sweeps.ablate import Ablation, config_of
+from aadml.sweeps.grid import Axis
+from aadml.sweeps.results import CellScores, difference
+from feature_extraction.ground.atomic import write_text
+from feature_extraction.ground.errors import InputError
+
+REPORT = "report.html"
+LINES = 8
+
+
+def write_ablation(
+    ablation: Ablation, scores: Mapping[str, CellScores], folder: Path, command: str = ""
+) -> tuple[Table, Path | None]:
+    """Write tables (Markdown, CSV, LaTeX), figures (SVG) and the page.
+
+    Args:
+        ablation: what was run.
+        scores: what came out.
+        folder: where to.
+        command: that repeats it, for the page.
+
+    Returns:
+        The table of results, and the page; None where figures cannot be drawn because matplotlib is not installed.
+
+    Raises:
+        InputError: not one run was finished.
+    """
+    table = results_table(ablation, scores, describe(scores, ablation.seeds, folder))
+    write_tables(table, folder / "results")
+    try:
+        figures = _figures(ablation, scores)
+    except InputError:
+        return table, None
+    for name, (_, drawing, _) in figures.items():
+        write_text(folder / f"{name}.svg", drawing + "\n")
+    parts = [f"<p>{escape(table.caption)}</p>", *(f"<p>{escape(note)}</p>" for note in data_notes(scores, folder))]
+    parts += [page.section(title, drawing, note) for title, drawing, note in figures.values()]
+    parts.append(page.section("Table", table_html(table), " ".join(table.notes)))
+    parts.append(_how(ablation, command))
+    varied = ", ".join(axis.key for axis in ablation.axes)
+    write_text(folder / REPORT, page.document(f"Ablation of {varied}", "".join(parts)))
+    return table, folder / REPORT
+
+
+def table_html(table: Table) -> str:
+    """Lay out a table of results for a page."""
+    return page.table(table.columns, [[table.text(cell) for cell in row] for row in table.rows])
+
+
+def _figures(ablation: Ablation, scores: Mapping[str, CellScores]) -> dict[str, tuple[str, str, str]]:
+    """Draw: file name -> (title, drawing, note)."""
+    chosen = _chosen(ablation, scores)
+    found = {"curve": ("Scores", _scores(ablation, scores), "Mean and standard deviation over the seeds.")}
+    differing = _differences(ablation, scores)
+    if differing:
+        note = (
+            "Paired over seeds and queries; the bars are standard errors, not corrected for the number of comparisons."
+        )
+        found["differences"] = ("Differences to the baselines", differing, note)
+    trained = _training(chosen, scores)
+    shown = "The cells shown are those of the best validation MAP among all with one baseline, and that baseline."
+    if trained:
+        found["training"] = ("Training", trained, f"Loss, and MAP on the validation clips, over epochs. {shown}")
+    scope = _scope(chosen, scores)
+    if scope:
+        found["scope"] = ("Scope", scope, f"Precision among the first K results. {shown}")
+    return found
+
+
+def _scores(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
+    """Draw MAP over the first axis of numbers, or a row a cell where there is none."""
+    known = [one for one in scores.values() if one.runs]
+    chance = float(next(iter(known[0].runs.values())).stored["chance"])
+    axis = _first_of_numbers(ablation)
+    if axis is None:
+        values = {one.name: np.array([run.map_mean for run in one.runs.values()]) for one in known}
+        return spread_dots(values, x="MAP, mean of both directions", marks={"chance": chance})
+    lines: dict[str, list[CellScores]] = {}
+    levels: dict[str, CellScores] = {}
+    for one in known:
+        name = _line_name(one, axis.key)
+        if one.cell.settings.get(axis.key) is None:
+            levels[name] = one
+        else:
+            lines.setdefault(name, []).append(one)
+    bands: dict[str, Band] = {}
+    colors: dict[str, int] = {}
+    for color, (name, members) in enumerate(lines.items()):
+        bands[name] = _line(members, axis.key, color)
+        colors |= {ablation.baselines.get(member.name, ""): color for member in members}
+    across = {name: Band([0], _means(one)[:, None], colors.get(one.name, len(lines))) for name, one in levels.items()}
+    return spread_curve(bands, across, x=axis.key, y="MAP, mean of both directions", note=f"chance {chance:.3f}")
+
+
+def _differences(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
+    """Draw differences to the baselines over the first axis of numbers; nothing where there is none."""
+    axis = _first_of_numbers(ablation)
+    if axis is None:
+        return ""
+    lines: dict[str, list[tuple[float, float, float]]] = {}
+    for cell, baseline in ablation.baselines.items():
+        found, place = difference(scores[cell], scores[baseline]), scores[cell].cell.settings.get(axis.key)
+        if found is not None and place is not None:
+            name = _line_name(scores[cell], axis.key)
+            lines.setdefault(name, []).append((float(place), found.mean, found.error))
+    return difference_curve(lines, x=axis.key, y="MAP minus baseline") if lines else ""
+
+
+def _first_of_numbers(ablation: Ablation) -> Axis | None:
+    return next((axis for axis in ablation.axes if len(axis.values) > 1 and all(map(_is_number, axis.values))), None)
+
+
+def _line_name(one: CellScores, key: str) -> str:
+    rest = [str(value) for name, value in one.cell.settings.items() if name != key and value is not None]
+    return ", ".join(rest) or one.cell.config.label()
+
+
+def _line(members: Sequence[CellScores], key: str, color: int) -> Band:
+    members = sorted(members, key=lambda one: float(one.cell.settings[key]))
+    seeds = sorted({seed for one in members for seed in one.runs})
+    y = [[one.runs[seed].map_mean if seed in one.runs else np.nan for one in members] for seed in seeds]
+    return Band([float(one.cell.settings[key]) for one in members], np.array(y), color)
+
+
+def _means(one: CellScores) -> Any:
+    return np.array([run.map_mean for run in one.runs.values()])
+
+
+def _chosen(ablation: Ablation, scores: Mapping[str, CellScores]) -> dict[str, tuple[int, bool]]:
+    """Choose cells for the curves over epochs and K: name -> (color, whether it is a baseline)."""
+    groups: dict[str, list[str]] = {}
+    for cell in ablation.cells:
+        if scores[cell.name].runs and cell.name in ablation.baselines:
+            groups.setdefault(ablation.baselines[cell.name], []).append(cell.name)
+    if not groups:
+        return {cell.name: (i, False) for i, cell in enumerate(ablation.cells[:LINES]) if scores[cell.name].runs}
+    chosen: dict[str, tuple[int, bool]] = {}
+    for color, (baseline, members) in enumerate(list(groups.items())[:LINES]):
+        chosen[max(members, key=lambda name: best_valid(scores[name]))] = (color, False)
+        if scores[baseline].runs:
+            chosen[baseline] = (color, True)
+    return chosen
+
+
+def best_valid(one: CellScores) -> float:
+    """Return the mean over seeds of the best validation MAP of any epoch; minus infinity where none was scored."""
+    best = [
+        max((float(record["valid map_mean"]) for record in run.epochs if "valid map_mean" in record), default=-np.inf)
+        for run in one.runs.values()
+    ]
+    return float(np.mean(best)) if best else -np.inf
+
+
+def _training(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScores]) -> str:
+    panels: dict[str, dict[str, Band]] = {}
+    for key, title in (("loss", "training loss"), ("valid map_mean", "validation MAP")):
+        for name, (color, dashed) in chosen.items():
+            series = [
+                {int(record["epoch"]): float(record[key]) for record in run.epochs if key in record}
+                for run in scores[name].runs.values()
+            ]
+            epochs = sorted(set.intersection(*(set(one) for one in series)))
+            if epochs:
+                y = np.array([[one[epoch] for epoch in epochs] for one in series])
+                panels.setdefault(title, {})[name] = Band([float(epoch) for epoch in epochs], y, color, dashed)
+    return side_by_side(panels, x="epoch") if panels else ""
+
+
+def _scope(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScores]) -> str:
+    panels: dict[str, dict[str, Band]] = {}
+    for name, (color, dashed) in chosen.items():
+        for direction in scores[name].directions:
+            curves = [run.stored["directions"][direction]["scope"] for run in scores[name].runs.values()]
+            cutoffs = curves[0]["k"]
+            if len(cutoffs) < 2 or any(curve["k"] != cutoffs for curve in curves):
+                continue
+            y = np.array([curve["precision"] for curve in curves])
+            panels.setdefault(f"precision@K, {direction}", {})[name] = Band(cutoffs, y, color, dashed)
+    return side_by_side(panels, x="K") if panels else ""
+
+
+def _how(ablation: Ablation, command: str) -> str:
+    seeds = ", ".join(str(seed) for seed in ablation.seeds)
+    said = f"<p>Seeds {seeds}. Every run is a folder in runs/.</p>" + (
+        f"<pre>{escape(command)}</pre>" if command else ""
+    )
+    settings = escape(config_of(ablation).yaml())
+    return page.section(
+        "How it was made", said + f"<details><summary>config of the first cell</summary><pre>{settings}</pre></details>"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,81 @@
+"""The table of an ablation, and the sentences that say what its figures are."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aadml.reports.tables import Cell, Table
+from aadml.retrieval.significance import Difference
+from aadml.runs.folder import ENVIRONMENT, read_json
+from aadml.sweeps.ablate import Ablation, run_folder
+from aadml.sweeps.results import CellScores, Pair, differences, tested_over, told
+from feature_extraction.ground.errors import InputError
+
+
+def results_table(ablation: Ablation, scores: Mapping[str, CellScores], about: str) -> Table:
+    """Tabulate MAP of every cell, with the difference to its baseline."""
+    found = differences(scores, ablation.pairs())
+    directions = next((one.directions for one in scores.values() if one.runs), [])
+    keys = [axis.key for axis in ablation.axes]
+    named = keys if "loss" in keys or len({cell.config.label() for cell in ablation.cells}) == 1 else ["loss", *keys]
+    compared = ["difference to", "difference"] if ablation.baselines else []
+    rows: list[tuple[Cell, ...]] = []
+    for cell in ablation.cells:
+        own = scores[cell.name]
+        settings = {"loss": cell.config.label(), **cell.settings}
+        row: list[Cell] = [None if settings[key] is None else str(settings[key]) for key in named]
+        row += [own.over_seeds("directions", name, "map") for name in directions] + [own.over_seeds("map_mean")]
+        other = ablation.baselines.get(cell.name, "")
+        rows.append((*row, *([other, told(found.get((cell.name, other)))] if compared else []), len(own.runs)))
+    columns = (*named, *(f"MAP {name}" for name in directions), "MAP mean", *compared, "seeds")
+    return Table(columns, tuple(rows), about, tuple(_notes(found, scores)), best=("MAP mean",))
+
+
+def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Path) -> str:
+    """Say in one sentence what the figures are: data, split, protocol, chance, ties, seeds."""
+    found = _first_of_each_cell(scores, folder)
+    if not found:
+        raise InputError(f"{folder}: not one run was finished; their failure.txt say why")
+    stored, environment = found[0]
+    clips = ", ".join(
+        f"{_span([other['clips'][split] for _, other in found])} {split}" for split in environment["clips"]
+    )
+    chance = _span([f"{other['chance']:.3f}" for other, _ in found])
+    ties = max(float(run.stored["tie_rate"]) for one in scores.values() for run in one.runs.values())
+    return (
+        f"MAP on the {stored['split']} split of {Path(environment['data']['name']).name} ({clips} clips), "
+        f"protocol {stored['protocol']}, chance {chance}, tie rate at most {ties:.3f}; "
+        f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}."
+    )
+
+
+def data_notes(scores: Mapping[str, CellScores], folder: Path) -> list[str]:
+    """Repeat what was done to the data on the way to its splits: what the first runs of all cells noted alike."""
+    noted = [environment["data"]["notes"] for _, environment in _first_of_each_cell(scores, folder)]
+    return [note for note in (noted[0] if noted else []) if all(note in other for other in noted)]
+
+
+def _first_of_each_cell(
+    scores: Mapping[str, CellScores], folder: Path
+) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Give the evaluation and the environment of each cell's first finished run."""
+    first = [(one.cell, *next(iter(one.runs.items()))) for one in scores.values() if one.runs]
+    return [(run.stored, read_json(run_folder(folder, cell, seed) / ENVIRONMENT)) for cell, seed, run in first]
+
+
+def _span(values: Sequence[Any]) -> str:
+    """Write what is the same everywhere, or from where to where it goes."""
+    low, high = min(values), max(values)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _notes(found: Mapping[Pair, Difference], scores: Mapping[str, CellScores]) -> list[str]:
+    notes = []
+    if found:
+        notes.append(
+            f"Differences of the mean MAP ± standard error, paired over {tested_over(list(found.values()))}, p "
+            f"corrected for {len(found)} comparisons (Holm); * is significant at 5 %."
+        )
+    for name, one in scores.items():
+        notes += [f"{name}, seed {seed}, failed: {reason}" for seed, reason in one.failed.items()]
+    return notes

@@ -1,0 +1,291 @@
+"""The tables of the audio-text papers: which run makes each row, and what the paper printed there."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aadml.configuration.config import resolve, with_setting
+from aadml.reports.tables import Cell, Table
+from aadml.retrieval.significance import spread
+from aadml.runs.folder import EVALUATION, read_json
+from aadml.sweeps.job import Job, is_done
+from aadml.sweeps.published_figures import read_published
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
+
+Change = tuple[str, Any]
+_OBJECTIVES = ("triplet-sum", "triplet-max", "triplet-weighted", "nt-xent")
+_SLOWER_ON_CLOTHO = {
+    ("frozen", "triplet-weighted"), ("fine-tuned", "triplet-max"), ("fine-tuned", "triplet-weighted"),
+}  # fmt: skip
+_DATASETS = {"audiocaps": "AudioCaps", "clotho": "Clotho"}
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A row of a paper's table.
+
+    Attributes:
+        cells: what names the row, one text a naming column.
+        method: of METHODS.
+        changes: of the config the table starts from.
+        published: where its figures stand in the published file: column -> value.
+        weights: whether the row means published weights, and is left out where none are given.
+    """
+
+    cells: tuple[str, ...]
+    method: str
+    changes: tuple[Change, ...]
+    published: Mapping[str, str]
+    weights: bool = False
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A paper's table.
+
+    Attributes:
+        source: the paper, in words.
+        naming: the columns that name a row.
+        figures: column -> path in `evaluation.json`, and the factor that makes it the paper's unit.
+        file: of the published figures.
+        columns: the published columns, in the order of `figures`.
+        rows: data set -> its rows.
+    """
+
+    source: str
+    naming: tuple[str, ...]
+    figures: Mapping[str, tuple[tuple[str, ...], float]]
+    file: str
+    columns: tuple[str, ...]
+    rows: Callable[[str], list[PaperRow]]
+
+
+def _hit_rates() -> dict[str, tuple[tuple[str, ...], float]]:
+    sides = {"T2A": "text-audio", "A2T": "audio-text"}
+    return {
+        f"{short} R@{k}": (("directions", name, "hit_rate_at", str(k)), 100.0)
+        for short, name in sides.items()
+        for k in (1, 5, 10)
+    }
+
+
+def _xie_figures() -> dict[str, tuple[tuple[str, ...], float]]:
+    figures: dict[str, tuple[tuple[str, ...], float]] = {}
+    for short, name in {"T2A": "text-audio", "A2T": "audio-text"}.items():
+        figures[f"{short} mAP"] = (("directions", name, "map"), 1.0)
+        for k in (5, 10):
+            figures[f"{short} recall@{k}"] = (("directions", name, "recall_at", str(k)), 1.0)
+    return figures
+
+
+def _mei_rows(dataset: str) -> list[PaperRow]:
+    """Tables 1 and 2: objectives, frozen and fine-tuned; a batch of 128."""
+    rows = []
+    for setting, freeze in (("frozen", "both"), ("fine-tuned", "none")):
+        for loss in _OBJECTIVES:
+            published = {"paper": "Mei2022", "table": "1", "dataset": dataset, "objective": loss, "setting": setting}
+            changes: tuple[Change, ...] = (("method.freeze", freeze), ("loss", loss))
+            if dataset == "Clotho" and (setting, loss) in _SLOWER_ON_CLOTHO:
+                changes = (*changes, ("training.learning_rate", 5e-5))
+            rows.append(PaperRow((setting, loss), "audio-text", changes, published))
+    for loss in _OBJECTIVES:
+        changes = (("method.freeze", "both"), ("loss", loss), ("training.batch", 128))
+        published = {"paper": "Mei2022", "table": "2", "dataset": dataset, "objective": loss}
+        rows.append(PaperRow(("frozen, batch 128", loss), "audio-text", changes, published))
+    return rows
+
+
+def _3cmlf_rows(dataset: str) -> list[PaperRow]:
+    """Tables I, II and III: plain and in stages, stage by stage, and batch sizes."""
+    rows = []
+    for kind, weights in (("from scratch", False), ("pre-trained", True)):
+        scratch: tuple[Change, ...] = () if weights else (("method.audio_weights", "untrained"),)
+        plain = {"paper": "3CMLF", "table": "1", "setting": f"ResNet38+BERT {kind}"}
+        rows.append(PaperRow((kind, "plain"), "audio-text", scratch, plain, weights))
+        for name, changes, table, setting in (
+            ("without mining", (("method.mining", False),), "1", f"3CMLF {kind} without mining"),
+            ("stage 1", (("method.until", "easy"),), "2", f"3CMLF {kind} stage 1"),
+            ("stage 2", (("method.until", "median"),), "2", f"3CMLF {kind} stage 2"),
+            ("stage 3", (), "2", f"3CMLF {kind} stage 3"),
+            ("batch 16", (("training.batch", 16),), "3", f"3CMLF {kind} batch 16"),
+            ("batch 64", (("training.batch", 64),), "3", f"3CMLF {kind} batch 64"),
+        ):
+            published = {"paper": "3CMLF", "table": table, "setting": setting}
+            rows.append(PaperRow((kind, name), "3cmlf", (*scratch, *changes), published, weights))
+    return rows
+
+
+def _xie_rows(dataset: str) -> list[PaperRow]:
+    """The table of strategies."""
+    from aadml.methods.audio_text.negative_sampling import STRATEGIES
+
+    spelled = {name: re.sub("^(cross-modality|text-based|audio-based)-", r"\1 ", name) for name in STRATEGIES}
+    return [
+        PaperRow((spelled[name],), "xie", (("method.strategy", name),), {"strategy": spelled[name]})
+        for name in STRATEGIES
+    ]
+
+
+_RECALLS = ("t2a_r1", "t2a_r5", "t2a_r10", "a2t_r1", "a2t_r5", "a2t_r10")
+
+PAPER_TABLES: dict[str, PaperTable] = {
+    "mei": PaperTable(
+        "Mei et al. 2022, tables 1 and 2 (hit rates in %, mean of three seeds)", ("setting", "objective"),
+        _hit_rates(), "audio_text.csv", _RECALLS, _mei_rows,
+    ),
+    "3cmlf": PaperTable(
+        "3CMLF, tables I to III (hit rates in %, one run)", ("audio network", "training"),
+        _hit_rates(), "audio_text.csv", _RECALLS, _3cmlf_rows,
+    ),
+    "xie": PaperTable(
+        "Xie et al. 2022 (mAP and recall over all relevant items)", ("strategy",), _xie_figures(),
+        "negative_sampling.csv",
+        ("t2a_map", "t2a_recall5", "t2a_recall10", "a2t_map", "a2t_recall5", "a2t_recall10"), _xie_rows,
+    ),
+}  # fmt: skip
+
+
+def starting_config(name: str, data: str | None) -> str:
+    """Name the shipped config a table starts from: the published sizes, or narrow ones on the sample clips."""
+    if data is None:
+        return {"mei": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}[name]
+    return {"mei": f"mei_{dataset_of(data).lower()}", "3cmlf": "3cmlf", "xie": "xie"}[name]
+
+
+def dataset_of(data: str) -> str:
+    """Guess which data set's published figures belong beside ours: by its name in the path, else AudioCaps."""
+    return next((name for key, name in _DATASETS.items() if key in data.lower()), "AudioCaps")
+
+
+def planned(name: str, values: Mapping[str, Any], dataset: str) -> list[tuple[PaperRow, dict[str, Any]]]:
+    """Lay out the config of every row of a table.
+
+    Args:
+        name: a key of PAPER_TABLES.
+        values: the config the table starts from; options that a row's method does not take are left out.
+        dataset: "AudioCaps" or "Clotho".
+    """
+    pairs = []
+    given = dict(values.get("method") or {})
+    for row in lookup(PAPER_TABLES, name, "table").rows(dataset):
+        if row.weights and given.get("audio_weights", "untrained") == "untrained":
+            continue
+        complete: dict[str, Any] = dict(values) | {"method": _taken(row.method, given)}
+        for key, value in row.changes:
+            complete = with_setting(complete, key, value)
+        pairs.append((row, complete))
+    return pairs
+
+
+def _taken(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    from aadml.methods import METHODS
+    from feature_extraction.ground.options import schema
+
+    known = schema(METHODS[method])
+    return {"name": method} | {key: value for key, value in given.items() if key in known}
+
+
+def jobs_of(
+    name: str, values: Mapping[str, Any], seeds: Sequence[int], folder: Path, data: str
+) -> list[tuple[PaperRow, list[Job]]]:
+    """List the runs of a table, a job a seed for each row, in folders named after the rows.
+
+    Args:
+        name: a key of PAPER_TABLES.
+        values: the config to start from.
+        seeds: of the runs of a row.
+        folder: of the runs.
+        data: what they are trained on; its name says which published figures stand beside ours.
+    """
+    rows = []
+    for row, changed in planned(name, values, dataset_of(data)):
+        configs = {seed: resolve(changed | {"seed": seed, "data": data}) for seed in seeds}
+        jobs = [Job(folder / name / f"{_slug(row.cells)}_seed={seed}", one) for seed, one in configs.items()]
+        rows.append((row, jobs))
+    return rows
+
+
+def table_of(name: str, planned_jobs: Sequence[tuple[PaperRow, Sequence[Job]]], data: str) -> Table:
+    """Lay out a table from those of its runs that are finished."""
+    results = [[read_json(job.folder / EVALUATION) for job in jobs if is_done(job)] for _, jobs in planned_jobs]
+    return laid_out(name, [row for row, _ in planned_jobs], results, dataset=dataset_of(data), data=data)
+
+
+def laid_out(
+    name: str, rows: Sequence[PaperRow], results: Sequence[Sequence[Mapping[str, Any]]], *, dataset: str, data: str
+) -> Table:
+    """Lay a table out.
+
+    Args:
+        name: a key of PAPER_TABLES.
+        rows: of the table.
+        results: a row's evaluations, one a seed, as in `evaluation.json`.
+        dataset: whose published figures stand beside ours.
+        data: what ours were measured on.
+    """
+    table = lookup(PAPER_TABLES, name, "table")
+    lines: list[tuple[Cell, ...]] = []
+    known = read_published(table.file)
+    for row, found in zip(rows, results, strict=True):
+        ours: list[Cell] = []
+        for path, factor in table.figures.values():
+            values = [value for result in found if (value := _figure(result, path)) is not None]
+            ours.append(spread([factor * value for value in values]) if values else None)
+        printed = _printed(row, known, table.columns)
+        lines.append((*row.cells, *ours, *printed))
+    published = tuple(f"published {column}" for column in table.figures)
+    seeds = max((len(found) for found in results), default=0)
+    of = "Clotho" if table.file == "negative_sampling.csv" else dataset
+    chances = [float(result["chance"]) for found in results for result in found if "chance" in result]
+    level = f" The chance level of mAP is {sum(chances) / len(chances):.3f} there." if chances else ""
+    return Table(
+        columns=(*table.naming, *table.figures, *published),
+        rows=tuple(lines),
+        caption=f"{table.source}. Ours: {data}, test split, protocol inductive, {seeds} seed(s).",
+        notes=(f"The published columns are of {of}, ours of the data named above, each item embedded alone.{level}",),
+        digits=1 if name != "xie" else 3,
+    )
+
+
+def _figure(result: Mapping[str, Any], path: Sequence[str]) -> float | None:
+    value: Any = result
+    for key in path:
+        if key not in value:
+            return None  # a cutoff beyond the gallery's size
+        value = value[key]
+    return float(value)
+
+
+def _printed(row: PaperRow, known: Sequence[Mapping[str, str]], columns: Sequence[str]) -> list[Cell]:
+    for line in known:
+        if all(_agrees(key, wanted, line[key]) for key, wanted in row.published.items()):
+            return [line[column] for column in columns]
+    return [None] * len(columns)
+
+
+def _agrees(key: str, wanted: str, found: str) -> bool:
+    # the settings of Mei et al. carry remarks on learning rate and batch size behind them
+    if key == "setting" and wanted in ("frozen", "fine-tuned"):
+        return found.split(" (")[0] == wanted
+    return found == wanted
+
+
+def _slug(cells: Sequence[str]) -> str:
+    return re.sub("[^a-z0-9]+", "-", " ".join(cells).lower()).strip("-")
+
+
+def checked_tables(names: str) -> list[str]:
+    """Read "mei,xie" or "all".
+
+    Raises:
+        InputError: an unknown table.
+    """
+    chosen = list(PAPER_TABLES) if names == "all" else [name.strip() for name in names.split(",") if name.strip()]
+    for name in chosen:
+        lookup(PAPER_TABLES, name, "table")
+    if not chosen:
+        raise InputError(f"--tables: none named; there are {', '.join(PAPER_TABLES)}")
+    return chosen

@@ -1,0 +1,128 @@
+"""What a comparison leaves for people: tables, figures, and one self-contained page of both."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from aadml.configuration.config import COMMON
+from aadml.reports import page
+from aadml.reports.ablation_page import table_html
+from aadml.reports.ablation_tables import data_notes, describe
+from aadml.reports.comparison_tables import pair_table, proxy_table, table_of
+from aadml.reports.sweep_figures import spread_dots
+from aadml.reports.tables import Table, write_tables
+from aadml.sweeps.compare import Row
+from aadml.sweeps.results import CellScores
+from feature_extraction.ground.atomic import write_text
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
+
+REPORT = "report.html"
+TITLES = {"methods": "Methods", "losses": "Losses, with and without anchor-aware proxies"}
+
+
+def write_comparison(
+    rows: Sequence[Row],
+    scores: Mapping[str, CellScores],
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    baseline: str | None = None,
+    notes: Sequence[str] = (),
+    command: str = "",
+) -> tuple[list[Table], Path | None]:
+    """Write the tables (Markdown, CSV, LaTeX), figures (SVG) and the page.
+
+    Args:
+        rows: of the tables.
+        scores: by name of the cell.
+        seeds: of every row.
+        folder: where to.
+        baseline: name of the row that others are compared with; by default the default method, or the first row.
+        notes: what people should know of the rows.
+        command: that repeats it.
+
+    Returns:
+        The tables for reading (that of all pairs is in the folder and on the page), and the page; None where figures
+        cannot be drawn because matplotlib is not installed.
+
+    Raises:
+        InputError: not one run was finished, or no row of the baseline's name.
+    """
+    about = describe(scores, seeds, folder)
+    tables: dict[str, Table] = {}
+    drawings: dict[str, str] = {}
+    for kind in ("methods", "losses"):
+        own = [row for row in rows if row.table == kind]
+        if not own:
+            continue
+        tables[kind] = table_of(kind, own, scores, reference(own, baseline), about)
+        drawing = _drawn(own, scores)
+        if drawing:
+            drawings[kind] = drawing
+    proxies = proxy_table(rows, scores, about)
+    if proxies is not None:
+        tables["proxies"] = proxies
+    methods = [row for row in rows if row.table == "methods" and not row.control]
+    if len(methods) > 2:
+        tables["pairs"] = pair_table(methods, scores, about)
+    for name, table in tables.items():
+        write_tables(table, folder / name)
+    for name, drawing in drawings.items():
+        write_text(folder / f"{name}.svg", drawing + "\n")
+    read = [table for name, table in tables.items() if name != "pairs"]
+    if not drawings:
+        return read, None
+    said = [about, *data_notes(scores, folder), *notes]
+    body = "".join(f"<p>{escape(text)}</p>" for text in said) + _sections(tables, drawings)
+    body += page.section("How it was made", f"<pre>{escape(command)}</pre>" if command else "")
+    write_text(folder / REPORT, page.document("Comparison", body))
+    return read, folder / REPORT
+
+
+def reference(rows: Sequence[Row], baseline: str | None) -> Row | None:
+    """Find the row that others are compared with; None where it is not of this table.
+
+    Raises:
+        InputError: no row of that name in any table.
+    """
+    named = {row.name: row for row in rows}
+    if baseline is not None:
+        return named.get(baseline)
+    return named.get(str(COMMON["method"]), rows[0])
+
+
+def check_baseline(rows: Sequence[Row], baseline: str | None) -> None:
+    """Refuse a baseline that no row is called.
+
+    Raises:
+        InputError: no row of that name.
+    """
+    if baseline is not None:
+        lookup({row.name: row for row in rows}, baseline, "row")
+
+
+def _sections(tables: Mapping[str, Table], drawings: Mapping[str, str]) -> str:
+    titles = TITLES | {"proxies": "What the proxy adds", "pairs": "All pairs of methods"}
+    parts = []
+    for name, table in tables.items():
+        note = " ".join([table.caption, *table.notes] if name in ("proxies", "pairs") else table.notes)
+        parts.append(page.section(titles[name], drawings.get(name, "") + table_html(table), note))
+    return "".join(parts)
+
+
+def _drawn(rows: Sequence[Row], scores: Mapping[str, CellScores]) -> str:
+    values = {
+        row.name: np.array([run.map_mean for run in scores[row.cell.name].runs.values()])
+        for row in rows
+        if scores[row.cell.name].runs
+    }
+    chance = {float(run.stored["chance"]) for row in rows for run in scores[row.cell.name].runs.values()}
+    if not values:
+        return ""
+    try:
+        return spread_dots(values, x="MAP, mean of both directions", marks={"chance": float(np.mean(list(chance)))})
+    except InputError:
+        return ""

@@ -1,0 +1,137 @@
+"""The tables of a comparison: ours beside the published columns, and what the proxy adds to each loss."""
+
+from collections.abc import Mapping, Sequence
+
+from aadml.reports.tables import Cell, Table
+from aadml.retrieval.significance import Difference
+from aadml.sweeps.compare import Row
+from aadml.sweeps.controls import ALONE, NONE
+from aadml.sweeps.published_figures import FIGURES, NOTE, data_sets, published
+from aadml.sweeps.results import SIGNIFICANT, CellScores, Pair, differences, tested_over, told
+
+Scores = Mapping[str, CellScores]
+
+
+def table_of(kind: str, rows: Sequence[Row], scores: Scores, reference: Row | None, about: str) -> Table:
+    """Tabulate the rows of a kind: MAP over seeds, difference to a reference, cost, and the published columns.
+
+    Args:
+        kind: "methods" or "losses".
+        rows: of that kind.
+        scores: by name of the cell.
+        reference: what the others are compared with; None compares nothing.
+        about: one sentence: data, split, protocol, seeds.
+    """
+    printed = published(kind)
+    pairs: list[Pair] = []
+    if reference is not None:
+        pairs = [(row.cell.name, reference.cell.name) for row in rows if row.cell.name != reference.cell.name]
+    found = differences(scores, pairs)
+    directions = next((one.directions for one in scores.values() if one.runs), [])
+    columns = [{"methods": "method", "losses": "loss"}[kind], *(f"MAP {name}" for name in directions), "MAP mean"]
+    columns += [f"difference to {reference.name}"] if reference is not None else []
+    columns += ["seconds", "parameters", "seeds"]
+    columns += [f"{name} published {figure.replace('_', '-')}" for name in data_sets(kind) for figure in FIGURES]
+    lines = []
+    for row in rows:
+        own = scores[row.cell.name]
+        line: list[Cell] = [row.name, *(own.over_seeds("directions", name, "map") for name in directions)]
+        line.append(own.over_seeds("map_mean"))
+        if reference is not None:
+            line.append(told(found.get((row.cell.name, reference.cell.name))))
+        line += [_mean(own, "seconds", 1), _count(own), len(own.runs)]
+        known = {} if row.control else printed.get(row.item, {})
+        line += [known.get(name, {}).get(figure) for name in data_sets(kind) for figure in FIGURES]
+        lines.append(tuple(line))
+    notes = [*_tested(found), NOTE, *_failed(rows, scores)]
+    return Table(tuple(columns), tuple(lines), about, tuple(notes), best=("MAP mean",))
+
+
+def proxy_table(rows: Sequence[Row], scores: Scores, about: str) -> Table | None:
+    """Tabulate what anchor-aware proxies add, over each of their controls; None where no row has any.
+
+    Args:
+        rows: of all kinds.
+        scores: by name of the cell.
+        about: one sentence: data, split, protocol, seeds.
+    """
+    beside = [(row, _controls_of(row, rows)) for row in rows if not row.control]
+    beside = [(row, found) for row, found in beside if found]
+    if not beside:
+        return None
+    names = list(dict.fromkeys(name for _, found in beside for name in found))
+    pairs = [(row.cell.name, other.cell.name) for row, found in beside for other in found.values()]
+    tested = differences(scores, pairs)
+    lines: list[tuple[Cell, ...]] = []
+    for row, found in beside:
+        cells: list[Cell] = [row.name, scores[row.cell.name].over_seeds("map_mean")]
+        for name in names:
+            other = found.get(name)
+            cells.append(told(tested.get((row.cell.name, other.cell.name))) if other else None)
+        lines.append(tuple(cells))
+    columns = ("with proxy", "MAP mean", *(f"minus {name}" for name in names))
+    caption = f"What the anchor-aware proxy adds. {about}"
+    return Table(columns, tuple(lines), caption, tuple(_tested(tested)))
+
+
+def pair_table(rows: Sequence[Row], scores: Scores, about: str) -> Table:
+    """Tabulate the differences of all pairs of rows, row minus column, corrected for all of them."""
+    shown = [row for row in rows if not row.control]
+    pairs = [(one.cell.name, other.cell.name) for i, one in enumerate(shown) for other in shown[i + 1 :]]
+    pairs = [pair for pair in pairs if pair[0] != pair[1]]
+    tested = differences(scores, pairs)
+    lines: list[tuple[Cell, ...]] = []
+    for row in shown:
+        cells: list[Cell] = [row.name]
+        for other in shown:
+            own = tested.get((row.cell.name, other.cell.name))
+            turned = tested.get((other.cell.name, row.cell.name))
+            if own is None and turned is not None:
+                own = Difference(-turned.mean, turned.error, turned.p, turned.over)
+            cells.append(
+                None if own is None else f"{round(own.mean, 3) + 0.0:+.3f}{'*' if own.p < SIGNIFICANT else ''}"
+            )
+        lines.append(tuple(cells))
+    caption = f"Row minus column, MAP mean. {about}"
+    return Table(("", *(row.name for row in shown)), tuple(lines), caption, tuple(_tested(tested)))
+
+
+def _controls_of(row: Row, rows: Sequence[Row]) -> dict[str, Row]:
+    """Find the controls of an anchor-aware row; in the table of losses two of them are rows of their own."""
+    found = {
+        other.control: other for other in rows if other.control and (other.table, other.item) == (row.table, row.item)
+    }
+    if not found or row.table != "losses":
+        return found
+    named = {other.item: other for other in rows if other.table == "losses" and not other.control}
+    plain = named.get(row.item.removeprefix("aa-"))
+    first = {ALONE: plain} if plain else {}
+    last = {NONE: named[NONE]} if NONE in named else {}
+    return {**first, **found, **last}
+
+
+def _tested(found: Mapping[Pair, Difference]) -> list[str]:
+    if not found:
+        return []
+    return [
+        f"Differences of the mean MAP ± standard error, paired over {tested_over(list(found.values()))}; p is "
+        f"corrected for {len(found)} comparisons (Holm); * is significant at 5 %."
+    ]
+
+
+def _failed(rows: Sequence[Row], scores: Scores) -> list[str]:
+    return [
+        f"{row.name}, seed {seed}, failed: {reason}"
+        for row in rows
+        for seed, reason in scores[row.cell.name].failed.items()
+    ]
+
+
+def _mean(own: CellScores, key: str, digits: int) -> str | None:
+    figure = own.over_seeds(key)
+    return None if figure is None else f"{figure.mean:.{digits}f}"
+
+
+def _count(own: CellScores) -> int | None:
+    figure = own.over_seeds("parameters")
+    return None if figure is None else round(figure.mean)

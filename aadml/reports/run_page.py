@@ -1,0 +1,172 @@
+"""One self-contained HTML page about a run: figures, tables, and clips one can play."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from aadml.comparison.types import Embeddings
+from aadml.configuration.config import Config
+from aadml.reports import figures
+from aadml.reports.gallery import Gallery, find_gallery
+from aadml.reports.page import document, section, table
+from aadml.retrieval import DirectionResult, Evaluation, evaluate, score_source
+from aadml.runs.data import protocol_of
+from aadml.runs.folder import ENVIRONMENT, EVALUATION, read_json, read_metrics
+from aadml.runs.train import load_run
+from feature_extraction.ground.atomic import write_text
+
+QUERIES = 6
+RESULTS = 6
+MAP_POINTS = 1500
+REPORT = "report.html"
+
+
+def write_report(run: Path, *, media: Path | None = None, output: Path | None = None) -> Path:
+    """Write the page of a finished run.
+
+    Args:
+        run: a finished run folder.
+        media: the manifest of the clips, for thumbnails and players; by default a `manifest.csv` beside the features.
+        output: where to; by default `report.html` in the run folder.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        InputError: not a finished run, its data are gone, or matplotlib is not installed.
+    """
+    stored = read_json(run / EVALUATION)
+    config, splits, encoder = load_run(run)
+    embeddings = encoder.embed_clips(splits.test)
+    evaluation = evaluate(embeddings, protocol=protocol_of(config), split="test")
+    records = read_metrics(run)
+    gallery = find_gallery(media, config["data"])
+    parts = [_summary(evaluation, config, stored, splits.notes)]
+    if records:
+        drawn = figures.training_curves(records, stored.get("selected_epoch"))
+        parts.append(section("Training", drawn, "The epoch was chosen on the validation clips, never on test."))
+    parts += [_scope(evaluation), _classes(evaluation), _map(embeddings), _queries(embeddings, evaluation, gallery)]
+    parts.append(_provenance(config, read_json(run / ENVIRONMENT)))
+    page = output or run / REPORT
+    title = f"{config.label()}, seed {config['seed']}"
+    write_text(page, document(title, "".join(parts)))
+    return page
+
+
+def _summary(evaluation: Evaluation, config: Config, stored: dict[str, Any], notes: Sequence[str]) -> str:
+    rows = [
+        [result.name, f"{result.map:.4f}", "{:.4f} .. {:.4f}".format(*result.map_bounds), f"{result.chance.mean():.4f}"]
+        + [f"{value:.3f}" for value in result.curves.at(result.cutoffs).precision]
+        for result in evaluation.directions
+    ]
+    cutoffs = evaluation.directions[0].cutoffs
+    header = ["direction", "MAP", "worst .. best order of ties", "chance", *(f"precision@{k}" for k in cutoffs)]
+    figure = f'<p class="figure">{evaluation.map_mean:.4f}<span>test MAP, mean of both directions</span></p>'
+    remarks = [
+        f"Protocol <b>{escape(evaluation.protocol)}</b>: every item embedded alone; the whole gallery ranked; ties by "
+        f"exact expectation (tie rate {evaluation.tie_rate:.2%}); chance {evaluation.chance:.4f}; compared by "
+        f"{escape(evaluation.similarity)}. Epoch {stored.get('selected_epoch')} of {config['training']['epochs']}, "
+        "chosen on validation clips.",
+        *(escape(note) for note in notes),
+    ]
+    return figure + "".join(f"<p>{remark}</p>" for remark in remarks) + table(header, rows)
+
+
+def _scope(evaluation: Evaluation) -> str:
+    precision, recall = {}, {}
+    for result in evaluation.directions:
+        scope = result.curves
+        precision[result.name] = (scope.cutoffs.tolist(), scope.precision.tolist())
+        recall[result.name] = (scope.cutoffs.tolist(), scope.recall.tolist())
+    drawn = figures.curves(precision, x="K", y="precision@K") + figures.curves(recall, x="K", y="recall@K")
+    note = "The AADML paper calls the first precision-scope@K and words the second."
+    return section("Scope", f'<div class="pair">{drawn}</div>', note)
+
+
+def _classes(evaluation: Evaluation) -> str:
+    first = evaluation.directions[0]
+    names = [row.name for row in first.by_class]
+    values = {result.name: [row.map for row in result.by_class] for result in evaluation.directions}
+    return section("By class", figures.class_bars(names, values, [row.chance for row in first.by_class]))
+
+
+def _map(embeddings: Embeddings) -> str:
+    """Both modalities in one plane: principal components first, then t-SNE where there are enough points."""
+    count = min(len(embeddings), MAP_POINTS // len(embeddings.vectors))
+    rows = np.sort(np.random.default_rng(0).permutation(len(embeddings))[:count])
+    parts = {m: v.double().numpy()[rows] for m, v in embeddings.vectors.items()}
+    if embeddings.similarity == "cosine":
+        parts = {m: v / np.linalg.norm(v, axis=1, keepdims=True).clip(1e-12) for m, v in parts.items()}
+    places = _plane(np.concatenate(list(parts.values())))
+    points: dict[str, NDArray[np.float64]] = dict(zip(parts, np.split(places, len(parts)), strict=True))
+    drawn = figures.class_map(points, embeddings.labels.numpy()[rows], embeddings.class_names)
+    return section(
+        "Map of the embeddings", drawn, "t-SNE of both modalities together: near means near, far means little."
+    )
+
+
+def _plane(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+
+    if len(vectors) < 30:
+        return np.asarray(PCA(2).fit_transform(vectors))
+    perplexity = min(30.0, len(vectors) / 5)
+    return np.asarray(TSNE(2, perplexity=perplexity, init="pca", random_state=0, max_iter=500).fit_transform(vectors))
+
+
+def _queries(embeddings: Embeddings, evaluation: Evaluation, gallery: Gallery) -> str:
+    shown = "".join(_direction_queries(embeddings, result, gallery) for result in evaluation.directions)
+    if gallery.media:
+        note = (
+            "Best, middling and worst queries of each direction with their first results; green is the query's class."
+        )
+    else:
+        note = "No media at hand: give --media MANIFEST for thumbnails and players."
+    return section("Queries and their results", shown, note)
+
+
+def _direction_queries(embeddings: Embeddings, result: DirectionResult, gallery: Gallery) -> str:
+    query, candidates = result.direction
+    order = np.argsort(-result.average_precision, kind="stable")
+    picks = order[np.unique(np.linspace(0, len(order) - 1, min(QUERIES, len(order))).round().astype(int))]
+    row_of = {name: number for number, name in enumerate(embeddings.ids)}
+    rows = np.array([row_of[result.ids[pick]] for pick in picks])
+    source = score_source(
+        embeddings.vectors[query][torch.from_numpy(rows)], embeddings.vectors[candidates], embeddings.similarity
+    )
+    scores = np.asarray(source.block(0, len(rows)))
+    html = []
+    for pick, row, line in zip(picks, rows, scores, strict=True):
+        best = np.argsort(-line, kind="stable")[:RESULTS]
+        label = int(embeddings.labels[row])
+        cells = [_cell(embeddings, int(row), gallery, "query", f"AP {result.average_precision[pick]:.2f}")]
+        for place, found in enumerate(best, 1):
+            kind = "hit" if int(embeddings.labels[found]) == label else "miss"
+            cells.append(_cell(embeddings, int(found), gallery, kind, f"{place}. {line[found]:.3f}"))
+        html.append(f'<div class="row">{"".join(cells)}</div>')
+    return f"<h3>{query} to {candidates}</h3>" + "".join(html)
+
+
+def _cell(embeddings: Embeddings, row: int, gallery: Gallery, kind: str, caption: str) -> str:
+    name = embeddings.class_names[int(embeddings.labels[row])]
+    words = f"<figcaption>{escape(name)}<small>{escape(caption)}</small></figcaption>"
+    return f'<figure class="{kind}">{gallery.show(embeddings.ids[row])}{words}</figure>'
+
+
+def _provenance(config: Config, environment: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in environment["versions"].items() if version)
+    rows = [
+        ["data", f"{environment['data']['name']} (SHA-256 {environment['data']['sha256'][:16]}...)"],
+        ["clips", ", ".join(f"{count} {split}" for split, count in environment["clips"].items())],
+        ["commit", str(environment["commit"])],
+        ["device", f"{environment['device']} ({environment['device_name']}, {environment['threads']} threads)"],
+        ["versions", versions],
+    ]
+    settings = f"<details><summary>config.yaml</summary><pre>{escape(config.yaml())}</pre></details>"
+    return section("How it was made", table(["", ""], rows) + settings)

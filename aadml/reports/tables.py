@@ -1,0 +1,179 @@
+"""Tables of results as Markdown, CSV and LaTeX, from one description."""
+
+import csv
+import io
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aadml.retrieval.significance import Spread
+from feature_extraction.ground.atomic import write_text
+from feature_extraction.ground.errors import InputError
+
+Cell = str | int | float | Spread | None
+"""Text, a count, a figure, a figure over seeds, or nothing (not published, not run)."""
+
+ABSENT = "–"
+_LATEX = str.maketrans(
+    {
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "\\": r"\textbackslash{}",
+        "±": r"$\pm$",
+        "→": r"$\rightarrow$",
+        "–": "--",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of results.
+
+    Attributes:
+        columns: their names.
+        rows: cells, as many a row as columns.
+        caption: one sentence: data, split, protocol, number of seeds.
+        notes: what a reader must know, one sentence each.
+        digits: after the decimal point, of figures.
+        best: columns whose best (largest) figure is set in bold.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    notes: tuple[str, ...] = ()
+    digits: int = 3
+    best: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise InputError(f"table: a row of {len(row)} cells under {len(self.columns)} columns: {row}")
+        for name in self.best:
+            if name not in self.columns:
+                raise InputError(f"table: no column '{name}' to look for the best in; there are {self.columns}")
+
+    def text(self, cell: Cell) -> str:
+        """Write one cell; a figure over several seeds as mean ± standard deviation."""
+        if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+            return ABSENT
+        if isinstance(cell, Spread):
+            several = cell.count > 1 and math.isfinite(cell.sd)
+            return f"{cell.mean:.{self.digits}f}" + (f" ± {cell.sd:.{self.digits}f}" if several else "")
+        return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
+
+    def is_best(self, row: int, column: int) -> bool:
+        """Tell whether a cell is to be set in bold: its figure, as printed, is the largest of the column."""
+        if self.columns[column] not in self.best:
+            return False
+        figures = [_figure(cells[column]) for cells in self.rows]
+        known = [round(figure, self.digits) for figure in figures if figure is not None]
+        own = figures[row]
+        return own is not None and round(own, self.digits) == max(known)
+
+
+def markdown(table: Table) -> str:
+    """Write a table as Markdown, with its caption above and its notes below."""
+    cells = [[_escaped_markdown(name) for name in table.columns], ["---"] * len(table.columns)]
+    for i, row in enumerate(table.rows):
+        texts = [_escaped_markdown(table.text(cell)) for cell in row]
+        cells.append([f"**{text}**" if table.is_best(i, j) else text for j, text in enumerate(texts)])
+    for j in range(len(table.columns)):
+        if any(_figure(row[j]) is not None for row in table.rows):
+            cells[1][j] = "---:"
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    parts = [table.caption] if table.caption else []
+    parts += ["\n".join(lines)]
+    parts += ["\n".join(f"- {note}" for note in table.notes)] if table.notes else []
+    return "\n\n".join(parts) + "\n"
+
+
+def comma_separated(table: Table) -> str:
+    """Write a table as CSV for machines: full precision, a figure over seeds as three columns (mean, sd, n)."""
+    spreads = [any(isinstance(row[j], Spread) for row in table.rows) for j in range(len(table.columns))]
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    header: list[str] = []
+    for name, several in zip(table.columns, spreads, strict=True):
+        header += [name, f"{name} sd", f"{name} n"] if several else [name]
+    writer.writerow(header)
+    for row in table.rows:
+        values: list[str] = []
+        for cell, several in zip(row, spreads, strict=True):
+            if isinstance(cell, Spread):
+                values += [_number(cell.mean), _number(cell.sd), str(cell.count)]
+            else:
+                values += [_number(cell) if isinstance(cell, float) else "" if cell is None else str(cell)]
+                values += ["", ""] if several else []
+        writer.writerow(values)
+    return stream.getvalue()
+
+
+def latex(table: Table) -> str:
+    """Write a table as a LaTeX `table` environment; it needs the package booktabs."""
+    numeric = [any(_figure(row[j]) is not None for row in table.rows) for j in range(len(table.columns))]
+    lines = [r"\begin{table}[t]", r"\centering"]
+    if table.caption:
+        lines.append(rf"\caption{{{_escaped_latex(table.caption)}}}")
+    lines += [rf"\begin{{tabular}}{{{''.join('r' if number else 'l' for number in numeric)}}}", r"\toprule"]
+    lines += [" & ".join(_escaped_latex(name) for name in table.columns) + r" \\", r"\midrule"]
+    for i, row in enumerate(table.rows):
+        texts = [_escaped_latex(table.text(cell)) for cell in row]
+        texts = [rf"\textbf{{{text}}}" if table.is_best(i, j) else text for j, text in enumerate(texts)]
+        lines.append(" & ".join(texts) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [rf"\par\smallskip\footnotesize {_escaped_latex(note)}" for note in table.notes]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+WRITERS: dict[str, Callable[[Table], str]] = {".md": markdown, ".csv": comma_separated, ".tex": latex}
+
+
+def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[str] = tuple(WRITERS)) -> list[Path]:
+    """Write a table in several forms beside each other.
+
+    Args:
+        table: what to write.
+        path: the name without suffix.
+        suffixes: keys of WRITERS.
+
+    Returns:
+        The files written.
+
+    Raises:
+        InputError: an unknown suffix, or a place that cannot be written.
+    """
+    unknown = [suffix for suffix in suffixes if suffix not in WRITERS]
+    if unknown:
+        raise InputError(f"tables cannot be written as '{unknown[0]}'; there are {', '.join(WRITERS)}")
+    files = [Path(f"{os.fspath(path)}{suffix}") for suffix in suffixes]
+    for file, suffix in zip(files, suffixes, strict=True):
+        write_text(file, WRITERS[suffix](table))
+    return files
+
+
+def _figure(cell: Cell) -> float | None:
+    value = cell.mean if isinstance(cell, Spread) else cell
+    return float(value) if isinstance(value, int | float) and not math.isnan(value) else None
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else repr(float(value))
+
+
+def _escaped_markdown(text: str) -> str:
+    return " ".join(text.split()).replace("|", r"\|")
+
+
+def _escaped_latex(text: str) -> str:
+    return " ".join(text.split()).translate(_LATEX)

@@ -1,0 +1,1 @@
+"""Runs: one config turned into one folder: trained, evaluated, embedded with, audited."""

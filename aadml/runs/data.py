@@ -1,0 +1,96 @@
+"""The data a config names: a file of any layout, or the sample clips."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from aadml.comparison.types import Splits
+from aadml.configuration.config import Config
+from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
+from aadml.data.captioned_sets import captioned_splits, is_captioned
+from aadml.data.subsets import disjoint_classes, few_a_class
+from feature_extraction.backbones import extractor
+from feature_extraction.extract import extract
+from feature_extraction.ground.errors import InputError
+from feature_extraction.manifest import read_manifest
+from feature_extraction.weights import weights_folder
+
+
+def load_splits(config: Config) -> Splits:
+    """Read the data of a config and divide it; where there is no validation split, one is drawn from train.
+
+    Raises:
+        InputError: no data named, or data that cannot be read or divided.
+    """
+    if not config["data"]:
+        raise InputError("data: none named; give --data F.h5, or train on the sample clips by leaving it out")
+    if is_captioned(config["data"]):
+        for key in ("train_per_class", "unseen_classes"):
+            if config[key] is not None:
+                raise InputError(f"{key}: {config['data']} holds captioned sound, which has no classes")
+        wanted = {key: config["method"][key] for key in ("cleaning", "captions") if key in config["method"]}
+        if not wanted:
+            raise InputError(
+                f"{config['data']}: holds sound and captions, {config.method} learns from features; make some with "
+                "`aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
+            )
+        return captioned_splits(config["data"], **wanted)
+    content = open_data(config["data"])
+    options = {"validation": config["validation"], "seed": config["seed"], "name": str(config["data"])}
+    unseen, count = config["unseen_classes"], config["train_per_class"]
+    splits = to_splits(content, **options) if unseen is None else disjoint_classes(content, unseen, **options)
+    if count is None:
+        return splits
+    drawn = unseen is None and "valid" not in content.splits
+    return few_a_class(splits, count, validation=config["validation"] if drawn else None, seed=config["seed"])
+
+
+def protocol_of(config: Config) -> str:
+    """Name the protocol of a run's own scores: every item is embedded alone, whatever classes are tested."""
+    return "inductive" if config["unseen_classes"] is None else "unseen-classes"
+
+
+def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
+    """Name the sample clips as data where a config names none; they are rendered and extracted once.
+
+    Args:
+        config: returned as it is where it names data.
+        say: told what happens.
+    """
+    if config["data"]:
+        return config
+    path = sample_manifest(say) if "captions" in config["method"] else sample_features(say)
+    say(f"no --data given: training on the sample clips, {path}")
+    return Config(dict(config.values) | {"data": str(path)})
+
+
+def sample_folder(wanted: SampleClips) -> Path:
+    """Name the place of rendered sample clips in the cache."""
+    return weights_folder().parent / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
+
+
+def sample_manifest(say: Callable[[str], None]) -> Path:
+    """Return the manifest of the default sample clips, which are rendered where they are not there yet."""
+    wanted = SampleClips()
+    folder = sample_folder(wanted)
+    manifest = folder / "manifest.csv"
+    if not manifest.is_file():
+        say(f"rendering {wanted.clips} sample clips into {folder}")
+        write_sample_clips(folder, wanted)
+    return manifest
+
+
+def sample_features(say: Callable[[str], None]) -> Path:
+    """Return the feature file of the default sample clips, made in the cache where it is not there yet."""
+    wanted = SampleClips()
+    folder = sample_folder(wanted)
+    features = folder / "features.h5"
+    if features.is_file():
+        return features
+    manifest = sample_manifest(say)
+    say("extracting log-mel and hog-color features")
+    outcome = extract(
+        read_manifest(manifest), features, [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
+    )
+    if outcome.failures:
+        raise InputError(f"{folder}: {len(outcome.failures)} sample clips could not be read back; delete the folder")
+    return features

@@ -1,0 +1,117 @@
+"""Ablations: a grid of runs over config keys and seeds, and the cells they are measured against."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aadml.configuration.config import Config, resolve
+from aadml.sweeps.grid import (
+    Axis,
+    Cell,
+    Point,
+    applied,
+    cells_of,
+    is_anchored,
+    plain_settings,
+    points,
+    without_proxy,
+)
+from aadml.sweeps.job import Job
+from aadml.sweeps.results import CellScores, Pair, read_run
+from aadml.sweeps.sweep import RUNS, Outcome
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """What is varied, and what it is measured against.
+
+    Attributes:
+        axes: what is varied.
+        cells: of the grid, and the baselines that are not in it.
+        baselines: name of a cell -> name of its baseline.
+        seeds: of every cell.
+    """
+
+    axes: tuple[Axis, ...]
+    cells: tuple[Cell, ...]
+    baselines: Mapping[str, str]
+    seeds: tuple[int, ...]
+
+    def pairs(self) -> list[Pair]:
+        """List the comparisons: (cell, baseline)."""
+        return list(self.baselines.items())
+
+
+def plan_ablation(
+    base: Mapping[str, Any],
+    axes: Sequence[Axis],
+    seeds: Sequence[int],
+    baseline: Mapping[str, Any] | None = None,
+) -> Ablation:
+    """Lay out the cells of an ablation.
+
+    Args:
+        base: nested config values, with data.
+        axes: what is varied.
+        seeds: of every cell.
+        baseline: settings that make of a cell its baseline, which joins the cells where it is not among them. None:
+            every cell with an anchor-aware proxy is measured against itself without; where there is none, all against
+            the first. Empty: nothing is compared.
+
+    Raises:
+        InputError: a key or value that the config refuses.
+    """
+    crossed = points(base, axes)
+    references = [_reference(base, point, crossed, baseline) for point in crossed]
+    cells = cells_of([*crossed, *(point for point in references if point is not None)])
+    name_of = {cell.config.yaml(): cell.name for cell in cells}
+    named = {
+        name_of[point[1].yaml()]: name_of[reference[1].yaml()]
+        for point, reference in zip(crossed, references, strict=True)
+        if reference is not None
+    }
+    return Ablation(
+        tuple(axes), tuple(cells), {name: other for name, other in named.items() if name != other}, tuple(seeds)
+    )
+
+
+def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path) -> list[Job]:
+    """List the runs of cells: seed by seed, so that early results show every cell."""
+    return [Job(run_folder(folder, cell, seed), cell.seeded(seed)) for seed in seeds for cell in cells]
+
+
+def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
+    """Name the folder of a run."""
+    return folder / RUNS / f"{cell.name}_seed={seed}"
+
+
+def collected(
+    cells: Sequence[Cell], seeds: Sequence[int], folder: Path, outcomes: Sequence[Outcome]
+) -> dict[str, CellScores]:
+    """Read the scores of all finished runs, by name of the cell."""
+    reasons = {str(outcome.job.folder): outcome.reason for outcome in outcomes}
+    scores = {}
+    for cell in cells:
+        folders = {seed: run_folder(folder, cell, seed) for seed in seeds}
+        failed = {seed: reasons[str(place)] for seed, place in folders.items() if reasons.get(str(place))}
+        runs = {seed: read_run(place) for seed, place in folders.items() if seed not in failed}
+        scores[cell.name] = CellScores(cell, runs, failed)
+    return scores
+
+
+def _reference(
+    base: Mapping[str, Any], point: Point, crossed: Sequence[Point], baseline: Mapping[str, Any] | None
+) -> Point | None:
+    settings, config = point
+    if baseline is not None:
+        changed = {**settings, **baseline}
+        return (changed, resolve(applied(base, changed))) if baseline else None
+    if any(is_anchored(other) for _, other in crossed):
+        return (plain_settings(settings), without_proxy(config)) if is_anchored(config) else None
+    return crossed[0]
+
+
+def config_of(ablation: Ablation) -> Config:
+    """Return the config of the first cell, for the page."""
+    return ablation.cells[0].config

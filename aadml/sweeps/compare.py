@@ -1,0 +1,234 @@
+"""Comparisons: the rows of the papers' tables on any feature file, each anchor-aware row beside its controls."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aadml.configuration.config import (
+    COMMON,
+    PREFIX,
+    Config,
+    configs_folder,
+    read_yaml,
+    resolve,
+    search_space,
+    with_setting,
+)
+from aadml.losses import LOSSES
+from aadml.methods import METHODS
+from aadml.objective.recipes import RECIPES
+from aadml.sweeps.controls import ALONE, NONE, controls, weighted
+from aadml.sweeps.grid import Cell, file_name, without_proxy
+from aadml.sweeps.published_figures import published
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import lookup
+
+Space = Mapping[str, Sequence[Any]]
+Setting = tuple[str, Any]
+Draft = tuple[str, str, str, Config, Space]
+"""Table, item, control, config and search space of a row that has no cell yet."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes:
+        table: "methods" or "losses".
+        item: the method or loss, as it is known here.
+        control: which control of the item this is; empty for the item itself.
+        cell: what is run.
+        space: what a search with equal budgets may try.
+    """
+
+    table: str
+    item: str
+    control: str
+    cell: Cell
+    space: Space
+
+    @property
+    def name(self) -> str:
+        """Name the row."""
+        return f"{self.item}, {self.control}" if self.control else self.item
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all rows share.
+
+    Attributes:
+        data: path of the features.
+        changes: config keys and values, set wherever a row has them.
+        max_epochs: rows that would train longer train so long.
+        config: the config that losses are put into, and that stands for its method; None is the shipped default.
+        with_controls: whether anchor-aware rows get their controls.
+    """
+
+    data: str
+    changes: tuple[Setting, ...] = ()
+    max_epochs: int | None = None
+    config: str | None = None
+    with_controls: bool = True
+
+
+def method_names() -> list[str]:
+    """Name the methods that learn from features."""
+    return [name for name in METHODS if not _takes_sound(resolve(_values_of(name)))]
+
+
+def loss_names() -> list[str]:
+    """Name all losses, those of the papers' tables first."""
+    return list(dict.fromkeys([*published_losses(), *LOSSES, *RECIPES]))
+
+
+def published_methods() -> list[str]:
+    """Name the methods of the paper's table 1 that are here."""
+    return [name for name in published("methods") if name in METHODS]
+
+
+def published_losses() -> list[str]:
+    """Name the losses of the paper's tables 2 and 3, without the proxy."""
+    return list(dict.fromkeys(name.removeprefix(PREFIX) for name in published("losses")))
+
+
+def chosen(text: str, everything: Sequence[str], known: Mapping[str, Any], kind: str) -> list[str]:
+    """Read "all" or a list of names separated by commas.
+
+    Args:
+        text: as given.
+        everything: what "all" stands for.
+        known: what may be named.
+        kind: for the message.
+
+    Raises:
+        InputError: an unknown name.
+    """
+    names: list[str] = []
+    for name in [part.strip() for part in text.split(",") if part.strip()]:
+        if name != "all":
+            lookup(known, name, kind)
+        names += everything if name == "all" else [name]
+    return list(dict.fromkeys(names))
+
+
+def named_rows(methods: Sequence[str], losses: Sequence[str], settings: Settings) -> tuple[list[Row], list[str]]:
+    """Lay out the rows of both tables.
+
+    Args:
+        methods: names of methods, or of shipped configs.
+        losses: names of losses without the proxy; each is taken with and without.
+        settings: what all share.
+
+    Returns:
+        The rows, those of equal config sharing a cell; and what people should know of them.
+
+    Raises:
+        InputError: a change that fits no row at all.
+    """
+    refused: dict[str, list[str]] = {}
+    found: list[Draft] = []
+    for name in methods:
+        found += _method_rows(name, settings, refused)
+    for name in losses:
+        found += _loss_rows(name, settings, refused)
+    if losses:
+        base = _config(_base(settings), "losses", settings, refused)
+        if settings.with_controls:
+            found.append(("losses", NONE, "", weighted(without_proxy(base), 0.0), search_space(_base(settings))))
+    items = [*methods, *losses]
+    for key, rows in refused.items():
+        if len(set(rows)) >= len(items) + bool(losses):
+            raise InputError(f"--set {key}: none of the rows takes it")
+    notes = [
+        f"{key} is no key of, and was not set for: {', '.join(dict.fromkeys(rows))}" for key, rows in refused.items()
+    ]
+    return _with_cells(found), notes
+
+
+def _method_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
+    values = _base(settings) if name == COMMON["method"] else _values_of(name)
+    config = _config(values, name, settings, refused)
+    space = search_space(values)
+    rows: list[Draft] = [("methods", name, "", config, space)]
+    if settings.with_controls:
+        rows += [("methods", name, control, changed, space) for control, changed in controls(config).items()]
+    return rows
+
+
+def _loss_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
+    base = _base(settings)
+    space = search_space(base)
+    plain = _config(with_setting(base, "loss", name), name, settings, refused)
+    anchored = _config(with_setting(base, "loss", PREFIX + name), name, settings, refused)
+    rows: list[Draft] = [("losses", name, "", plain, space), ("losses", PREFIX + name, "", anchored, space)]
+    if settings.with_controls:
+        beside = {control: changed for control, changed in controls(anchored).items() if control not in (ALONE, NONE)}
+        rows += [("losses", PREFIX + name, control, changed, space) for control, changed in beside.items()]
+    return rows
+
+
+def _base(settings: Settings) -> dict[str, Any]:
+    return read_yaml(settings.config or str(COMMON["method"]))
+
+
+def _values_of(name: str) -> dict[str, Any]:
+    """Read the config of a method, or a shipped config."""
+    stem = name.replace("-", "_")
+    if name not in METHODS and not (configs_folder() / f"{stem}.yaml").is_file():
+        lookup({**METHODS, **{path.stem: path for path in configs_folder().glob("*.yaml")}}, name, "method or config")
+    return read_yaml(stem)
+
+
+def known_methods() -> dict[str, Any]:
+    """Return what a row of methods may be: methods, and shipped configs."""
+    return {**METHODS, **{path.stem: path for path in sorted(configs_folder().glob("*.yaml"))}}
+
+
+def _config(values: Mapping[str, Any], row: str, settings: Settings, refused: dict[str, list[str]]) -> Config:
+    """Resolve the config of a row with the shared changes; one that does not fit it is noted."""
+    values = with_setting(values, "data", settings.data)
+    config = resolve(values)
+    for key, value in settings.changes:
+        try:
+            config = resolve(with_setting(values, key, value))
+        except InputError:
+            refused.setdefault(key, []).append(row)
+            continue
+        values = with_setting(values, key, value)
+    if settings.max_epochs is not None and config["training"]["epochs"] > settings.max_epochs:
+        config = resolve(with_setting(values, "training.epochs", settings.max_epochs))
+    return config
+
+
+def _takes_sound(config: Config) -> bool:
+    return "captions" in config["method"]
+
+
+def _with_cells(found: Sequence[Draft]) -> list[Row]:
+    """Give rows their cells; rows of equal config share one, named after the first of them."""
+    cells: dict[str, Cell] = {}
+    rows = []
+    for table, item, control, config, space in found:
+        label = " ".join(part for part in (item, control) if part)
+        cell = cells.setdefault(config.yaml(), Cell(file_name(label.replace(", ", " ").replace(" ", "-")), config, {}))
+        rows.append(Row(table, item, control, cell, space))
+    return rows
+
+
+def cells_of_rows(rows: Sequence[Row]) -> list[Cell]:
+    """List the cells of rows, each once.
+
+    Raises:
+        InputError: two cells of one name.
+    """
+    cells = {row.cell.name: row.cell for row in rows}
+    for row in rows:
+        if cells[row.cell.name].config.yaml() != row.cell.config.yaml():
+            raise InputError(f"compare: two rows are called '{row.cell.name}'; leave one out")
+    return list(cells.values())
+
+
+def sound_only(names: Sequence[str]) -> list[str]:
+    """Name those of `names` that learn from captioned sound instead of features."""
+    return [name for name in names if _takes_sound(resolve(_values_of(name)))]

@@ -1,0 +1,36 @@
+"""The controls of an anchor-aware row: what it has to beat before the proxy can be said to add anything."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aadml.configuration.config import Config, resolve
+from aadml.sweeps.grid import is_anchored, without_proxy
+
+ALONE = "without proxy"
+RANDOM = "random same-class neighbors"
+HALF = "without proxy, half weight"
+NONE = "no metric loss"
+
+
+def controls(config: Config) -> dict[str, Config]:
+    """Return the controls of a config with an anchor-aware proxy, by name; none of any other.
+
+    The loss without proxy; the proxy over random neighbors of the class, which shows what the graph is worth; the loss
+    at half its weight, since a proxy may help by weakening a loss that harms; and no metric loss at all.
+    """
+    if not is_anchored(config):
+        return {}
+    alone = without_proxy(config)
+    found = {ALONE: alone}
+    if "neighbors" in config["proxy"]:
+        found[RANDOM] = _changed(config, "proxy", {"neighbors": "random"})
+    return found | {HALF: weighted(alone, 0.5), NONE: weighted(alone, 0.0)}
+
+
+def weighted(config: Config, factor: float) -> Config:
+    """Return a config with the weight of the metric loss multiplied."""
+    return _changed(config, "loss", {"weight": factor * float(config["loss"]["weight"])})
+
+
+def _changed(config: Config, section: str, values: Mapping[str, Any]) -> Config:
+    return resolve(dict(config.values) | {section: {**config[section], **values}})

@@ -1,0 +1,176 @@
+"""Grids over config keys: what is varied, and the cells that come out."""
+
+import hashlib
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from aadml.configuration import plain_yaml
+from aadml.configuration.config import PREFIX, Config, resolve, with_setting
+from feature_extraction.ground.errors import InputError
+
+_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
+_POWER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # a number to everybody but YAML
+_LATER = ("loss", "loss.", "selection", "directions")
+NAME_LENGTH = 100
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A config key and the values it takes."""
+
+    key: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of a grid, or one row of a comparison: a config without its seed, under a name.
+
+    Attributes:
+        name: unique among the cells; it names the run folders.
+        config: resolved; its seed is replaced by that of each run.
+        settings: key -> value of the axes; None where the key changes nothing.
+    """
+
+    name: str
+    config: Config
+    settings: Mapping[str, Any]
+
+    def seeded(self, seed: int) -> Config:
+        """Return the config of one run."""
+        return Config(dict(self.config.values) | {"seed": seed})
+
+
+def parse_axis(text: str) -> Axis:
+    """Read "key=1..7" or "key=a,b,c" of `--over`; the values are YAML, a range takes both of its ends.
+
+    Raises:
+        InputError: no "=", no values, a value twice, or a key that a grid cannot vary.
+    """
+    key, sign, listed = (part.strip() for part in text.partition("="))
+    if not sign or not key or not listed:
+        raise InputError(f"--over {text}: write it as key=values, for example proxy.k=1..7 or loss=triplet,aa-triplet")
+    if key == "seed":
+        raise InputError("--over seed: seeds are given by --seeds, and every cell gets all of them")
+    try:
+        given = plain_yaml.load(f"[{listed}]")
+    except yaml.YAMLError as error:
+        raise InputError(f"--over {text}: the values are no YAML; separate them by commas") from error
+    values: list[Any] = []
+    for value in given:
+        values += _spanned(value, text)
+    if len({repr(value) for value in values}) != len(values):
+        raise InputError(f"--over {text}: names a value twice")
+    return Axis(key, tuple(values))
+
+
+Point = tuple[Mapping[str, Any], Config]
+"""Settings of the axes, and the config they give."""
+
+
+def points(base: Mapping[str, Any], axes: Sequence[Axis]) -> list[Point]:
+    """Cross the axes.
+
+    Args:
+        base: nested config values, with data.
+        axes: in the order of the tables, the first one slowest.
+
+    Raises:
+        InputError: a key twice, or a value that the config refuses.
+    """
+    keys = [axis.key for axis in axes]
+    if len(set(keys)) != len(keys):
+        raise InputError(f"--over: {max(keys, key=keys.count)} is given twice; list all of its values in one")
+    crossed = itertools.product(*(axis.values for axis in axes))
+    settings = [dict(zip(keys, values, strict=True)) for values in crossed]
+    return [(point, resolve(applied(base, point))) for point in settings]
+
+
+def applied(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Set keys; the loss after the proxy that it may take away, a loss's own options after the loss."""
+    values = dict(base)
+    for key in sorted(settings, key=lambda key: [key == late or key.startswith(late) for late in _LATER]):
+        values = with_setting(values, key, settings[key])
+    return values
+
+
+def cells_of(crossed: Sequence[Point]) -> list[Cell]:
+    """Make cells of points; those whose configs came out equal (k of a loss without a proxy) are one cell."""
+    groups: dict[str, list[Point]] = {}
+    for settings, config in crossed:
+        groups.setdefault(config.yaml(), []).append((settings, config))
+    found: list[Point] = []
+    for members in groups.values():
+        shared = {
+            key: value if all(other.get(key) == value for other, _ in members) else None
+            for key, value in members[0][0].items()
+        }
+        found.append((shared, members[0][1]))
+    return [Cell(name, config, settings) for name, (settings, config) in zip(_names(found), found, strict=True)]
+
+
+def without_proxy(config: Config) -> Config:
+    """Return a config with anchors seen as themselves."""
+    return resolve(dict(config.values) | {"proxy": "identity"})
+
+
+def is_anchored(config: Config) -> bool:
+    """Tell whether anchors are seen as anchor-aware proxies."""
+    return bool(config.values.get("proxy", {}).get("name", "identity") != "identity")
+
+
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings once the proxy is taken away."""
+    kept = {key: None if key.startswith("proxy") else value for key, value in settings.items()}
+    loss = kept.get("loss")
+    if isinstance(loss, str):
+        kept["loss"] = loss.removeprefix(PREFIX)
+    return kept
+
+
+def file_name(text: str) -> str:
+    """Make a name that every file system takes; what had to be changed is told apart by a hash."""
+    plain = re.sub(r"[^A-Za-z0-9.=+_-]+", "-", text).strip("-.") or "cell"
+    if plain == text and len(plain) <= NAME_LENGTH:
+        return plain
+    return f"{plain[:NAME_LENGTH]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def folder_name(base: Mapping[str, Any], axes: Sequence[Axis]) -> str:
+    """Name the folder of a grid: the same grid has the same name, so that it goes on where it was stopped."""
+    said = yaml.safe_dump([dict(base), [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
+    keys = "-".join(axis.key for axis in axes)
+    return f"{file_name(keys)}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
+
+
+def shown(value: Any) -> str:
+    """Write a value as it stands in YAML, on one line."""
+    return " ".join(yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n...\n").split())
+
+
+def _spanned(value: Any, text: str) -> list[Any]:
+    if isinstance(value, str) and _POWER.fullmatch(value):
+        return [float(value)]
+    found = _RANGE.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return [value]
+    first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
+    if last < first or step < 1:
+        raise InputError(f"--over {text}: the range {value} is empty; write FIRST..LAST or FIRST..LAST..STEP")
+    return list(range(first, last + 1, step))
+
+
+def _names(found: Sequence[Point]) -> list[str]:
+    names: list[str] = []
+    for settings, config in found:
+        parts = [f"{key}={shown(value)}" for key, value in settings.items() if value is not None]
+        name = file_name("_".join(parts) or config.label())
+        if name in names:
+            name = f"{name}-{hashlib.sha256(config.yaml().encode()).hexdigest()[:8]}"
+        names.append(name)
+    return names

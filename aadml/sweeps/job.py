@@ -1,0 +1,95 @@
+"""One run of many: worked off in whatever process, its failure caught and told."""
+
+import fcntl
+import os
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aadml.configuration.config import Config
+from aadml.runs.folder import CHECKPOINT, CONFIG, ENVIRONMENT, EVALUATION, METRICS, TRAINING_STATE
+from aadml.runs.train import Scoring, is_finished, train_run
+from feature_extraction.ground.atomic import remove_leftovers, write_text
+from feature_extraction.ground.errors import InputError
+
+FAILURE = "failure.txt"
+SAVING_SHARE = 20
+"""Saving takes at most one part in so many of a sweep's time; a kill costs some seconds of each run under way."""
+Note = Callable[[int, int], None]
+"""Called with (epochs done, epochs)."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be done.
+
+    Attributes:
+        folder: where.
+        config: what.
+        split: that is scored: "test", or "valid" for a trial of a search.
+    """
+
+    folder: Path
+    config: Config
+    split: str = "test"
+
+
+def is_done(job: Job) -> bool:
+    """Tell whether a run is trained and scored."""
+    return is_finished(job.folder)
+
+
+def work_off(job: Job, note: Note | None = None) -> str:
+    """Do a run, or continue it.
+
+    Args:
+        job: what.
+        note: called after every epoch.
+
+    Returns:
+        Why it failed, empty where it did not. The whole story of an error nobody expected goes to `failure.txt`.
+    """
+    epochs = {"done": 0, "total": int(job.config["training"]["epochs"])}
+
+    def planned(total: int, done: int) -> None:
+        epochs.update(done=done, total=total)
+
+    def logged(record: dict[str, Any]) -> None:
+        epochs["done"] = int(record["epoch"])
+        if note:
+            note(epochs["done"], epochs["total"])
+
+    try:
+        with _alone_in(job.folder):
+            if not is_done(job):
+                scoring = Scoring(job.split, queries=True)
+                train_run(job.config, job.folder, scoring, on_plan=planned, on_epoch=logged, saving_share=SAVING_SHARE)
+            (job.folder / FAILURE).unlink(missing_ok=True)
+    except InputError as error:
+        return _told(job, " ".join(str(error).split()), "")
+    except Exception as error:  # whatever one run does, it costs one run
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return _told(job, reason, traceback.format_exc())
+    return ""
+
+
+def _told(job: Job, reason: str, story: str) -> str:
+    write_text(job.folder / FAILURE, f"{reason}\n{story}")
+    return reason
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Wait until a process that outlived its parent is gone from a run folder, and clear what a kill left there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        for name in (CONFIG, ENVIRONMENT, METRICS, CHECKPOINT, TRAINING_STATE, EVALUATION, FAILURE):
+            remove_leftovers(folder / name)
+        yield
+    finally:
+        os.close(handle)

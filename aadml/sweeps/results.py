@@ -1,0 +1,146 @@
+"""The scores of finished runs, by cell and seed, and which differences between cells are more than luck."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aadml.retrieval.significance import Difference, Spread, Values, holm, paired_t, seeds_and_queries, spread
+from aadml.runs.folder import EVALUATION, read_json, read_metrics
+from aadml.sweeps.grid import Cell
+
+SIGNIFICANT = 0.05
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """What one run scored.
+
+    Attributes:
+        stored: its `evaluation.json`.
+        epochs: its `metrics.jsonl`.
+        ids: of what its average precisions belong to.
+        average_precision: (q,) whose mean is the mean MAP: of a clip, over both directions, where they ask the same
+            clips; else of every query, weighted so that each direction counts the same.
+    """
+
+    stored: Mapping[str, Any]
+    epochs: Sequence[Mapping[str, Any]]
+    ids: tuple[str, ...]
+    average_precision: Values
+
+    @property
+    def map_mean(self) -> float:
+        """Mean of the MAP of all directions."""
+        return float(self.stored["map_mean"])
+
+
+@dataclass(frozen=True)
+class CellScores:
+    """What the runs of one cell scored.
+
+    Attributes:
+        cell: whose.
+        runs: seed -> scores.
+        failed: seed -> reason.
+    """
+
+    cell: Cell
+    runs: Mapping[int, RunScores]
+    failed: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Name the cell."""
+        return self.cell.name
+
+    @property
+    def directions(self) -> list[str]:
+        """Name the directions, "audio-visual" first where there is one."""
+        return list(next(iter(self.runs.values())).stored["directions"]) if self.runs else []
+
+    def over_seeds(self, *path: str) -> Spread | None:
+        """Spread a figure of `evaluation.json`, found under the keys `path`, over the seeds; None without any run."""
+        figures = []
+        for run in self.runs.values():
+            value: Any = run.stored
+            for key in path:
+                value = value.get(key) if isinstance(value, Mapping) else None
+            if value is not None:
+                figures.append(float(value))
+        return spread(figures) if figures else None
+
+
+def read_run(folder: Path) -> RunScores:
+    """Read the scores of a finished run.
+
+    Raises:
+        InputError: not finished, or damaged.
+    """
+    stored = read_json(folder / EVALUATION)
+    asked = [direction["per_query"] for direction in stored["directions"].values()]
+    same = all(one["id"] == asked[0]["id"] for one in asked)
+    columns = [np.asarray(one["average_precision"], dtype=np.float64) for one in asked]
+    if same:
+        ids, values = tuple(asked[0]["id"]), np.mean(columns, axis=0)
+    else:
+        total = sum(len(column) for column in columns)
+        ids = tuple(f"{name} {i}" for name, one in zip(stored["directions"], asked, strict=True) for i in one["id"])
+        values = np.concatenate([column * (total / (len(columns) * len(column))) for column in columns])
+    return RunScores(stored, read_metrics(folder), ids, values)
+
+
+def difference(first: CellScores, second: CellScores) -> Difference | None:
+    """Compare two cells on the seeds that both have, over seeds and queries, or over seeds alone.
+
+    Returns:
+        First minus second; None where there is too little to compare. Where the seeds ask other queries (classes drawn
+        by seed), only the seeds' means are compared.
+    """
+    seeds = [seed for seed in first.runs if seed in second.runs]
+    if not seeds:
+        return None
+    pairs = [(first.runs[seed], second.runs[seed]) for seed in seeds]
+    ids = pairs[0][0].ids
+    if all(one.ids == ids and other.ids == ids for one, other in pairs) and len(ids) > 1:
+        return seeds_and_queries(
+            np.stack([one.average_precision for one, _ in pairs]),
+            np.stack([other.average_precision for _, other in pairs]),
+        )
+    if len(seeds) < 2:
+        return None
+    return paired_t([one.map_mean for one, _ in pairs], [other.map_mean for _, other in pairs])
+
+
+def differences(scores: Mapping[str, CellScores], pairs: Sequence[Pair]) -> dict[Pair, Difference]:
+    """Compare pairs of cells; the probabilities are corrected for the number of pairs (Holm).
+
+    Args:
+        scores: by name of the cell.
+        pairs: (first, second) names; the difference is first minus second.
+
+    Returns:
+        Pair -> difference, without the pairs that cannot be compared.
+    """
+    found = {pair: difference(scores[pair[0]], scores[pair[1]]) for pair in dict.fromkeys(pairs)}
+    known = {pair: one for pair, one in found.items() if one is not None}
+    corrected = holm({repr(pair): one.p for pair, one in known.items()})
+    return {pair: Difference(one.mean, one.error, corrected[repr(pair)], one.over) for pair, one in known.items()}
+
+
+def told(one: Difference | None, digits: int = 3) -> str:
+    """Write a difference: mean ± standard error, p in words, a star where it is significant at 5 %."""
+    if one is None:
+        return ""
+    p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
+    mean = round(one.mean, digits) + 0.0  # no minus before a zero
+    return f"{mean:+.{digits}f} ± {one.error:.{digits}f} ({p}){'*' if one.p < SIGNIFICANT else ''}"
+
+
+def tested_over(found: Sequence[Difference]) -> str:
+    """Say in words what the differences were tested over."""
+    words = {"both": "seeds and queries", "queries": "queries (one seed)", "seeds": "seeds (they ask other queries)"}
+    return " and ".join(words.get(over, over) for over in sorted({one.over for one in found}))

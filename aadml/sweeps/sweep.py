@@ -1,0 +1,172 @@
+"""Many runs, over processes: resumable after a kill, and one that fails does not stop the rest.
+
+Each process works off one run after the other, because starting one is expensive. What a run is lies in its folder
+alone: finished runs are kept, interrupted ones are continued, failed ones are tried again by the next call.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aadml.configuration.config import Config
+from aadml.runs.folder import device_of, is_run, read_json
+from aadml.runs.train import read_config
+from aadml.sweeps.job import Job, is_done, work_off
+from aadml.sweeps.workers import Crew, Report
+from feature_extraction.ground.atomic import write_text
+from feature_extraction.ground.errors import InputError
+
+RUNS = "runs"
+DATA = "data.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run.
+
+    Attributes:
+        job: the run.
+        reason: why it failed; empty where it is finished.
+        kept: whether it was finished before.
+    """
+
+    job: Job
+    reason: str = ""
+    kept: bool = False
+
+
+def sweep(
+    jobs: Sequence[Job],
+    *,
+    workers: int | None = None,
+    on_outcome: Callable[[Outcome], None] | None = None,
+    on_epoch: Callable[[int, int, int], None] | None = None,
+) -> list[Outcome]:
+    """Work off all jobs.
+
+    Args:
+        jobs: their folders are theirs alone.
+        workers: how many processes, each with one thread where there are several; 0 works in this process; None takes
+            one a processor, or one where the device is a GPU.
+        on_outcome: called as soon as a run is finished, failed, or found to be finished.
+        on_epoch: called with (process, epochs done, epochs) after every epoch.
+
+    Returns:
+        One outcome a job, in the order of the jobs.
+
+    Raises:
+        InputError: a folder holds a run of another config.
+    """
+    outcomes: dict[str, Outcome] = {}
+
+    def settle(outcome: Outcome) -> None:
+        outcomes[str(outcome.job.folder)] = outcome
+        if on_outcome:
+            on_outcome(outcome)
+
+    for job in jobs:
+        _check_same_config(job)
+    waiting = [job for job in jobs if not is_done(job)]
+    for job in jobs:
+        if is_done(job):
+            settle(Outcome(job, kept=True))
+    for job, reason in _worked_off(waiting, _count(workers, waiting), on_epoch):
+        settle(Outcome(job, reason))
+    return [outcomes[str(job.folder)] for job in jobs]
+
+
+@contextmanager
+def sole_owner(folder: Path) -> Iterator[None]:
+    """Keep other processes from working in a folder as long as this one does.
+
+    Raises:
+        InputError: another one is at it, or the folder cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise InputError(f"{folder}: another process works there; wait for it, or choose another --output") from None
+    finally:
+        os.close(handle)
+
+
+def check_same_data(folder: Path, data: str) -> None:
+    """Refuse to mix runs on different data in one folder.
+
+    Raises:
+        InputError: the file was changed since the first run, or is another.
+    """
+    path = folder / DATA
+    own = {"data": data, "sha256": _fingerprint(Path(data))}
+    if not path.is_file():
+        write_text(path, json.dumps(own, indent=2) + "\n")
+        return
+    known = read_json(path)
+    if known["sha256"] != own["sha256"]:
+        raise InputError(f"{folder}: holds runs on {known['data']} as it was; {data} differs; choose another --output")
+
+
+def _worked_off(
+    jobs: Sequence[Job], workers: int, on_epoch: Callable[[int, int, int], None] | None
+) -> Iterator[tuple[Job, str]]:
+    if not workers:
+        for job in jobs:
+            note = (lambda done, total: on_epoch(0, done, total)) if on_epoch else None
+            yield job, work_off(job, note)
+        return
+    with Crew(workers) as crew:
+        for report in crew.work_off(jobs):
+            if isinstance(report, Report):
+                if on_epoch:
+                    on_epoch(report.worker, report.done, report.total)
+                continue
+            yield report
+
+
+def _count(workers: int | None, jobs: Sequence[Job]) -> int:
+    if workers is None:
+        on_gpu = any(device_of(job.config["device"]).type != "cpu" for job in jobs[:1])
+        workers = 1 if on_gpu else len(os.sched_getaffinity(0))
+    return min(workers, len(jobs)) if jobs else 0
+
+
+def _check_same_config(job: Job) -> None:
+    if is_run(job.folder) and read_config(job.folder).yaml() != job.config.yaml():
+        changed = _first_difference(read_config(job.folder), job.config)
+        raise InputError(f"{job.folder}: holds a run of another config ({changed}); choose another --output")
+
+
+def _first_difference(there: Config, wanted: Config) -> str:
+    for key in {**there.values, **wanted.values}:
+        if there.values.get(key) != wanted.values.get(key):
+            return f"{key}: {there.values.get(key)} there, {wanted.values.get(key)} wanted"
+    return "written otherwise"
+
+
+def _fingerprint(path: Path) -> str:
+    """Hash a file, or the names and sizes of the files of a folder."""
+    digest = hashlib.sha256()
+    if path.is_file():
+        with path.open("rb") as file:
+            while block := file.read(1 << 22):
+                digest.update(block)
+    else:
+        for inner in sorted(path.rglob("*")):
+            digest.update(f"{inner.relative_to(path)} {inner.stat().st_size}\n".encode())
+    return digest.hexdigest()
+
+
+def failures(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+    """List the failed runs with their reasons; the folder of each holds the rest of the story."""
+    return [(outcome.job.folder.name, outcome.reason) for outcome in outcomes if outcome.reason]

@@ -1,0 +1,109 @@
+"""Equal budgets: for every row the same number of trials over its declared search space, chosen on validation clips."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aadml.configuration.config import Config, resolve
+from aadml.runs.folder import EVALUATION, read_json
+from aadml.sweeps.compare import Row
+from aadml.sweeps.grid import Cell, applied
+from aadml.sweeps.job import Job
+from aadml.sweeps.sweep import Outcome
+from feature_extraction.ground.errors import InputError
+
+TRIALS = "trials"
+RECORD = "trials.json"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One attempt at a cell.
+
+    Attributes:
+        settings: what differs from the cell's own config; nothing in the first trial.
+        job: the run, scored on validation clips only.
+    """
+
+    settings: Mapping[str, Any]
+    job: Job
+
+
+def trials_of(row: Row, count: int, seed: int, folder: Path) -> list[Trial]:
+    """Draw the trials of a row: its own config first, then points of its search space, none twice.
+
+    Args:
+        row: with its space; keys that its config does not take are left out.
+        count: how many; a smaller space is tried whole.
+        seed: of the draw and of the runs.
+        folder: of the comparison.
+
+    Raises:
+        InputError: a value of the space that the config refuses.
+    """
+    space = _fitting(row)
+    points = [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())] if space else []
+    digest = hashlib.sha256(row.cell.name.encode()).digest()
+    generator = np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])
+    found: dict[str, tuple[Mapping[str, Any], Config]] = {row.cell.config.yaml(): ({}, row.cell.config)}
+    for number in generator.permutation(len(points)):
+        config = resolve(applied(row.cell.config.values, points[number]))
+        found.setdefault(config.yaml(), (points[number], config))
+    trials = []
+    for number, (settings, config) in enumerate(list(found.values())[:count]):
+        place = folder / TRIALS / f"{row.cell.name}_trial={number}"
+        trials.append(Trial(settings, Job(place, Config(dict(config.values) | {"seed": seed}), "valid")))
+    return trials
+
+
+def chosen_row(row: Row, trials: Sequence[Trial], outcomes: Mapping[str, Outcome], budget: int) -> Row:
+    """Give a row the config of its best trial; where all failed, its own.
+
+    Args:
+        row: that the trials are of.
+        trials: all of them.
+        outcomes: by folder.
+        budget: how many trials every row had; part of the name.
+    """
+    scored = [(score_of(trial), trial) for trial in trials if not outcomes[str(trial.job.folder)].reason]
+    best = max(scored, key=lambda pair: pair[0])[1].settings if scored else {}
+    config = resolve(applied(row.cell.config.values, best))
+    return replace(row, cell=Cell(f"{row.cell.name}_trials={budget}", config, best))
+
+
+def score_of(trial: Trial) -> float:
+    """Return the validation MAP of a finished trial."""
+    stored = read_json(trial.job.folder / EVALUATION)
+    if stored["split"] != "valid":
+        raise InputError(f"{trial.job.folder}: was scored on {stored['split']}; a trial is scored on valid")
+    return float(stored["map_mean"])
+
+
+def record_of(trials: Sequence[Trial], outcomes: Mapping[str, Outcome], chosen: Mapping[str, Any]) -> str:
+    """Write down, as JSON, what was tried for a row and what was chosen; it goes into its run folders."""
+    tried = []
+    for trial in trials:
+        reason = outcomes[str(trial.job.folder)].reason
+        score = {"failed": reason} if reason else {"valid map_mean": score_of(trial)}
+        tried.append({"settings": dict(trial.settings), **score, "folder": trial.job.folder.name})
+    return json.dumps({"trials": tried, "chosen": dict(chosen), "seed": trials[0].job.config["seed"]}, indent=2) + "\n"
+
+
+def _fitting(row: Row) -> dict[str, Sequence[Any]]:
+    """Leave out the keys of a space that a row does not take (those of a proxy that it has not)."""
+    fitting = {}
+    for key, values in row.space.items():
+        try:
+            resolve(applied(row.cell.config.values, {key: values[0]}))
+        except InputError:
+            if row.control or row.table == "losses":
+                continue
+            raise
+        fitting[key] = values
+    return fitting

@@ -1,0 +1,1 @@
+"""Ground: what both packages stand on: errors, atomic files, tables of named functions."""

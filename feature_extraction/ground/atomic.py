@@ -1,0 +1,79 @@
+"""Files that are either whole or absent."""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from feature_extraction.ground.errors import InputError
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[Path]:
+    """Give a temporary path beside `path`; on success it takes the place of `path`, on failure it vanishes.
+
+    Args:
+        path: the final name. Its folder is made if needed.
+        durable: whether the content is forced to the disk before the rename (a power cut then loses nothing either).
+
+    Yields:
+        The temporary path, in the same folder, with the same suffix.
+
+    Raises:
+        InputError: the folder cannot be written, or the disk is full.
+    """
+    final = Path(path)
+    if final.is_dir():
+        raise InputError(f"{final}: is a folder; give the name of a file to write")
+    temporary: Path | None = None
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            dir=final.parent, prefix=f".{final.stem[:80]}.", suffix=f".partial{final.suffix}"
+        )
+        os.close(handle)
+        temporary = Path(name)
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        if durable:
+            _flush_to_disk(temporary)
+        temporary.replace(final)
+    except OSError as error:
+        raise InputError(
+            f"{final}: cannot be written ({error.strerror or error}); choose another place or free some space"
+        ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove what killed processes left of their attempts to write `path`; nobody else may be writing it meanwhile."""
+    final = Path(path)
+    leftover = re.compile(rf"\.{re.escape(final.stem[:80])}\.[a-z0-9_]{{8}}\.partial{re.escape(final.suffix)}")
+    if final.parent.is_dir():
+        for candidate in final.parent.iterdir():
+            if leftover.fullmatch(candidate.name):
+                candidate.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str, *, durable: bool = True) -> None:
+    """Write `text` (UTF-8) to `path`, whole or not at all."""
+    with atomic_path(path, durable=durable) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _flush_to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,136 @@
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from aadml.cli.settings import assemble
+from aadml.configuration.config import configs_folder, parse_setting, read_yaml, resolve, with_setting
+from aadml.sweeps.grid import parse_axis
+from feature_extraction.ground.errors import InputError
+
+
+def config(*settings, base="aadml", **flags):
+    return assemble(config=base, settings=settings, **flags)
+
+
+@pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_config_resolves_and_says_what_it_is(path):
+    resolved = resolve(read_yaml(path))
+    assert resolved.training().epochs >= 1
+    assert path.read_text(encoding="utf-8").startswith("# ")
+
+
+@pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_resolved_config_read_again_is_the_same(path):
+    once = resolve(read_yaml(path))
+    again = resolve(yaml.safe_load(once.yaml()))
+    assert again.yaml() == once.yaml()
+
+
+def test_the_prefix_chooses_the_proxy_and_its_absence_takes_it_away():
+    assert config(loss="aa-triplet")["proxy"]["name"] == "anchor-aware"
+    assert config(loss="aa-triplet")["proxy"]["k"] == 3
+    assert config(loss="triplet")["proxy"] == {"name": "identity"}
+    assert config(loss="aa-contrastive")["loss"]["name"] == "contrastive"
+
+
+def test_a_recipe_is_a_loss_with_its_selection():
+    hard = config(loss="aa-hard-triplet")
+    assert hard["loss"]["name"] == "triplet"
+    assert hard["selection"]["name"] != "all"
+    assert hard.label() == "aa-hard-triplet"
+    complete = config(loss="complete-triplet")
+    assert complete["directions"] == ["both-both"]
+
+
+def test_a_selection_ranks_in_the_score_of_the_loss_unless_it_names_its_own():
+    hard = config("loss.score=cosine", loss="hard-triplet")
+    assert hard["selection"]["score"] == "cosine"
+    assert config(loss="hard-triplet")["selection"]["score"] == "squared-euclidean"
+    own = config("loss.score=cosine", "selection.score=euclidean", loss="hard-triplet")
+    assert own["selection"]["score"] == "euclidean"
+    assert "score" not in config("loss.score=cosine", loss="triplet")["selection"]
+
+
+def test_choosing_another_loss_drops_what_belonged_to_the_one_before():
+    values = with_setting(read_yaml("aadml"), "loss", "hard-triplet")
+    plain = resolve(with_setting(values, "loss", "contrastive"))
+    assert plain["selection"]["name"] == "all"
+    assert "margin" in plain["loss"]
+    assert plain.label() == "contrastive"
+
+
+def test_flags_win_over_the_file_and_set_wins_over_flags():
+    assert config(epochs=7)["training"]["epochs"] == 7
+    assert config("training.epochs=9", epochs=7)["training"]["epochs"] == 9
+    assert config("loss.margin=0.5")["loss"]["margin"] == 0.5
+    assert config(k=5)["proxy"]["k"] == 5
+
+
+@pytest.mark.parametrize(
+    ("setting", "hint"),
+    [
+        ("loss.margn=1.0", "did you mean 'margin'"),
+        ("training.epoch=3", "did you mean 'epochs'"),
+        ("trainin.epochs=3", "did you mean 'training'"),
+        ("network.droput=0.2", "did you mean 'dropout'"),
+        ("inputs.scalling=none", "did you mean 'scaling'"),
+        ("proxy.readin=R3", "did you mean 'reading'"),
+        ("readout.name=posteror", "did you mean 'posterior'"),
+        ("method.dimension=3", "takes none"),
+        ("training.epochs=many", "training.epochs"),
+        ("training.epochs=0", "at least 1"),
+        ("seed=-1", "seed"),
+        ("validation=1.5", "validation"),
+        ("proxy.k", "key=value"),
+        ("proxy.k=[1", "not YAML"),
+    ],
+)
+def test_what_does_not_exist_is_answered_with_what_does(setting, hint):
+    with pytest.raises(InputError) as error:
+        config(setting)
+    assert hint in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_loss_is_answered_with_the_nearest():
+    with pytest.raises(InputError, match="did you mean 'triplet'"):
+        config(loss="tripplet")
+    with pytest.raises(InputError, match="did you mean"):
+        config(loss="aa-tripplet")
+
+
+def test_a_missing_config_names_the_shipped_ones(tmp_path):
+    with pytest.raises(InputError, match="recommended"):
+        read_yaml("nowhere.yaml")
+    (tmp_path / "list.yaml").write_text("- 1\n")
+    with pytest.raises(InputError, match="mapping"):
+        read_yaml(tmp_path / "list.yaml")
+    (tmp_path / "broken.yaml").write_text("a: [1\n")
+    with pytest.raises(InputError, match="not YAML"):
+        read_yaml(tmp_path / "broken.yaml")
+
+
+@pytest.mark.parametrize("written", ["5e-4", "5.0e-4", "0.0005", "5E-4", "+5e-4", ".5e-3"])
+def test_a_number_is_a_number_as_people_write_it(written, tmp_path):
+    assert config(f"training.learning_rate={written}")["training"]["learning_rate"] == 0.0005
+    (tmp_path / "c.yaml").write_text(f"method: aadml\nloss: triplet\ntraining: {{learning_rate: {written}}}\n")
+    assert resolve(read_yaml(tmp_path / "c.yaml")).training().learning_rate == 0.0005
+    axis = parse_axis(f"training.learning_rate=1e-3,{written}")
+    assert axis.values == (0.001, 0.0005)
+
+
+def test_values_of_set_are_yaml():
+    assert parse_setting("directions=[both-both]") == ("directions", ["both-both"])
+    assert parse_setting("proxy.k=5") == ("proxy.k", 5)
+    assert parse_setting("training.learning_rate=1.0e-3") == ("training.learning_rate", 1e-3)
+
+
+def test_the_list_command_names_every_table():
+    from aadml.cli import COMMANDS, cli
+    from aadml.cli.list import KINDS
+
+    assert "list" in COMMANDS
+    for kind in KINDS:
+        result = CliRunner().invoke(cli, ["list", kind])
+        assert result.exit_code == 0, result.output
+        assert len(result.output.splitlines()) >= 2

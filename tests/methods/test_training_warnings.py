@@ -1,0 +1,66 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from aadml.comparison import Comparison, Terms
+from aadml.losses.triplet import triplet
+from aadml.methods.training_warnings import (
+    active_share,
+    collapse_warning,
+    estimate,
+    gradient_norm,
+    gradient_warning,
+    margin_warning,
+    saturation_warning,
+)
+
+
+def test_active_share_is_of_the_possible_terms():
+    counts = torch.tensor([1, 2]), torch.tensor([4, 8])
+    assert active_share(Terms(torch.zeros(2), *counts)) == 0.25
+    assert active_share(Terms(torch.zeros(0), torch.zeros(0), torch.zeros(0))) == 0
+
+
+def test_one_point_is_a_collapse_and_a_cloud_is_none():
+    assert "collapsed" in collapse_warning(torch.ones(5, 3))
+    assert "collapsed" in collapse_warning(torch.zeros(5, 3))
+    assert collapse_warning(torch.randn(5, 3)) is None
+    assert collapse_warning(torch.randn(5, 3) * 1e-3) is None
+    assert collapse_warning(torch.ones(1, 3)) is None
+
+
+def test_a_collapsed_triplet_loss_stays_at_its_margin():
+    labels = torch.arange(6) % 2
+    terms = triplet(Comparison.of_labels(torch.ones(6, 2), torch.ones(6, 2), labels, labels))
+    stuck = float(terms.total.sum() / terms.active.sum())
+    assert "margin 1.2" in margin_warning([3.0] + [stuck] * 5, 1.2)
+    assert margin_warning([stuck] * 4, 1.2) is None
+    assert margin_warning([stuck] * 4 + [1.0], 1.2) is None
+
+
+def test_saturation_is_said_after_five_epochs_without_active_terms():
+    assert "harder selection" in saturation_warning([0.5, 0, 0, 0, 0, 0])
+    assert saturation_warning([0.0] * 4) is None
+    assert saturation_warning([0.0] * 4 + [0.01]) is None
+
+
+def test_gradient_norm_is_of_all_gradients_together():
+    parameters = [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))]
+    parameters[0].grad, parameters[1].grad = torch.tensor([3.0, 0.0]), torch.tensor([4.0])
+    assert gradient_norm(parameters) == 5.0
+    assert gradient_norm([]) == 0.0
+
+
+@pytest.mark.parametrize(("norm", "word"), [(0.0, "zero"), (math.nan, "not finite"), (math.inf, "not finite")])
+def test_a_gradient_of_zero_or_none_at_all_is_said(norm, word):
+    assert word in gradient_warning(norm)
+    assert gradient_warning(1.0) is None
+
+
+def test_an_estimate_grows_with_the_square_of_the_batch_and_covers_what_the_graph_keeps():
+    small, large = (estimate(triplet, batch, 8) for batch in (512, 2048))
+    assert large.bytes == pytest.approx(16 * small.bytes, rel=1e-3)
+    assert small.seconds > 0
+    assert 2 * 4 * 512**2 < small.bytes < 20 * 4 * 512**2

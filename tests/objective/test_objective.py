@@ -1,0 +1,115 @@
+import pytest
+import torch
+
+from aadml.comparison import Terms
+from aadml.losses.contrastive import contrastive
+from aadml.objective import Embedded, Objective, parse_directions, reduce
+from aadml.selections import SELECTIONS
+from feature_extraction.ground.errors import InputError
+
+
+def batch(b=6, d=3, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    vectors = {m: torch.randn(b, d, generator=generator, requires_grad=True) for m in ("audio", "visual")}
+    return Embedded(vectors, torch.arange(b) % 3, torch.arange(b))
+
+
+def objective(**options):
+    directions = options.pop("directions", ["audio-visual", "visual-audio"])
+    return Objective(contrastive, SELECTIONS["all"], options.pop("proxy", None), directions=directions, **options)
+
+
+def draws():
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"), [("sum", 6.0), ("mean", 6 / 8), ("mean-of-active", 6 / 3), ("per-anchor", 2.0)]
+)
+def test_reductions_are_what_their_names_say(reduction, expected):
+    terms = Terms(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 1, 1]), torch.tensor([4, 2, 2]))
+    assert reduce(terms, reduction).item() == pytest.approx(expected)
+
+
+def test_no_terms_reduce_to_zero_and_a_penalty_is_added_as_it_is():
+    none = torch.zeros(0)
+    assert reduce(Terms(none, none, none), "mean-of-active").item() == 0
+    assert reduce(Terms(none, none, none, torch.tensor(0.5)), "mean").item() == 0.5
+
+
+def test_directions_combine_by_mean_or_sum():
+    one = objective(directions=["audio-visual"])(batch(), draws())["loss"]
+    other = objective(directions=["visual-audio"])(batch(), draws())["loss"]
+    both = objective()(batch(), draws())["loss"]
+    total = objective(combine="sum")(batch(), draws())["loss"]
+    torch.testing.assert_close(both, (one + other) / 2)
+    torch.testing.assert_close(total, one + other)
+
+
+def test_the_side_both_holds_every_modality_and_compares_nobody_with_itself():
+    embedded = batch()
+    (comparison,) = objective(directions=["both-both"]).comparisons(embedded)
+    assert comparison.positives.shape == (12, 12)
+    assert not comparison.positives.diagonal().any()
+    assert not comparison.negatives.diagonal().any()
+    assert comparison.own.tolist() == [*range(6, 12), *range(6)]
+    assert comparison.positives.sum(1).tolist() == [3] * 12
+
+
+def test_paired_ids_know_one_positive_and_never_an_item_of_the_same_clip_as_negative():
+    embedded = Embedded(batch().vectors, torch.tensor([0, 0, 1, 2, 2, 3]), torch.arange(6), relation="id")
+    (comparison,) = objective(directions=["audio-visual"]).comparisons(embedded)
+    assert torch.equal(comparison.positives, torch.eye(6, dtype=torch.bool))
+    assert not comparison.negatives[0, 1]
+    assert not comparison.negatives[3, 4]
+    assert comparison.negatives[0, 2]
+
+
+def test_columns_of_the_own_modality_are_marked():
+    embedded = batch()
+    (comparison,) = objective(directions=["audio-both"]).comparisons(embedded)
+    assert comparison.within is not None
+    assert comparison.within[:, :6].all()
+    assert not comparison.within[:, 6:].any()
+
+
+class Doubled(torch.nn.Module):
+    aa_on = "all"
+    aa_mix = 1.0
+
+    def forward(self, embeddings, index, encode=None):
+        return {modality: 2 * values for modality, values in embeddings.items()}
+
+
+@pytest.mark.parametrize(
+    ("on", "sides"), [("all", (2, 2)), ("anchor", (2, 1)), ("reference", (1, 2))], ids=["all", "anchor", "reference"]
+)
+def test_proxies_stand_on_the_sides_that_aa_on_names(on, sides):
+    proxy = Doubled()
+    proxy.aa_on = on
+    embedded = batch()
+    seen = objective(proxy=proxy)(embedded, draws())["loss"]
+    plain = objective()
+    anchors, candidates = ({m: f * v for m, v in embedded.vectors.items()} for f in sides)
+    expected = plain._compare(plain._among(plain.comparisons(embedded), anchors, candidates), draws())["loss"]
+    torch.testing.assert_close(seen, expected)
+
+
+def test_aa_mix_weighs_the_loss_on_proxies_against_the_loss_on_embeddings():
+    proxy = Doubled()
+    seen, plain = objective(proxy=proxy)(batch(), draws())["loss"], objective()(batch(), draws())["loss"]
+    proxy.aa_mix = 0.25
+    torch.testing.assert_close(objective(proxy=proxy)(batch(), draws())["loss"], 0.25 * seen + 0.75 * plain)
+    proxy.aa_mix = 0.0
+    torch.testing.assert_close(objective(proxy=proxy)(batch(), draws())["loss"], plain)
+
+
+@pytest.mark.parametrize("wrong", ["audio", "audio-sound", "audio-visual-text", ""])
+def test_a_direction_that_is_not_two_sides_is_refused(wrong):
+    with pytest.raises(InputError, match="directions"):
+        parse_directions([wrong])
+
+
+def test_an_unknown_reduction_is_refused():
+    with pytest.raises(InputError, match=r"loss\.reduction"):
+        objective(reduction="median")

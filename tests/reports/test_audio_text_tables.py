@@ -1,0 +1,87 @@
+import json
+
+import pytest
+
+from aadml.configuration.config import read_yaml, resolve
+from aadml.reports.audio_text_tables import (
+    PAPER_TABLES,
+    checked_tables,
+    dataset_of,
+    jobs_of,
+    laid_out,
+    planned,
+    table_of,
+)
+from aadml.retrieval.significance import Spread
+from aadml.runs.folder import EVALUATION
+from feature_extraction.ground.errors import InputError
+
+BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf", "3cmlf_sample"),
+         "xie": ("xie", "xie_sample")}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "base"), [(name, base) for name, bases in BASES.items() for base in bases])
+def test_every_row_is_a_config_that_resolves(name, base):
+    for dataset in ("AudioCaps", "Clotho"):
+        rows = planned(name, read_yaml(base), dataset)
+        assert rows
+        for row, values in rows:
+            assert resolve(values).method == row.method
+
+
+@pytest.mark.parametrize(("name", "dataset", "rows"), [("mei", "AudioCaps", 12), ("mei", "Clotho", 8),
+                                                      ("3cmlf", "AudioCaps", 14), ("xie", "Clotho", 8)])  # fmt: skip
+def test_every_row_finds_its_published_figures(name, dataset, rows):
+    values = read_yaml(BASES[name][0])
+    values["method"] = dict(values["method"]) | ({} if name == "xie" else {"audio_weights": "some.pth"})
+    found = [row for row, _ in planned(name, values, dataset)]
+    table = laid_out(name, found, [[] for _ in found], dataset=dataset, data="nothing")
+    printed = [line[-6:] for line in table.rows]
+    assert sum(None not in line for line in printed) == rows
+    assert len(set(printed) - {(None,) * 6}) == rows, "no two rows show the same published figures"
+
+
+def test_pretrained_rows_need_weights():
+    values = read_yaml("3cmlf")
+    kinds = {row.cells[0] for row, _ in planned("3cmlf", values, "AudioCaps")}
+    assert kinds == {"from scratch"}
+    values["method"] = dict(values["method"]) | {"audio_weights": "ResNet38.pth"}
+    rows = planned("3cmlf", values, "AudioCaps")
+    assert {row.cells[0] for row, _ in rows} == {"from scratch", "pre-trained"}
+    for row, changed in rows:
+        assert (changed["method"]["audio_weights"] == "untrained") == (row.cells[0] == "from scratch")
+
+
+def test_the_runs_marked_in_the_paper_learn_more_slowly_on_clotho():
+    rates = {
+        row.cells: values["training"]["learning_rate"]
+        for row, values in planned("mei", read_yaml("mei_clotho"), "Clotho")
+    }
+    slow = {cells for cells, rate in rates.items() if rate == 5e-5}
+    assert slow == {("frozen", "triplet-weighted"), ("fine-tuned", "triplet-max"), ("fine-tuned", "triplet-weighted")}
+
+
+def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
+    data = "sets/clotho"
+    pairs = jobs_of("xie", read_yaml("xie"), (0, 1), tmp_path, data)
+    assert len({job.folder for _, jobs in pairs for job in jobs}) == 16
+    for seed, job in enumerate(pairs[2][1]):
+        job.folder.mkdir(parents=True)
+        side = {"map": 0.1 + 0.1 * seed, "recall_at": {"5": 0.5}}
+        (job.folder / EVALUATION).write_text(json.dumps({"directions": {"text-audio": side, "audio-text": side}}))
+    table = table_of("xie", pairs, data)
+    row = dict(zip(table.columns, table.rows[2], strict=True))
+    assert row["strategy"] == "cross-modality hard"
+    assert row["T2A mAP"] == Spread(pytest.approx(0.15), pytest.approx(0.0707, abs=1e-3), 2)
+    assert row["T2A recall@10"] is None
+    assert row["published T2A mAP"] == "0.007"
+    assert table.rows[0][1] is None
+
+
+def test_names_of_tables_and_data_sets():
+    assert checked_tables("all") == list(PAPER_TABLES)
+    assert checked_tables("mei, xie") == ["mei", "xie"]
+    for wrong in ("may", ""):
+        with pytest.raises(InputError, match=r"did you mean 'mei'|none named"):
+            checked_tables(wrong)
+    assert (dataset_of("/x/Clotho-v2"), dataset_of("clips")) == ("Clotho", "AudioCaps")

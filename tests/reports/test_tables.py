@@ -1,0 +1,69 @@
+import csv
+
+import pytest
+
+from aadml.reports.tables import Table, comma_separated, latex, markdown, write_tables
+from aadml.retrieval.significance import Spread
+from feature_extraction.ground.errors import InputError
+
+TABLE = Table(
+    columns=("loss", "AVE audio→visual", "published", "runs"),
+    rows=(
+        ("triplet", Spread(0.41234, 0.01, 5), 0.418, 5),
+        ("aa_triplet & co", Spread(0.7, float("nan"), 1), None, 1),
+        ("a|b", None, float("nan"), 0),
+    ),
+    caption="MAP on 100% of AVE, protocol inductive.",
+    notes=("Published numbers: protocol unstated.",),
+    best=("AVE audio→visual",),
+)
+
+
+def test_markdown():
+    assert markdown(TABLE) == (
+        "MAP on 100% of AVE, protocol inductive.\n\n"
+        "| loss | AVE audio→visual | published | runs |\n"
+        "| --- | ---: | ---: | ---: |\n"
+        "| triplet | 0.412 ± 0.010 | 0.418 | 5 |\n"
+        "| aa_triplet & co | **0.700** | – | 1 |\n"
+        "| a\\|b | – | – | 0 |\n\n"
+        "- Published numbers: protocol unstated.\n"
+    )
+
+
+def test_csv_has_full_precision_and_spreads_in_columns_of_their_own():
+    rows = list(csv.reader(comma_separated(TABLE).splitlines()))
+    assert rows[0] == ["loss", "AVE audio→visual", "AVE audio→visual sd", "AVE audio→visual n", "published", "runs"]
+    assert rows[1] == ["triplet", "0.41234", "0.01", "5", "0.418", "5"]
+    assert rows[2] == ["aa_triplet & co", "0.7", "", "1", "", "1"]
+    assert rows[3] == ["a|b", "", "", "", "", "0"]
+
+
+def test_latex_escapes_what_latex_would_read():
+    text = latex(TABLE)
+    assert r"\caption{MAP on 100\% of AVE, protocol inductive.}" in text
+    assert r"\begin{tabular}{lrrr}" in text
+    assert r"loss & AVE audio$\rightarrow$visual & published & runs \\" in text
+    assert r"triplet & 0.412 $\pm$ 0.010 & 0.418 & 5 \\" in text
+    assert r"aa\_triplet \& co & \textbf{0.700} & -- & 1 \\" in text
+    assert text.count(r"\begin") == text.count(r"\end")
+
+
+def test_figures_that_print_alike_are_best_together():
+    table = Table(("x", "y"), (("a", 0.9001), ("b", 0.9), ("c", 0.8)), best=("y",))
+    assert [table.is_best(i, 1) for i in range(3)] == [True, True, False]
+
+
+def test_tables_are_written_beside_each_other(tmp_path):
+    files = write_tables(TABLE, tmp_path / "deep" / "table.v2")
+    assert [file.name for file in files] == ["table.v2.md", "table.v2.csv", "table.v2.tex"]
+    assert files[2].read_text(encoding="utf-8") == latex(TABLE)
+    with pytest.raises(InputError, match=r"cannot be written as '\.docx'"):
+        write_tables(TABLE, tmp_path / "t", (".docx",))
+
+
+def test_a_crooked_table_is_refused():
+    with pytest.raises(InputError, match="a row of 1 cells under 2 columns"):
+        Table(("a", "b"), (("x",),))
+    with pytest.raises(InputError, match="no column 'c'"):
+        Table(("a",), (("x",),), best=("c",))

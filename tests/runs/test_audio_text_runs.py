@@ -1,0 +1,112 @@
+"""Audio-text from the command line, on a handful of short tones."""
+
+import csv
+import json
+import wave
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from aadml.cli.settings import assemble, starting_values
+from aadml.runs.data import with_sample_data
+from aadml.runs.train import remarks
+
+pytest.importorskip("transformers")
+
+NARROW = {
+    "audio-text": ["method.audio_width=2", "method.text_layers=1", "method.text_dimension=16", "method.hidden=16",
+                   "method.dimension=16"],
+    "3cmlf": ["method.audio_width=2", "method.text_layers=1", "method.text_dimension=16", "method.hidden=16",
+              "method.dimension=16", "method.shares=[1, 1, 1]", "method.ancillary_epochs=1"],
+    "xie": ["method.channels=8", "method.text_dimension=16"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tones")
+    rows = [["id", "media", "label", "split", "caption_1", "caption_2"]]
+    for i in range(30):
+        time = np.arange(6400) / 32_000
+        samples = 9000 * np.sin(2 * np.pi * (200 + 150 * i) * time)
+        with wave.open(str(folder / f"{i}.wav"), "wb") as file:
+            file.setparams((1, 2, 32_000, len(samples), "NONE", ""))
+            file.writeframes(samples.astype("<i2").tobytes())
+        split = "train" if i < 18 else "valid" if i < 24 else "test"
+        rows.append([f"t{i}", f"{i}.wav", "tone", split, f"Tone number {i}.", f"A tone, {i} of thirty"])
+    with (folder / "manifest.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return folder / "manifest.csv"
+
+
+def call(*arguments):
+    from aadml.cli import cli
+
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("method", NARROW)
+def test_a_run_is_trained_evaluated_and_embeds_captioned_sound(manifest, tmp_path, method):
+    settings = [part for key in (*NARROW[method], "training.batch=12") for part in ("--set", key)]
+    config = {"audio-text": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}[method]
+    trained = call(
+        "train", "--data", manifest, "--config", config, "--epochs", 3 if method == "3cmlf" else 1,
+        "--runs", tmp_path, *settings,
+    )  # fmt: skip
+    assert trained.exit_code == 0, trained.output
+    run = trained.stdout.splitlines()[-1]
+    found = json.loads(call("evaluate", run, "--json").stdout)
+    assert {"text-audio", "audio-text"} == found["directions"].keys()
+    side = found["directions"]["text-audio"]
+    assert (side["queries"], side["gallery"]) == (12, 6)
+    assert {"hit_rate_at", "recall_at", "map", "median_rank", "mean_rank"} <= side.keys()
+    embedded = call("embed", run, manifest, "-o", tmp_path / "e.h5")
+    assert embedded.exit_code == 0
+    with h5py.File(tmp_path / "e.h5") as file:
+        assert file["audio"].shape[0] == file["text"].shape[0] == 60
+        assert len(set(file["label"][()].tolist())) == 30
+
+
+def test_without_data_each_method_starts_from_its_sample_config_and_says_what_is_untrained(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    clips = tmp_path / "clips.csv"
+    clips.write_text("")
+    monkeypatch.setattr("aadml.runs.data.sample_manifest", lambda say: clips)
+    for method in NARROW:
+        said = []
+        config = with_sample_data(assemble(method=method), said.append)
+        assert config.method == method
+        assert config["data"] == str(clips)
+        assert any("sample clips" in message for message in said)
+        (remark,) = remarks(config)
+        assert "random weights" in remark
+    assert starting_values(None, "3cmlf", None)["method"]["audio"] == "cnn10"
+    assert starting_values(None, "3cmlf", "data")["method"]["audio"] == "resnet38"
+    assert starting_values("mei_clotho", "audio-text", None)["method"]["audio"] == "resnet38"
+
+
+def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):
+    from feature_extraction.ground.errors import InputError
+
+    with pytest.raises(InputError, match="learns from features; make some with"):
+        call("train", "--data", manifest, "--method", "aadml", "--epochs", 1, "--runs", tmp_path)
+
+
+def test_compare_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stopped(manifest, tmp_path):
+    from aadml.cli import cli
+
+    narrow = [part for key in (*NARROW["xie"], "training.batch=12") for part in ("--set", key)]
+    arguments = ["compare", "--tables", "xie", "--data", str(manifest), "--config", "xie_sample", "--max-epochs", "1",
+                 "--seeds", "1", "--workers", "0", "-o", str(tmp_path), "--json", *narrow]  # fmt: skip
+    first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert first.exit_code == 0, first.output
+    table = json.loads(first.stdout)
+    assert [row["strategy"] for row in table["rows"]][2:4] == ["cross-modality hard", "cross-modality semi-hard"]
+    assert all(0 <= row["T2A mAP"]["mean"] <= 1 for row in table["rows"])
+    assert table["rows"][2]["published T2A mAP"] == "0.007"
+    assert {path.name for path in tmp_path.glob("xie.*")} == {"xie.md", "xie.csv", "xie.tex"}
+    again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert json.loads(again.stdout) == table
+    assert "8 runs were finished before" in again.stderr

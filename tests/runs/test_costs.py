@@ -1,0 +1,50 @@
+"""What a run cost: seconds and parameters, in its evaluation."""
+
+import pytest
+
+from aadml.configuration.config import parse_setting, read_yaml, resolve, with_setting
+from aadml.data.synthetic import synthetic
+from aadml.runs.folder import read_json, read_metrics
+from aadml.runs.train import train_run
+from feature_extraction.feature_file import write_features
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "features.h5"
+    write_features(path, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8), difficulty=0.2))
+
+    def resolved(name, *settings):
+        values = read_yaml(name)
+        for setting in (f"data={path}", "training.batch=30", *settings):
+            values = with_setting(values, *parse_setting(setting))
+        return resolve(values)
+
+    return resolved
+
+
+def test_the_evaluation_says_how_long_fitting_took_and_how_much_was_fitted(config, tmp_path):
+    result = train_run(config("cca", "method.dimension=2"), tmp_path)
+    assert result["parameters"] == 6 + 8 + 2 * (6 + 8)
+    assert result["seconds"] > 0
+    stored = read_json(tmp_path / "evaluation.json")
+    assert (stored["seconds"], stored["parameters"]) == (result["seconds"], result["parameters"])
+
+
+def test_the_seconds_of_an_interrupted_training_are_those_of_all_its_epochs(config, tmp_path):
+    complete = config("cctl", "network.hidden=[8]", "training.epochs=4")
+
+    def die(record):
+        if record["epoch"] == 3:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        train_run(complete, tmp_path, on_epoch=die)
+    result = train_run(complete, tmp_path)
+    epochs = [record["seconds"] for record in read_metrics(tmp_path)]
+    assert len(epochs) == 4
+    assert result["seconds"] >= sum(epochs)

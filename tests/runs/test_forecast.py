@@ -1,0 +1,28 @@
+import pytest
+
+from aadml.methods import METHODS
+from aadml.methods.method import Context
+from aadml.methods.settings import Training
+from aadml.runs.forecast import forecast
+
+CONTEXT = Context({"audio": 5, "visual": 6}, 4)
+
+
+def built(epochs, **sections):
+    return METHODS["aadml"](CONTEXT, Training(epochs=epochs, batch=50), network={"hidden": (8,)}, **sections)
+
+
+def test_a_long_training_is_foretold_with_steps_time_and_memory():
+    told = forecast(built(100_000_000), 120, 4)
+    assert "300,000,000 steps" in told
+    assert "MiB" in told
+    assert "batch 50" in told
+
+
+@pytest.mark.parametrize(
+    "method",
+    [built(1), built(100_000_000, loss={"name": "triplet", "weight": 0.0}), METHODS["cca"](CONTEXT, Training())],
+    ids=["short", "without metric loss", "closed form"],
+)
+def test_what_is_short_or_has_no_metric_loss_is_not(method):
+    assert forecast(method, 120, 4) is None

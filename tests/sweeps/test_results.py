@@ -1,0 +1,79 @@
+import json
+
+import numpy as np
+import pytest
+
+from aadml.configuration.config import resolve
+from aadml.retrieval.significance import Difference, paired_t, seeds_and_queries
+from aadml.sweeps.grid import Cell
+from aadml.sweeps.results import CellScores, difference, differences, read_run, told
+
+
+def run(folder, first, second, ids=None):
+    """Write the evaluation of a run with the given average precisions of two directions."""
+    columns = {"audio-visual": first, "visual-audio": second}
+    names = ids or {name: [f"clip{i}" for i in range(len(values))] for name, values in columns.items()}
+    directions = {
+        name: {"map": float(np.mean(values)), "per_query": {"id": names[name], "average_precision": list(values)}}
+        for name, values in columns.items()
+    }
+    stored = {"map_mean": float(np.mean([one["map"] for one in directions.values()])), "directions": directions}
+    folder.mkdir(parents=True)
+    (folder / "evaluation.json").write_text(json.dumps(stored))
+    return read_run(folder)
+
+
+def cell(name, runs):
+    return CellScores(Cell(name, resolve({"method": "cca", "data": "x"}), {}), dict(enumerate(runs)))
+
+
+def test_a_clip_that_asks_in_both_directions_counts_once(tmp_path):
+    scores = run(tmp_path / "a", [0.2, 0.4, 0.9], [0.6, 0.0, 0.1])
+    np.testing.assert_allclose(scores.average_precision, [0.4, 0.2, 0.5])
+    assert scores.average_precision.mean() == pytest.approx(scores.map_mean)
+
+
+def test_directions_of_unequal_size_count_the_same(tmp_path):
+    ids = {"audio-visual": ["a"], "visual-audio": ["a", "b", "c"]}
+    scores = run(tmp_path / "a", [0.8], [0.3, 0.6, 0.0], ids)
+    assert len(scores.ids) == len(set(scores.ids)) == 4
+    assert scores.average_precision.mean() == pytest.approx(scores.map_mean)
+
+
+def test_differences_are_those_of_seeds_and_queries(tmp_path):
+    generator = np.random.default_rng(0)
+    first, second = generator.random((2, 3, 20))
+    one = cell("one", [run(tmp_path / f"one{s}", row, row) for s, row in enumerate(first)])
+    other = cell("other", [run(tmp_path / f"other{s}", row, row) for s, row in enumerate(second)])
+    expected = seeds_and_queries(first, second)
+    assert difference(one, other) == expected
+    corrected = differences({"one": one, "other": other}, [("one", "other"), ("other", "one")])
+    assert corrected["one", "other"].p == pytest.approx(min(1, 2 * expected.p))
+
+
+def test_only_seeds_are_compared_where_each_asks_other_queries(tmp_path):
+    def several(name, figures):
+        ids = [{k: [f"{s}{i}" for i in range(2)] for k in ("audio-visual", "visual-audio")} for s in range(3)]
+        return cell(name, [run(tmp_path / f"{name}{s}", [f, f], [f, f], ids[s]) for s, f in enumerate(figures)])
+
+    found = difference(several("one", [0.5, 0.6, 0.8]), several("other", [0.4, 0.4, 0.7]))
+    assert found == paired_t([0.5, 0.6, 0.8], [0.4, 0.4, 0.7])
+    assert found.over == "seeds"
+
+
+def test_seeds_that_one_side_lacks_are_left_out_and_none_in_common_is_no_difference(tmp_path):
+    runs = [run(tmp_path / f"r{s}", [0.1 * s, 0.2], [0.3, 0.4]) for s in range(3)]
+    one = cell("one", runs)
+    fewer = CellScores(one.cell, {1: runs[1]}, {0: "failed"})
+    assert difference(one, fewer).over == "queries"
+    assert difference(one, CellScores(one.cell, {})) is None
+    assert one.over_seeds("map_mean").count == 3
+    assert one.over_seeds("directions", "audio-visual", "map").mean == pytest.approx(np.mean([0.1, 0.15, 0.2]))
+    assert CellScores(one.cell, {}).over_seeds("map_mean") is None
+
+
+def test_differences_in_words():
+    assert told(Difference(0.0123, 0.004, 0.0301, "both")) == "+0.012 ± 0.004 (p = 0.030)*"
+    assert told(Difference(-0.00001, 0.004, 0.9, "both")) == "+0.000 ± 0.004 (p = 0.900)"
+    assert told(Difference(-0.5, 0.004, 0.0001, "both")) == "-0.500 ± 0.004 (p < 0.001)*"
+    assert told(None) == ""

@@ -1,0 +1,114 @@
+import multiprocessing
+import os
+import signal
+
+import pytest
+
+from aadml.sweeps.ablate import jobs_of
+from aadml.sweeps.grid import cells_of, parse_axis, points
+from aadml.sweeps.job import FAILURE
+from aadml.sweeps.sweep import check_same_data, sole_owner, sweep
+from feature_extraction.ground.errors import InputError
+
+KEPT = ("checkpoint.safetensors", "config.yaml")
+
+
+def jobs(base, folder, text="proxy.k=1,2", seeds=(0, 1)):
+    return jobs_of(cells_of(points(base, [parse_axis(text)])), seeds, folder)
+
+
+def content(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for name in KEPT for p in folder.glob(f"runs/*/{name}")}
+
+
+def test_every_run_gets_a_folder_and_a_second_sweep_keeps_them(base, tmp_path):
+    todo = jobs(base, tmp_path)
+    assert [outcome.reason for outcome in sweep(todo, workers=0)] == [""] * 4
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
+        f"proxy.k={k}_seed={seed}" for k in (1, 2) for seed in (0, 1)
+    ]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")}
+    again = sweep(todo, workers=0)
+    assert all(outcome.kept for outcome in again)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")} == before
+
+
+def test_an_interrupted_sweep_goes_on_and_ends_in_the_same_bytes(base, tmp_path):
+    sweep(jobs(base, tmp_path / "whole"), workers=0)
+    epochs = []
+
+    def interrupt(worker, done, total):
+        epochs.append(done)
+        if len(epochs) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(jobs(base, tmp_path / "stopped"), workers=0, on_epoch=interrupt)
+    assert len(list((tmp_path / "stopped").glob("runs/*/evaluation.json"))) == 1
+    outcomes = sweep(jobs(base, tmp_path / "stopped"), workers=0)
+    assert [outcome.kept for outcome in outcomes] == [True, False, False, False]
+    assert content(tmp_path / "stopped") == content(tmp_path / "whole")
+
+
+def test_a_run_that_fails_does_not_stop_the_rest_and_is_tried_again(base, features, tmp_path):
+    values = {"method": "cca", "data": str(features)}
+    outcomes = sweep(jobs(values, tmp_path, "method.dimension=2,500,3", seeds=(0,)), workers=0)
+    assert [bool(outcome.reason) for outcome in outcomes] == [False, True, False]
+    failed = outcomes[1]
+    assert "500" in failed.reason
+    assert (failed.job.folder / FAILURE).read_text().startswith(failed.reason)
+    again = sweep([outcome.job for outcome in outcomes], workers=0)
+    assert [outcome.kept for outcome in again] == [True, False, True]
+
+
+def test_an_error_nobody_expected_is_told_with_its_story(base, tmp_path, monkeypatch):
+    from aadml.sweeps import job
+
+    def broken(*arguments, **options):
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr(job, "train_run", broken)
+    (outcome,) = sweep(jobs(base, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
+    assert outcome.reason == "ZeroDivisionError: by nought"
+    assert "Traceback" in (outcome.job.folder / FAILURE).read_text()
+
+
+def test_a_folder_of_another_config_is_refused(base, tmp_path):
+    sweep(jobs(base, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
+    with pytest.raises(InputError, match="validation"):
+        sweep(jobs(base | {"validation": 0.3}, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
+
+
+def test_a_folder_on_other_data_is_refused(features, tmp_path):
+    folder = tmp_path / "sweep"
+    folder.mkdir()
+    check_same_data(folder, str(features))
+    check_same_data(folder, str(features))
+    features.write_bytes(features.read_bytes() + b" ")
+    with pytest.raises(InputError, match="differs"):
+        check_same_data(folder, str(features))
+
+
+def test_two_sweeps_never_work_in_one_folder(tmp_path):
+    with sole_owner(tmp_path), pytest.raises(InputError, match="another process"), sole_owner(tmp_path):
+        pass
+    with sole_owner(tmp_path):
+        pass
+
+
+@pytest.mark.slow
+def test_processes_give_the_same_bytes_and_one_that_dies_costs_one_run(base, tmp_path):
+    sweep(jobs(base, tmp_path / "whole"), workers=0)
+    killed = []
+
+    def kill_once(worker, done, total):
+        if not killed:
+            killed.append(multiprocessing.active_children()[0].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    outcomes = sweep(jobs(base, tmp_path / "crew"), workers=2, on_epoch=kill_once)
+    reasons = [outcome.reason for outcome in outcomes if outcome.reason]
+    assert len(reasons) <= 1
+    assert all("SIGKILL" in reason for reason in reasons)
+    assert not [outcome.reason for outcome in sweep(jobs(base, tmp_path / "crew"), workers=2) if outcome.reason]
+    assert content(tmp_path / "crew") == content(tmp_path / "whole")

@@ -1,0 +1,103 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from aadml.configuration.config import resolve
+from aadml.data.synthetic import synthetic
+from aadml.runs.evaluate import evaluate_run
+from aadml.runs.train import Scoring, load_run, train_run
+from aadml.sweeps.compare import Row
+from aadml.sweeps.controls import ALONE, HALF, NONE, RANDOM, controls
+from aadml.sweeps.grid import Cell, is_anchored
+from aadml.sweeps.trials import trials_of
+from feature_extraction.feature_file import write_features
+from feature_extraction.ground.errors import InputError
+
+
+def row(values, space, name="row"):
+    return Row("methods", name, "", Cell(name, resolve(values), {}), space)
+
+
+def test_trials_begin_with_the_row_itself_and_try_nothing_twice(base, tmp_path):
+    space = {"training.learning_rate": [0.01, 0.1], "proxy.k": [3, 4]}
+    trials = trials_of(row(base, space), 9, 0, tmp_path)
+    assert trials[0].settings == {}
+    assert len(trials) == 4  # the row's own config is one of the four points
+    assert len({trial.job.config.yaml() for trial in trials}) == 4
+    assert {trial.job.split for trial in trials} == {"valid"}
+    again = trials_of(row(base, space), 9, 0, tmp_path)
+    assert [trial.settings for trial in again] == [trial.settings for trial in trials]
+    assert [trial.settings for trial in trials_of(row(base, space), 2, 0, tmp_path)] == [
+        trial.settings for trial in trials[:2]
+    ]
+
+
+def test_a_space_that_does_not_fit_is_refused(base, tmp_path):
+    with pytest.raises(InputError, match="learning_rte"):
+        trials_of(row(base, {"training.learning_rte": [0.1]}), 3, 0, tmp_path)
+
+
+def test_a_trial_of_a_closed_form_is_not_fitted_on_the_clips_it_is_scored_on(features, tmp_path):
+    config = resolve({"method": {"name": "cca", "dimension": 2}, "data": str(features), "inputs": {"scaling": "none"}})
+    stored = train_run(config, tmp_path / "trial", Scoring("valid"))
+    assert stored["split"] == "valid"
+    _, splits, encoder = load_run(tmp_path / "trial")
+    mean = encoder.method.state()["mean.audio"]
+    torch.testing.assert_close(mean, splits.train.matrix("audio").double().mean(0), rtol=1e-6, atol=1e-8)
+    train_run(config, tmp_path / "run")
+    whole = torch.cat([splits.train.matrix("audio"), splits.valid.matrix("audio")]).double().mean(0)
+    mean = load_run(tmp_path / "run")[2].method.state()["mean.audio"]
+    torch.testing.assert_close(mean, whole, rtol=1e-6, atol=1e-8)
+
+
+def test_the_controls_of_a_proxy_change_one_thing_each(base):
+    config = resolve(base | {"loss": {"name": "triplet", "weight": 2.0}})
+    found = controls(config)
+    assert list(found) == [ALONE, RANDOM, HALF, NONE]
+    assert [is_anchored(found[name]) for name in found] == [False, True, False, False]
+    assert found[RANDOM]["proxy"] == config["proxy"] | {"neighbors": "random"}
+    assert [found[name]["loss"]["weight"] for name in found] == [2.0, 2.0, 1.0, 0.0]
+    for changed in found.values():
+        assert {k: v for k, v in changed.values.items() if k not in ("loss", "proxy")} == {
+            k: v for k, v in config.values.items() if k not in ("loss", "proxy")
+        }
+    assert controls(found[ALONE]) == {}
+
+
+def test_unseen_classes_carry_their_protocol_and_no_accuracy(base, tmp_path):
+    data = tmp_path / "six.h5"
+    write_features(data, synthetic(classes=6, train=60, valid=12, test=24, dimensions=(6, 8), difficulty=0.2))
+    config = resolve(base | {"data": str(data), "unseen_classes": 0.3})
+    stored = train_run(config, tmp_path / "run", Scoring(queries=True))
+    assert stored["protocol"] == "unseen-classes"
+    assert "label_space" not in stored
+    _, splits, _ = load_run(tmp_path / "run")
+    assert not set(splits.train.class_names) & set(splits.test.class_names)
+    assert evaluate_run(tmp_path / "run").protocol == "unseen-classes"
+    assert json.loads((tmp_path / "run" / "evaluations" / "unseen-classes-test.json").read_text())["map_mean"] == (
+        pytest.approx(stored["map_mean"])
+    )
+    closed = resolve({"method": {"name": "c-cca", "dimension": 2}, "data": str(data), "unseen_classes": 0.3})
+    assert np.isfinite(train_run(closed, tmp_path / "closed")["map_mean"])
+
+
+def test_the_protocol_of_unseen_classes_refuses_a_run_that_saw_them(base, tmp_path):
+    train_run(resolve(base), tmp_path / "run")
+    with pytest.raises(InputError, match="were trained on"):
+        evaluate_run(tmp_path / "run", protocol="unseen-classes")
+
+
+def test_few_training_clips_are_a_config_value(base, tmp_path):
+    train_run(resolve(base | {"train_per_class": 4, "validation": 0.5}), tmp_path / "run")
+    clips = json.loads((tmp_path / "run" / "environment.json").read_text())["clips"]
+    assert clips == {"train": 16, "valid": 8, "test": 24}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("train_per_class", 0), ("train_per_class", "all"), ("unseen_classes", 1.5)]
+)
+def test_values_without_sense_are_refused(base, key, value):
+    with pytest.raises(InputError, match=key):
+        resolve(base | {key: value})

@@ -107,12 +107,12 @@ def _wanted(methods: str | None, losses: str | None, tables: str | None) -> tupl
     from aadml.objective.recipes import RECIPES
     from aadml.sweeps import compare
     from feature_extraction.ground.errors import InputError
+    from feature_extraction.ground.tables import Joined
 
     if not (methods or losses or tables):
         raise InputError("compare: say what: --methods all, --losses all, or --tables 1,2,3")
-    known = {**LOSSES, **RECIPES}
     wanted = compare.chosen(methods or "", compare.method_names(), compare.known_methods(), "method or config")
-    wanted_losses = compare.chosen(losses or "", compare.loss_names(), known, "loss")
+    wanted_losses = compare.chosen(losses or "", compare.loss_names(), Joined(LOSSES, RECIPES), "loss")
     for number in [part.strip() for part in (tables or "").split(",") if part.strip()]:
         if number not in ("1", "2", "3"):
             raise InputError(f"--tables {number}: the paper has 1 (methods), 2 and 3 (losses on VEGAS and AVE)")

@@ -57,7 +57,7 @@ def starting_values(config: str | None, method: str | None, data: str | None) ->
     """
     from aadml.configuration.config import configs_folder, read_yaml, with_setting
     from aadml.methods import METHODS
-    from feature_extraction.ground.options import lookup
+    from feature_extraction.ground.tables import lookup
 
     if method:
         lookup(METHODS, method, "method")

@@ -7,7 +7,7 @@ from typing import Any
 from aadml.comparison.types import Splits
 from aadml.configuration.config import Config
 from aadml.model.encoder import Encoder
-from aadml.protocols import evaluate_under
+from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import Evaluation
 from aadml.runs.data import protocol_of

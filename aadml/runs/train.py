@@ -38,7 +38,7 @@ from aadml.runs.folder import (
 from aadml.runs.forecast import forecast
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 
 @dataclass(frozen=True)

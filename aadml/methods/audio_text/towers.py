@@ -16,7 +16,7 @@ from aadml.methods.audio_text.text_input import UNTRAINED, BertInput, WordInput
 from aadml.methods.networks import layers
 from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 from feature_extraction.log_mel import PANNS, LogMelSettings
 from feature_extraction.tensor_files import read_tensors
 

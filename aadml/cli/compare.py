@@ -68,6 +68,7 @@ def command(
     from aadml.sweeps.sweep import check_same_data, sole_owner
     from aadml.sweeps.trials import RECORD
     from feature_extraction.ground.atomic import write_text
+    from feature_extraction.ground.places import search_beside
 
     if is_of_papers(tables):
         compare_papers(
@@ -75,6 +76,8 @@ def command(
             workers=workers, as_json=as_json, output=output,
         )  # fmt: skip
         return
+    if data is not None:
+        search_beside(Path(data))
     wanted_methods, wanted_losses = _wanted(methods, losses, tables)
     place = _data(data)
     changes = [parse_setting(text) for text in settings] + ([("device", device)] if device else [])

@@ -61,7 +61,9 @@ def command(
         assert embeddings is not None
         from aadml.retrieval import evaluate
         from aadml.retrieval.embeddings_file import read_embeddings
+        from feature_extraction.ground.places import search_beside
 
+        search_beside(embeddings)
         vectors, chosen = read_embeddings(embeddings, split)
         if split and chosen == "all":
             click.echo(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored", err=True)

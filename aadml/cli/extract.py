@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,9 +56,11 @@ def command(
     Exit status 1 if any clip failed; F.h5.failures.csv then says which and why.
     """
     from feature_extraction.extract import extract
+    from feature_extraction.ground.places import search_beside
     from feature_extraction.manifest import read_manifest
     from feature_extraction.media import Limits
 
+    search_beside(Path(manifest))
     rows = read_manifest(manifest)
     part = _shard(shard)
     extractors = _extractors({"audio": audio, "visual": visual}, settings, weights)

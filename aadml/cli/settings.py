@@ -1,6 +1,7 @@
 """The flags that make a config, shared by all commands that train."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,20 +52,25 @@ def assemble(
 
 
 def starting_values(config: str | None, method: str | None, data: str | None) -> dict[str, Any]:
-    """Read the config to start from: the one named, else the method's, else `aadml`.
+    """Read the config to start from: the one named, else the method's where one is shipped, else `aadml`.
 
     On the sample clips it is `METHOD_sample`, where there is one, or `sample`.
     """
     from aadml.configuration.config import configs_folder, read_yaml, with_setting
     from aadml.methods import METHODS
+    from feature_extraction.ground.places import search_beside
     from feature_extraction.ground.tables import lookup
 
+    if data is not None:
+        search_beside(Path(data))
     if method:
         lookup(METHODS, method, "method")
     default = "sample" if data is None else "aadml"
     name = (method or default).replace("-", "_") if method != "aadml" else default
     if data is None and (configs_folder() / f"{name}_sample.yaml").is_file():
         name = f"{name}_sample"
+    if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
+        return {"method": method}  # one from outside has all its defaults in its code
     values = read_yaml(config or name)
     own = values.get("method")
     same = method == (own.get("name") if isinstance(own, dict) else own)

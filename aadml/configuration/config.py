@@ -21,6 +21,7 @@ from aadml.proxies import PROXIES
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import checked_options, schema
+from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import Joined, lookup, suggestion
 
 TABLES: dict[str, tuple[Mapping[str, Callable[..., Any]], dict[str, Any]]] = {
@@ -161,6 +162,8 @@ def resolve(values: Mapping[str, Any]) -> Config:
     Raises:
         InputError: an unknown key or name (the nearest one is given), or a value of the wrong kind.
     """
+    if isinstance(values.get("data"), str):
+        search_beside(Path(values["data"]))  # what lies beside the data may be named as module:name
     values = _expand_loss(dict(values))
     method = _named(values.get("method", COMMON["method"]))
     build = lookup(METHODS, method["name"], "method")

@@ -1,7 +1,5 @@
 """The audit of a run, or of an encoder made elsewhere."""
 
-import importlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ from aadml.runs.evaluate import subject_of
 from aadml.runs.folder import EVALUATION, read_json, read_metrics
 from aadml.runs.train import load_run
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.places import imported_from_outside, is_place, search_beside
 
 
 def audit_run(run: Path, *, protocol: str = "inductive", split: str = "test") -> list[Finding]:
@@ -36,7 +35,7 @@ def audit_elsewhere(
     Args:
         data: a feature file of any layout.
         encoder: "module:function", called with (features: modality -> (n, d) array, labels (n,)), returning
-            modality -> (n, e) array; modules are sought from the current folder too.
+            modality -> (n, e) array; the module may lie beside the data or in the current folder.
         command: a command line with {input} and {output}.
         split: that is scored.
 
@@ -46,20 +45,15 @@ def audit_elsewhere(
     if (encoder is None) == (command is None):
         raise InputError("audit: give either a run, or --data with one of --encoder MODULE:FUNCTION and --command")
     splits = to_splits(open_data(data), name=str(data))
-    pipeline: Pipeline = CommandPipeline(command) if command is not None else _function(str(encoder))
+    pipeline: Pipeline = CommandPipeline(command) if command is not None else _function(str(encoder), data)
     return audit(pipeline, splits, split=split)
 
 
-def _function(name: str) -> FunctionPipeline:
-    module, _, function = name.partition(":")
-    sys.path.insert(0, "")
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"--encoder {name}: not found ({error}); write it as module:function") from error
-    finally:
-        sys.path.remove("")
-    return FunctionPipeline(found)
+def _function(place: str, data: Path) -> FunctionPipeline:
+    if not is_place(place):
+        raise InputError(f"--encoder {place}: write it as module:function")
+    search_beside(data)
+    return FunctionPipeline(imported_from_outside(place))
 
 
 def _kept_epoch(run: Path) -> Finding:

@@ -177,6 +177,8 @@ def _values_of(name: str) -> dict[str, Any]:
     stem = name.replace("-", "_")
     if name not in METHODS and not (configs_folder() / f"{stem}.yaml").is_file():
         lookup(known_methods(), name, "method or config")
+    if name in METHODS and not (configs_folder() / f"{stem}.yaml").is_file():
+        return {"method": name}  # one from outside has all its defaults in its code
     return read_yaml(stem)
 
 

@@ -8,6 +8,7 @@ in the main process on several clips at once: the network. A descriptor without 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -119,11 +120,18 @@ def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None
     for key in options or {}:
         if key not in taken:
             raise InputError(f"{name}.{key}: {name} takes no such option; {suggestion(key, taken)}")
+    missing = [p.name for p in signature(factory).parameters.values() if p.default is p.empty and _is_named(p)]
+    if set(missing) - set(options or {}):
+        raise InputError(f"--{modality} {name}: needs {', '.join(missing)}; it makes an extractor of options alone")
     built = factory(**(options or {}))
     if not isinstance(built, Extractor) or built.modality != modality:
         what = f"one of {built.modality}" if isinstance(built, Extractor) else f"a {type(built).__name__}"
         raise InputError(f"--{modality} {name}: it makes {what}; an extractor of {modality} is needed")
     return built
+
+
+def _is_named(parameter: Parameter) -> bool:
+    return parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def _factory(name: str, modality: str) -> Callable[..., Extractor]:

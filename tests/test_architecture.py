@@ -18,6 +18,7 @@ EXTRACTION_FLOORS = [
     ["ledger", "plan", "describing", "self_test"],
     ["assembly"],
     ["extract", "merge"],
+    ["job"],
 ]
 
 AADML_FLOORS = [
@@ -32,6 +33,7 @@ AADML_FLOORS = [
     ["sweeps"],
     ["reports"],
     ["cli"],
+    ["__main__"],
 ]
 FORBIDDEN_NAMES = {"utils", "common", "helpers", "misc"}
 

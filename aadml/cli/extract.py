@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from feature_extraction.backbones import Extractor
     from feature_extraction.extract import Outcome
 
-_AUDIO, _VISUAL = "log-mel", "hog-color"
-
 
 @click.command()
 @click.argument("manifest", type=click.Path())
@@ -54,53 +52,24 @@ def command(
     kept, media are relative to it. The same command continues a job that was interrupted, and does nothing twice.
     Exit status 1 if any clip failed; F.h5.failures.csv then says which and why.
     """
-    from feature_extraction.extract import extract
+    from feature_extraction.job import DEFAULTS, choose_extractors, extract
     from feature_extraction.manifest import read_manifest
-    from feature_extraction.media import Limits
 
-    rows = read_manifest(manifest)
-    part = _shard(shard)
-    extractors = _extractors({"audio": audio, "visual": visual}, settings, weights)
+    rows, part, options = read_manifest(manifest), _shard(shard), _options(settings)
+    names = {"audio": audio, "visual": visual}
+    for modality, name in names.items():
+        if name is None:
+            click.echo(f"aadml: no --{modality} given: {DEFAULTS[modality]}, which needs no weights", err=True)
+    chosen = {modality: None if name == "none" else name or DEFAULTS[modality] for modality, name in names.items()}
+    extractors = choose_extractors(**chosen, options=options, weights=weights)
     with _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
         outcome = extract(
-            rows,
-            output,
-            extractors,
-            workers=workers,
-            time_limit=time_limit,
-            limits=Limits(seconds=max_seconds),
-            shard=part,
-            retry_failed=retry_failed,
-            sequence=sequence,
-            progress=bar.show,
-        )
+            rows, output, **chosen, options=options, weights=weights, workers=workers, time_limit=time_limit,
+            max_seconds=max_seconds, shard=part, retry_failed=retry_failed, sequence=sequence, progress=bar.show,
+        )  # fmt: skip
     _print(outcome, extractors, output, as_json)
     if outcome.failures:
         raise click.exceptions.Exit(1)
-
-
-def _extractors(names: Mapping[str, str | None], settings: tuple[str, ...], weights: str | None) -> "list[Extractor]":
-    """Build the extractors that were asked for, each with its options."""
-    from feature_extraction.backbones import extractor, options_of
-    from feature_extraction.ground.errors import InputError
-
-    options = _options(settings)
-    defaults = {"audio": _AUDIO, "visual": _VISUAL}
-    chosen = {modality: name or defaults[modality] for modality, name in names.items() if name != "none"}
-    for modality in sorted(set(options) - set(chosen)):
-        raise InputError(
-            f"--set {modality}.{next(iter(options[modality]))}: there is no {modality} extractor in this job"
-        )
-    for modality, name in names.items():
-        if name is None:
-            click.echo(f"aadml: no --{modality} given: {defaults[modality]}, which needs no weights", err=True)
-    takers = [m for m, name in chosen.items() if "weights" in options_of(name, m)]
-    if weights is not None and not takers:
-        raise InputError(f"--weights {weights}: neither of {', '.join(chosen.values())} takes weights")
-    for modality in takers:
-        if weights is not None:
-            options.setdefault(modality, {}).setdefault("weights", weights)
-    return [extractor(name, modality, options.get(modality)) for modality, name in chosen.items()]
 
 
 def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:

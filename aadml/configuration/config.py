@@ -112,11 +112,28 @@ def read_yaml(name: str | Path) -> dict[str, Any]:
         known = ", ".join(sorted(p.stem for p in configs_folder().glob("*.yaml")))
         raise InputError(f"{name}: no such config file; give a path, or one of the shipped configs: {known}")
     try:
-        values = plain_yaml.load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
         raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+    return parse_yaml(text, path)
+
+
+def parse_yaml(text: str, place: Path) -> dict[str, Any]:
+    """Read the text of a config file.
+
+    Args:
+        text: YAML.
+        place: where it was read, for the message.
+
+    Raises:
+        InputError: not YAML, or not a mapping.
+    """
+    try:
+        values = plain_yaml.load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{place}: not YAML ({' '.join(str(error).split())})") from error
     if not isinstance(values, dict):
-        raise InputError(f"{path}: a config is a mapping of sections, not a {type(values).__name__}")
+        raise InputError(f"{place}: a config is a mapping of sections, not a {type(values).__name__}")
     return values
 
 

@@ -2,7 +2,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from aadml.cli.settings import assemble
+from aadml.configuration.assembly import assemble
 from aadml.configuration.config import configs_folder, parse_setting, read_yaml, resolve, with_setting
 from aadml.sweeps.grid import parse_axis
 from feature_extraction.ground.errors import InputError

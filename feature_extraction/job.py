@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from feature_extraction.backbones import Extractor, extractor, options_of
 from feature_extraction.extract import Outcome
 from feature_extraction.extract import extract as carry_out
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.places import search_beside
 from feature_extraction.manifest import Manifest, read_manifest
 from feature_extraction.media import Limits
 
@@ -58,6 +60,7 @@ def extract(
         InputError: a manifest, name or option that is wrong, or an output that cannot be written.
     """
     rows = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
+    search_beside(Path(rows.path))
     extractors = choose_extractors(audio, visual, options, weights)
     limits = Limits(seconds=max_seconds)
     return carry_out(

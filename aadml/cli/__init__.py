@@ -51,10 +51,10 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown one is answered with the nearest name."""
-        from feature_extraction.ground.options import nearest
+        from feature_extraction.ground.tables import suggestion
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise click.UsageError(f"no command '{args[0]}'; did you mean '{nearest(args[0], COMMANDS)}'?", ctx)
+            raise click.UsageError(f"no command '{args[0]}'; {suggestion(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
 

@@ -1,11 +1,13 @@
 """Putting a config together: the file to start from, then what was said beside it, later words winning."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from aadml.configuration.config import Config, configs_folder, parse_setting, read_yaml, resolve, with_setting
 from aadml.methods import METHODS
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.places import search_beside
+from feature_extraction.ground.tables import lookup
 
 Settings = Mapping[str, Any] | Sequence[str]
 """Any keys of the config, as {"proxy.k": 5} or as ["proxy.k=5"]."""
@@ -41,6 +43,8 @@ def assemble(
     Raises:
         InputError: an unknown name or key, or a value of the wrong kind.
     """
+    if data is not None:
+        search_beside(Path(data))
     flags = {"loss": loss, "proxy.k": k, "data": data, "seed": seed, "training.epochs": epochs, "device": device}
     return resolved(starting_values(config, method, sample=sample), flags, settings)
 
@@ -56,6 +60,8 @@ def starting_values(config: str | None, method: str | None, *, sample: bool) -> 
     name = (method or default).replace("-", "_") if method != "aadml" else default
     if sample and (configs_folder() / f"{name}_sample.yaml").is_file():
         name = f"{name}_sample"
+    if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
+        return {"method": method}  # one from outside has all its defaults in its code
     values = read_yaml(config or name)
     own = values.get("method")
     same = method == (own.get("name") if isinstance(own, dict) else own)

@@ -21,8 +21,8 @@ from aadml.model.facts import Facts, Json
 from aadml.model.model import Model
 from feature_extraction.ground.atomic import write_bytes
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
 from feature_extraction.ground.sealed import FileSum, seal, unseal
+from feature_extraction.ground.tables import lookup
 
 WEIGHTS = "model.safetensors"
 FACTS = "model.json"

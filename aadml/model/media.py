@@ -17,7 +17,7 @@ from feature_extraction.backbones import EXTRACTORS, Extractor, extractor, optio
 from feature_extraction.extract import extract
 from feature_extraction.feature_file import read_features
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 from feature_extraction.manifest import Manifest, Row
 from feature_extraction.weights import WEIGHTS
 

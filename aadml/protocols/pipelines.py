@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.types import Clips, Embeddings, Modality, Splits
-from aadml.protocols import embed_under, evaluate_under, protocols_of
 from aadml.protocols.audit import Embed
+from aadml.protocols.evaluation import embed_under, evaluate_under, protocols_of
 from aadml.protocols.protocol import Subject
 from feature_extraction.feature_file import FeatureFile, write_features
 from feature_extraction.ground.errors import InputError

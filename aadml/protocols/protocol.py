@@ -37,18 +37,20 @@ class Protocol:
     """One way to evaluate; the parts that a protocol leaves out stay honest.
 
     Attributes:
-        description: one line.
         before: subject -> subject, acting before anything is embedded (another training, another scaling).
         mix: (subject, clips, vectors) -> vectors, acting between the encoder and the read-out.
         keep: embeddings -> embeddings, acting on the items that are scored.
         metric: "map", or "running" for the variant of that name in the place of MAP.
     """
 
-    description: str
     before: Callable[[Subject, str], Subject] | None = None
     mix: Callable[[Subject, Clips, Vectors], Vectors] | None = None
     keep: Callable[[Embeddings], Embeddings] | None = None
     metric: str = "map"
+
+
+INDUCTIVE = Protocol()
+"""Every item embedded alone: no label, no partner, no other item. The default."""
 
 
 def vectors_of(encoder: Model, clips: Clips) -> Vectors:

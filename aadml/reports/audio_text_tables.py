@@ -13,7 +13,7 @@ from aadml.runs.loading import read_evaluation
 from aadml.sweeps.job import Job, is_done
 from aadml.sweeps.published_figures import read_published
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 Change = tuple[str, Any]
 _OBJECTIVES = ("triplet-sum", "triplet-max", "triplet-weighted", "nt-xent")

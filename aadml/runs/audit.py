@@ -1,7 +1,5 @@
 """The audit of a run, or of an encoder made elsewhere."""
 
-import importlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ from aadml.runs.later_data import read_for
 from aadml.runs.loading import load, load_run, read_evaluation
 from aadml.runs.train import read_records
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.places import imported_from_outside, is_place, search_beside
 
 
 def audit(
@@ -33,7 +32,7 @@ def audit(
         run: a run or a model folder; a model needs `data`.
         data: a feature file of any layout; needed for everything but a run.
         encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
-            or its name, "module:function"; modules are sought from the current folder too.
+            or its name, "module:function"; the module may lie beside the data or in the current folder.
         command: a command line with {input} and {output}.
         protocol: of a run or model: a key of PROTOCOLS, or leaks joined by "+".
         split: that is scored.
@@ -54,7 +53,7 @@ def audit(
         subject = Subject(model, read_for(model, data))
         return run_checks(ProtocolPipeline(subject, protocol), subject.splits, split=split)
     splits = to_splits(open_data(data), name=str(data))
-    pipeline: Pipeline = CommandPipeline(command) if command is not None else _function(encoder)
+    pipeline: Pipeline = CommandPipeline(command) if command is not None else _function(encoder, data)
     return run_checks(pipeline, splits, split=split)
 
 
@@ -65,19 +64,13 @@ def _audit_run(run: Path, protocol: str, split: str) -> list[Finding]:
     return [*findings, _kept_epoch(run)]
 
 
-def _function(name: str | Function | None) -> FunctionPipeline:
-    if not isinstance(name, str):
-        assert name is not None
-        return FunctionPipeline(name)
-    module, _, function = name.partition(":")
-    sys.path.insert(0, "")
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"--encoder {name}: not found ({error}); write it as module:function") from error
-    finally:
-        sys.path.remove("")
-    return FunctionPipeline(found)
+def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipeline:
+    if encoder is not None and not isinstance(encoder, str):
+        return FunctionPipeline(encoder)
+    if not is_place(encoder):
+        raise InputError(f"--encoder {encoder}: write it as module:function")
+    search_beside(Path(data))
+    return FunctionPipeline(imported_from_outside(str(encoder)))
 
 
 def _kept_epoch(run: Path) -> Finding:

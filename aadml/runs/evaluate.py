@@ -9,7 +9,7 @@ from typing import Any
 from aadml.comparison.types import Embeddings, Splits
 from aadml.configuration.config import Config
 from aadml.model.model import Model
-from aadml.protocols import evaluate_under
+from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import Evaluation
 from aadml.retrieval import evaluate as evaluate_embeddings
@@ -19,6 +19,7 @@ from aadml.runs.loading import load, load_run
 from aadml.runs.store import EVALUATION, is_run, opened
 from aadml.runs.train import untrained_model
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.places import search_beside
 from feature_extraction.network_run import chosen_device
 
 EVALUATIONS = "evaluations"
@@ -90,6 +91,7 @@ def _of_embeddings(
     if isinstance(embeddings, Embeddings):
         return evaluate_embeddings(embeddings, protocol=protocol or "unstated", split=split or "all", **options)
     assert embeddings is not None
+    search_beside(Path(embeddings))
     vectors, chosen = read_embeddings(embeddings, split)
     if split and chosen == "all":
         note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")

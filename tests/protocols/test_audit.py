@@ -14,8 +14,9 @@ from aadml.methods.method import Context
 from aadml.methods.settings import Training
 from aadml.model.facts import Facts
 from aadml.model.model import Model
-from aadml.protocols import PROTOCOLS, evaluate_under, protocols_of
+from aadml.protocols import PROTOCOLS
 from aadml.protocols.audit import audit
+from aadml.protocols.evaluation import evaluate_under, protocols_of
 from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from feature_extraction.ground.errors import InputError

@@ -83,6 +83,6 @@ def test_names_of_tables_and_data_sets():
     assert checked_tables("all") == list(PAPER_TABLES)
     assert checked_tables("mei, xie") == ["mei", "xie"]
     for wrong in ("may", ""):
-        with pytest.raises(InputError, match=r"did you mean 'mei'|none named"):
+        with pytest.raises(InputError, match=r"there are: mei|none named"):
             checked_tables(wrong)
     assert (dataset_of("/x/Clotho-v2"), dataset_of("clips")) == ("Clotho", "AudioCaps")

@@ -17,7 +17,7 @@ from aadml.methods.method import Context
 from aadml.methods.networks import layers
 from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 from feature_extraction.log_mel import PANNS, LogMelSettings
 from feature_extraction.tensor_files import read_tensors
 

@@ -14,6 +14,8 @@ EXTRACTION_FLOORS = [
     ["tf_checkpoint", "download", "spec_augment", "word_pieces"],
     ["tensor_files", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
     ["feature_file", "weights", "decoding_workers"],
+    ["chosen_weights"],
+    ["inception_readings"],
     ["backbones"],
     ["ledger", "plan", "describing", "self_test"],
     ["assembly"],

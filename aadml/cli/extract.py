@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from feature_extraction.backbones import Extractor
     from feature_extraction.extract import Outcome
 
 
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="An option of an extractor.")
 @click.option(
     "--weights",
-    metavar="auto|FILE|untrained",
-    help="Weights for the extractors that take them: the published ones, a file, or random ones.",
+    metavar="auto|FILE|FOLDER|untrained",
+    help="Weights for the extractors that take them: the published ones, a file or the folder it is in, or random ones.",
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
 @click.option("--time-limit", default=120.0, show_default=True, help="Seconds that decoding one clip may take.")
@@ -52,7 +51,7 @@ def command(
     kept, media are relative to it. The same command continues a job that was interrupted, and does nothing twice.
     Exit status 1 if any clip failed; F.h5.failures.csv then says which and why.
     """
-    from feature_extraction.job import DEFAULTS, choose_extractors, extract
+    from feature_extraction.job import DEFAULTS, extract
     from feature_extraction.manifest import read_manifest
 
     rows, part, options = read_manifest(manifest), _shard(shard), _options(settings)
@@ -61,13 +60,12 @@ def command(
         if name is None:
             click.echo(f"aadml: no --{modality} given: {DEFAULTS[modality]}, which needs no weights", err=True)
     chosen = {modality: None if name == "none" else name or DEFAULTS[modality] for modality, name in names.items()}
-    extractors = choose_extractors(**chosen, options=options, weights=weights)
     with _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
         outcome = extract(
             rows, output, **chosen, options=options, weights=weights, workers=workers, time_limit=time_limit,
             max_seconds=max_seconds, shard=part, retry_failed=retry_failed, sequence=sequence, progress=bar.show,
         )  # fmt: skip
-    _print(outcome, extractors, output, as_json)
+    _print(outcome, output, as_json)
     if outcome.failures:
         raise click.exceptions.Exit(1)
 
@@ -122,7 +120,7 @@ class _Bar:
         self._bar.update(done - self._bar.n)
 
 
-def _print(outcome: "Outcome", extractors: "list[Extractor]", output: str, as_json: bool) -> None:
+def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
     from collections import Counter
 
     from feature_extraction.media import REASONS
@@ -133,13 +131,13 @@ def _print(outcome: "Outcome", extractors: "list[Extractor]", output: str, as_js
         click.echo(f"aadml: warning: {name!r}: {remark}", err=True)
     if len(outcome.warnings) > 5:
         click.echo(f"aadml: warning: and {len(outcome.warnings) - 5} more clips with remarks", err=True)
-    for one in extractors:
+    for one in outcome.extractors:
         if one.parameters.get("weights") == "untrained":
             click.echo(f"aadml: warning: {one.name} is UNTRAINED (random weights); its features say so", err=True)
     if as_json:
         _print_json(outcome, counts, good)
         return
-    kinds = ", ".join(f"{one.modality} {one.name} {one.dimension}-d" for one in extractors)
+    kinds = ", ".join(f"{one.modality} {one.name} {one.dimension}-d" for one in outcome.extractors)
     click.echo(f"{'ok':<10} {good:>8,}  {kinds}" + (f" -> {outcome.path}" if outcome.path else ""))
     for reason in REASONS:
         if counts[reason]:

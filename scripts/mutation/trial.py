@@ -35,7 +35,7 @@ def copy_tree(root: Path, scratch: Path) -> None:
 
 
 def room_of(root: Path, path: Path) -> Path:
-    """Return the tests of a file or folder of a tree: the folder of the same name, or of the nearest above that has one.
+    """Return the tests of a file or folder of a tree: the folder of that name, or of the nearest above.
 
     The tests of `aadml/losses/triplet.py` are `tests/losses`, those of `feature_extraction/media.py`
     `tests/feature_extraction`.

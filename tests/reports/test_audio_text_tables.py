@@ -79,6 +79,43 @@ def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
     assert table.rows[0][1] is None
 
 
+def figures_of_one_run():
+    """A whole evaluation in which no two figures are equal."""
+    sides = {}
+    for offset, side in ((0.0, "text-audio"), (0.5, "audio-text")):
+        sides[side] = {"map": offset + 0.01} | {
+            kind: {str(k): offset + start + k / 100 for k in (1, 5, 10, 50)}
+            for kind, start in (("hit_rate_at", 0.1), ("recall_at", 0.2))
+        }
+    return {"directions": sides, "chance": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mei", {"T2A R@1": 11, "T2A R@5": 15, "T2A R@10": 20, "A2T R@1": 61, "A2T R@5": 65, "A2T R@10": 70}),
+        ("3cmlf", {"T2A R@1": 11, "T2A R@5": 15, "T2A R@10": 20, "A2T R@1": 61, "A2T R@5": 65, "A2T R@10": 70}),
+        (
+            "xie",
+            {
+                "T2A mAP": 0.01,
+                "T2A recall@5": 0.25,
+                "T2A recall@10": 0.3,
+                "A2T mAP": 0.51,
+                "A2T recall@5": 0.75,
+                "A2T recall@10": 0.8,
+            },
+        ),
+    ],
+)
+def test_every_column_shows_its_own_figure_in_the_unit_of_the_paper(name, expected):
+    rows = [row for row, _ in planned(name, read_yaml(BASES[name][0]), "Clotho")][:1]
+    table = laid_out(name, rows, [[figures_of_one_run()]], dataset="Clotho", data="nothing")
+    shown = dict(zip(table.columns, table.rows[0], strict=True))
+    assert {column: shown[column].mean for column in PAPER_TABLES[name].figures} == pytest.approx(expected)
+    assert len(PAPER_TABLES[name].columns) == len(expected)
+
+
 def test_names_of_tables_and_data_sets():
     assert checked_tables("all") == list(PAPER_TABLES)
     assert checked_tables("mei, xie") == ["mei", "xie"]

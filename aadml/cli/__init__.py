@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "Train a method on a feature file; the last line printed is the run folder.",
     "evaluate": "Score a run, or embeddings made elsewhere, under a named protocol.",
     "embed": "Write the embeddings of a feature file.",
+    "verify": "Check every file of a run or a model against its checksum.",
     "audit": "Say whether any embedding depends on labels, partners, batch, order; with evidence.",
     "ablate": "Run a grid over config keys and seeds; table, curves with spread, significance.",
     "compare": "Compare methods, and losses with and without the proxy: ours beside the published columns.",

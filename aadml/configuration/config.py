@@ -82,9 +82,12 @@ class Config:
         return yaml.safe_dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
-        """Name what is trained, for folders and tables."""
+        """Name what is trained, for folders and tables: the metric loss, or the label loss where that acts alone."""
         if "loss" not in self.values:
             return self.method
+        if not self.values["loss"].get("weight", 1.0) and "label_loss" in self.values:
+            name = str(self.values["label_loss"]["name"])
+            return name if self.method == "aadml" else f"{self.method}-{name}"
         loss = str(self.values.get("recipe") or self.values["loss"]["name"])
         anchored = self.values.get("proxy", {}).get("name") == "anchor-aware"
         name = f"{PREFIX}{loss}" if anchored else loss
@@ -112,11 +115,28 @@ def read_yaml(name: str | Path) -> dict[str, Any]:
         known = ", ".join(sorted(p.stem for p in configs_folder().glob("*.yaml")))
         raise InputError(f"{name}: no such config file; give a path, or one of the shipped configs: {known}")
     try:
-        values = plain_yaml.load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
         raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+    return parse_yaml(text, path)
+
+
+def parse_yaml(text: str, place: Path) -> dict[str, Any]:
+    """Read the text of a config file.
+
+    Args:
+        text: YAML.
+        place: where it was read, for the message.
+
+    Raises:
+        InputError: not YAML, or not a mapping.
+    """
+    try:
+        values = plain_yaml.load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{place}: not YAML ({' '.join(str(error).split())})") from error
     if not isinstance(values, dict):
-        raise InputError(f"{path}: a config is a mapping of sections, not a {type(values).__name__}")
+        raise InputError(f"{place}: a config is a mapping of sections, not a {type(values).__name__}")
     return values
 
 

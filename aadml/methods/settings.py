@@ -2,7 +2,11 @@
 
 from dataclasses import dataclass
 
+from aadml.retrieval.requested import check_criterion
 from feature_extraction.ground.errors import InputError
+
+AUTO = "auto"
+"""The criterion that a method brings."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,9 @@ class Training:
         schedule_floor: the learning rate that no schedule goes below.
         clip_norm: largest gradient norm of a player; 0 for no clipping.
         select: "best" keeps the epoch of the best validation score, "last" the last one.
+        criterion: the score of the validation clips that chooses the epoch, and that plateaus and patience look at:
+            "auto" is the method's own (mean MAP for most), else a metric of `aadml list metrics` that is better when
+            larger ("recall@10"), its mean over the directions.
         patience: stop once the validation score has not risen for so many epochs; 0 never stops early.
         valid_every: epochs between two validations.
         drop_last: leave out the last batch where it is smaller than the others.
@@ -44,6 +51,7 @@ class Training:
     schedule_floor: float = 0.0
     clip_norm: float = 0.0
     select: str = "best"
+    criterion: str = "auto"
     patience: int = 0
     valid_every: int = 1
     drop_last: bool = False
@@ -55,3 +63,5 @@ class Training:
         for name, known in (("schedule", ("constant", "step", "plateau")), ("select", ("best", "last"))):
             if getattr(self, name) not in known:
                 raise InputError(f"training.{name}: no '{getattr(self, name)}'; there are {', '.join(known)}")
+        if self.criterion != AUTO:
+            check_criterion(self.criterion)

@@ -5,13 +5,14 @@ from pathlib import Path
 import numpy as np
 
 from aadml.data import open_data, to_splits
+from aadml.methods.settings import AUTO
 from aadml.protocols.audit import Finding, Pipeline
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.runs.evaluate import subject_of
 from aadml.runs.later_data import read_for
-from aadml.runs.loading import load, load_run, read_evaluation
+from aadml.runs.loading import load, load_run, read_config, read_evaluation
 from aadml.runs.train import read_records
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.places import imported_from_outside, is_place, search_beside
@@ -75,11 +76,12 @@ def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipel
 
 def _kept_epoch(run: Path) -> Finding:
     """The epoch that was kept must be the one of the best validation score, or the last where the config says so."""
-    kept = read_evaluation(run).get("selected_epoch")
-    records = [record for record in read_records(run) if "valid map_mean" in record]
+    kept, criterion = read_evaluation(run).selected_epoch, read_config(run)["training"]["criterion"]
+    key, name = ("valid map_mean", "MAP") if criterion == AUTO else (f"valid {criterion}", criterion)
+    records = [record for record in read_records(run) if key in record]
     if kept is None or not records:
         return Finding("kept epoch", None, "nothing was chosen among epochs")
-    best = records[int(np.argmax([record["valid map_mean"] for record in records]))]["epoch"]
+    best = records[int(np.argmax([record[key] for record in records]))]["epoch"]
     passed = kept in (best, records[-1]["epoch"])
-    evidence = f"epoch {kept} was kept; the best validation MAP of the log is that of epoch {best}"
+    evidence = f"epoch {kept} was kept; the best validation {name} of the log is that of epoch {best}"
     return Finding("kept epoch", passed, evidence)

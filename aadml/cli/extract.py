@@ -24,7 +24,7 @@ _AUDIO, _VISUAL = "log-mel", "hog-color"
 @click.option(
     "--weights",
     metavar="auto|FILE|FOLDER|untrained",
-    help="Weights for the extractors that take them: the published ones, a file or the folder it is in, or random ones.",
+    help="Weights for the extractors that take them: the published ones, a file or its folder, or random ones.",
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
 @click.option("--time-limit", default=120.0, show_default=True, help="Seconds that decoding one clip may take.")

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from click.testing import CliRunner
 from aadml.cli import cli
 from aadml.data import open_data
 from aadml.data.synthetic import synthetic
-from feature_extraction.feature_file import write_features
+from feature_extraction.feature_file import Timeline, write_features
 from feature_extraction.ground.errors import InputError
 
 
@@ -53,6 +54,20 @@ def test_convert_and_inspect_agree(npz, tmp_path):
     shown = call("inspect", tmp_path / "o.h5")
     assert "audio: 3-d" in shown.stdout
     assert "warning: there are no valid clips" in shown.stderr
+
+
+def test_inspect_says_how_rows_are_joined_by_time(tmp_path):
+    content = synthetic(classes=2, train=2, valid=0, test=1, dimensions=(2, 2))
+    n = len(content.ids)
+    timelines = {
+        name: Timeline(np.ones((6 * n, 2), np.float32), np.arange(n + 1) * 6, np.tile(np.arange(6) * step, n))
+        for name, step in [("audio", 0.96), ("visual", 1.0)]
+    }
+    write_features(tmp_path / "f.h5", replace(content, sequences=timelines))
+    shown = call("inspect", tmp_path / "f.h5").stdout
+    assert f"audio sequence: {6 * n} rows, 6 to 6 a clip, one every 0.96 s, the first at 0 to 0 s" in shown
+    assert f"visual sequence: {6 * n} rows, 6 to 6 a clip, one every 1 s" in shown
+    assert "join by time: of clip i, the row of a modality M that stands at second t is" in shown
 
 
 def test_convert_leaves_nothing_behind_when_it_fails(npz, tmp_path):

@@ -144,7 +144,7 @@ def test_reads_val_as_valid(tmp_path):
     ("key", "value", "message"),
     [
         ("label", np.zeros(4), "/label holds float64; integers are needed"),
-        ("audio", np.array([b"x"] * 4), "/audio holds |S1; numbers are needed"),
+        ("audio", np.array([b"x"] * 4), "/audio holds |S1; real numbers are needed"),
         ("id", np.arange(4), "/id holds int64 (4,); a list of strings is needed"),
         ("id", np.array([b"\xff", b"a", b"b", b"c"]), "/id holds strings that are not UTF-8"),
     ],

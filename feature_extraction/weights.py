@@ -4,12 +4,12 @@ import json
 import logging
 import os
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from feature_extraction.download import digest, download
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.tables import suggestion
 from feature_extraction.tensor_files import sha256
 
 _log = logging.getLogger(__name__)
@@ -160,9 +160,7 @@ def weights_path(name: str, *, cache_dir: str | Path | None = None) -> Path:
 def published(name: str) -> WeightFile:
     """Look up an entry of `WEIGHTS`; an unknown name is refused with the nearest one."""
     if name not in WEIGHTS:
-        close = get_close_matches(name, WEIGHTS, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"possible are {', '.join(WEIGHTS)}"
-        raise InputError(f"weights {name}: no published file of that name; {hint}")
+        raise InputError(f"weights {name}: no published file of that name; {suggestion(name, WEIGHTS)}")
     return WEIGHTS[name]
 
 

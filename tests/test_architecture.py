@@ -20,6 +20,7 @@ EXTRACTION_FLOORS = [
     ["ledger", "plan", "describing", "self_test"],
     ["assembly"],
     ["extract", "merge"],
+    ["job"],
 ]
 
 AADML_FLOORS = [
@@ -34,6 +35,7 @@ AADML_FLOORS = [
     ["sweeps"],
     ["reports"],
     ["cli"],
+    ["__main__"],
 ]
 FORBIDDEN_NAMES = {"utils", "common", "helpers", "misc"}
 

@@ -1,8 +1,9 @@
 """Sound as a source: decoded batch by batch, at the rate a network wants, never more than a batch in memory."""
 
+import hashlib
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,6 +49,13 @@ class Waveforms:
     def select(self, index: Tensor) -> "Waveforms":
         """Return the source of the items `index` (m,) alone."""
         return replace(self, items=self.items[index])
+
+    def content(self) -> Iterator[bytes]:
+        """Give the SHA-256 of every file in use and the file of each item, for the hash of the data."""
+        used, place = self.items.unique(return_inverse=True)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            yield from pool.map(_digest, [self.paths[i] for i in used.tolist()])
+        yield place.numpy().tobytes()
 
     def at(self, rate: int) -> "Waveforms":
         """Return the same sounds at another rate."""
@@ -104,6 +112,11 @@ class PackedWaveforms:
         """Return the source of the items `index` (m,) alone."""
         return replace(self, items=self.items[index])
 
+    def content(self) -> Iterator[bytes]:
+        """Give the SHA-256 of the packed file and the row of each item, for the hash of the data."""
+        yield _digest(self.path)
+        yield self.items.numpy().tobytes()
+
     def at(self, rate: int) -> "PackedWaveforms":
         """Return itself at its own rate.
 
@@ -129,6 +142,15 @@ class PackedWaveforms:
                 length = waveforms.shape[1] if lengths is None else min(int(lengths[row]), waveforms.shape[1])
                 found.append(torch.from_numpy(np.asarray(waveforms[row, : max(length, 1)], dtype=np.float32)))
         return found
+
+
+def _digest(path: str) -> bytes:
+    """Take the SHA-256 of a file; nothing of one that cannot be read, which costs its clips when it is decoded."""
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return b""
 
 
 def unreadable(paths: Sequence[str]) -> dict[str, str]:

@@ -38,6 +38,29 @@ def test_a_box_or_a_segment_of_unknown_length_runs_to_the_end():
     assert missing_bytes(io.BytesIO(segment)) == 0
 
 
+BOX = (16).to_bytes(4) + b"ftyp" + b"x" * 8
+
+
+@pytest.mark.parametrize(
+    ("after", "missing"),
+    [
+        (b"", 0),
+        ((20).to_bytes(4) + b"mdat" + b"x" * 4, 8),
+        ((9).to_bytes(4) + b"mdat", 1),  # its header alone is there
+        ((8).to_bytes(4) + b"free" + (20).to_bytes(4) + b"mdat", 12),  # a box may be empty
+        ((20).to_bytes(4) + b"mda", 0),  # not even its header
+        ((7).to_bytes(4) + b"mdat" + b"x" * 9, 0),  # shorter than its own header
+        ((7).to_bytes(4) + b"mdat" + b"\x00\x00\x40\x00free", 0),
+        (b"\x00\x00\x00\x01mdat" + (7).to_bytes(8) + b"x" * 9, 0),
+        ((900).to_bytes(4) + b"\x00\x00\x00\x00", 0),  # padding, no box
+        ((900).to_bytes(4) + b"m at" + b"x" * 9, 0),
+        (b"\x00" * 64, 0),
+    ],
+)
+def test_a_box_that_is_broken_announces_nothing(after, missing):
+    assert missing_bytes(io.BytesIO(BOX + after)) == missing
+
+
 def test_reads_lengths_of_eight_bytes():
     box = b"\x00\x00\x00\x01mdat" + (1000).to_bytes(8) + b"x" * 84
     assert missing_bytes(io.BytesIO(box)) == 900

@@ -93,7 +93,7 @@ def test_what_is_missing_is_named(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken", b"\x89HDF\r\n\x1a\n broken", b"text"])
 def test_a_damaged_file_is_refused(tmp_path, content):
     (tmp_path / "e.npz").write_bytes(content)
-    with pytest.raises(InputError, match="cannot be read as (npz|HDF5)"):
+    with pytest.raises(InputError, match=r"cannot be read as (npz|HDF5)"):
         read_embeddings(tmp_path / "e.npz")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.folds import chosen_fold, folds_of, some
-from aadml.data.layouts.layout import ReadOptions
+from aadml.data.layouts.layout import Layout, ReadOptions
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
 from feature_extraction.foreign import npy_array
@@ -60,3 +60,7 @@ def _pooled(file: Path) -> NDArray[np.float32]:
     if values.ndim != 2 or not len(values):
         raise InputError(f"{file}: has shape {values.shape}; (times, dimensions) is needed")
     return np.asarray((values.mean(axis=0, dtype=np.float64) - 128) / 256, dtype=np.float32)
+
+
+BYTES_FOLDER = Layout("folder", KEYS, read_bytes_folder)
+"""Folder with vgg/, inception/, classes/ (npy, 8-bit) and folds/ (lists of ids), as used for VEGAS."""

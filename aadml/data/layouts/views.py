@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from aadml.data.layouts.layout import ReadOptions, require, same_rows, stacked
+from aadml.data.layouts.layout import Layout, ReadOptions, require, same_rows, stacked
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
 from feature_extraction.foreign import npz_arrays
@@ -43,3 +43,7 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
         class_names=options.class_names,
         notes=[f"the view '{view}' stands for {modality}" for modality, view in chosen.items()],
     )
+
+
+VIEWS = Layout("npz", KEYS, read_views)
+"""npz with <view>_train, <view>_test, label_train, label_test; needs --audio VIEW and --visual VIEW."""

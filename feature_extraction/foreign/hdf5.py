@@ -14,7 +14,7 @@ import h5py
 
 from feature_extraction.ground.errors import InputError
 
-_SECONDS = 4  # of processor time for a look at a small file
+_SECONDS = 2  # of processor time for a look at a small file
 _BYTES_A_SECOND = 10_000_000  # what a look gets through at least
 _PATIENCE = 20  # times as much wall-clock time, as the machine may be busy
 _QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HDF5_PLUGIN_PRELOAD": "::"}

@@ -2,6 +2,7 @@
 
 import math
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection
@@ -25,6 +26,8 @@ _FAILURES = (
     OverflowError,
     MemoryError,
     RecursionError,
+    SyntaxError,  # a header that is no Python literal
+    tokenize.TokenError,
     RuntimeError,  # an encrypted member, or a compression that is not known
     zipfile.BadZipFile,
     zlib.error,

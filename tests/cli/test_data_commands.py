@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -133,3 +134,18 @@ def test_convert_draws_features_of_the_published_sizes(tmp_path):
     assert open_data(tmp_path / "ave.h5").ids[0] == "synthetic-000000"
     with pytest.raises(InputError, match="ave"):
         call("convert", "synthetic:avee", tmp_path / "x.h5")
+
+
+@pytest.mark.parametrize("command", [("inspect",), ("evaluate", "--embeddings"), ("convert", "out.h5")])
+def test_a_file_that_reads_another_is_refused_by_every_command(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    content = synthetic(classes=2, train=2, valid=0, test=1, dimensions=(2, 2))
+    write_features("f.h5", content)
+    (tmp_path / "secret").write_bytes(b"a secret  " * 6)
+    with h5py.File("f.h5", "a") as file:
+        del file["id"]
+        file.create_dataset("id", (6,), "S10", external=[("secret", 0, 60)])
+    words = [command[0], "f.h5", command[1]] if command[0] == "convert" else [*command, "f.h5"]
+    with pytest.raises(InputError, match="/id: keeps its values in another file, which is not read"):
+        call(*words)
+    assert not (tmp_path / "out.h5").exists()

@@ -2,7 +2,8 @@
 
 import os
 import zipfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,9 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     columns = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
     codes, names = _classes(columns["label"], arrays.get("class_names"))
     ids = columns.get("id", np.arange(count)).astype(str)
+    _check_unique(names, f"{place}: class_names")
+    if "text" not in vectors:  # a clip with several captions stands in several rows
+        _check_unique(ids.tolist(), f"{place}: id")
     kept, chosen = _rows(columns.get("split"), split, count, place)
     parts: dict[Modality, torch.Tensor] = {
         modality: torch.from_numpy(matrix[kept]) for modality, matrix in vectors.items()
@@ -102,6 +106,12 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     if flat.dtype.kind == "S":
         flat = np.char.decode(flat, "utf-8")
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat.astype(str) if flat.dtype.kind == "O" else flat
+
+
+def _check_unique(names: Sequence[str], where: str) -> None:
+    if len(set(names)) < len(names):
+        name, times = Counter(names).most_common(1)[0]
+        raise InputError(f"{where}: {name!r} stands there {times} times; each name must stand for one thing")
 
 
 def _classes(labels: NDArray[Any], names: NDArray[Any] | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:

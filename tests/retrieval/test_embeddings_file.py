@@ -70,6 +70,9 @@ def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
         ({"visual": AUDIO[:3]}, "3 visual rows, but 4 of audio"),
         ({"label": np.arange(3)}, r"label: shape \(3,\); wanted \(4,\)"),
         ({"label": np.array([0.5, 1, 2, 3])}, "holds fractions"),
+        ({"id": np.array(["a", "b", "a", "c"])}, r"id: 'a' stands there 2 times"),
+        ({"class_names": np.array(["x"] * 8)}, r"class_names: 'x' stands there 8 times"),
+        ({"audio": AUDIO.astype(complex)}, r"audio: complex128 of shape"),
         ({"label": np.array([1, 2, 3, {}], dtype=object)}, "cannot be read as (npz|HDF5)"),
         ({"id": np.array(["a"])}, "id: shape"),
     ],
@@ -110,3 +113,8 @@ def test_a_group_in_place_of_an_array_is_refused(tmp_path):
         file.create_group("audio")
     with pytest.raises(InputError, match=r"e\.h5.*'audio' is a group"):
         read_embeddings(tmp_path / "e.h5")
+
+
+def test_a_clip_with_several_captions_stands_in_several_rows(tmp_path):
+    np.savez(tmp_path / "e.npz", audio=AUDIO, text=AUDIO, label=np.arange(4) // 2, id=np.array(["a", "a", "b", "b"]))
+    assert read_embeddings(tmp_path / "e.npz")[0].ids == ("a", "a", "b", "b")

@@ -6,6 +6,7 @@ Nothing but tensors is ever read: a pickle goes through `torch.load(weights_only
 
 import hashlib
 import pickle
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +18,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from feature_extraction.ground.archives import DAMAGED, is_archive
 from feature_extraction.ground.atomic import atomic_path
 from feature_extraction.ground.errors import InputError
 from feature_extraction.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
+# what a damaged pickle raises beside DAMAGED
+_MISREAD = (KeyError, IndexError, AttributeError, TypeError, AssertionError, struct.error)
 _WRAPPERS = ("model", "state_dict", "model_state_dict")  # keys under which people keep the state dict
 
 
@@ -77,18 +81,18 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 def _foreign(path: Path) -> dict[str, Tensor]:
     if is_tf_checkpoint(path):
         return {name: torch.from_numpy(array) for name, array in read_tf_checkpoint(path).items()}
-    if zipfile.is_zipfile(path) and _is_numpy_archive(path):
+    if _is_numpy_archive(path):
         try:
             with np.load(path, allow_pickle=False) as archive:
                 return {name: torch.from_numpy(np.asarray(archive[name])) for name in archive.files}
-        except (ValueError, TypeError, OSError, zipfile.BadZipFile) as error:
+        except (*DAMAGED, TypeError) as error:
             raise InputError(f"{path}: is not a whole NumPy archive of numbers ({_line(error)})") from error
     try:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise InputError(f"{path}: holds more than tensors, or is no weight file at all; it was not read") from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, IndexError, AttributeError) as error:
+    except (*DAMAGED, *_MISREAD) as error:
         raise InputError(f"{path}: is not a whole PyTorch weight file ({_line(error)})") from error
     return _unwrapped(content, path)
 
@@ -101,8 +105,13 @@ def _numpy_arrays() -> list[Any]:
 
 
 def _is_numpy_archive(path: Path) -> bool:
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
+    if not is_archive(path):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except DAMAGED as error:
+        raise InputError(f"{path}: is not a whole archive ({_line(error)})") from error
     return bool(names) and all(name.endswith(".npy") for name in names)
 
 

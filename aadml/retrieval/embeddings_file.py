@@ -1,7 +1,6 @@
 """Embeddings made elsewhere: npz or HDF5 files with `audio`, `visual`, `label`, and optionally `id` and `split`."""
 
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.types import MODALITIES, Embeddings, Modality
+from feature_extraction.ground.archives import DAMAGED, is_archive
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("label", "id", "split", "class_names")
@@ -63,7 +63,7 @@ def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str]:
         raise InputError(f"{place}: {'is a folder, not a file' if place.is_dir() else 'no such file'}")
     wanted = (*MODALITIES, *KEYS)
     try:
-        if zipfile.is_zipfile(place):
+        if is_archive(place):
             with np.load(place, allow_pickle=False) as archive:
                 similarity = str(archive["similarity"]) if "similarity" in archive else "cosine"
                 return {key: archive[key] for key in wanted if key in archive}, similarity
@@ -71,8 +71,8 @@ def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str]:
             return {key: _dataset(file, key) for key in wanted if key in file}, _text(
                 file.attrs.get("similarity", "cosine")
             )
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise InputError(f"{place}: cannot be read as npz or HDF5 ({error})") from error
+    except DAMAGED as error:
+        raise InputError(f"{place}: cannot be read as npz or HDF5 ({' '.join(str(error).split())})") from error
 
 
 def _dataset(file: Mapping[str, Any], key: str) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from aadml.data.folds import chosen_fold, folds_of, some
 from aadml.data.layouts.layout import ReadOptions
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.ground.archives import DAMAGED
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("vgg", "inception", "classes", "folds")
@@ -64,6 +65,6 @@ def _pooled(file: Path) -> NDArray[np.float32]:
 def _array(file: Path) -> NDArray[np.uint8]:
     try:
         values = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except DAMAGED as error:
         raise InputError(f"{file}: cannot be read as npy ({' '.join(str(error).split())})") from error
     return np.asarray(values)

@@ -1,6 +1,5 @@
 """npz with a key for each part and view: `<view>_train`, `<view>_test`, `label_train`, `label_test`."""
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from aadml.data.layouts.layout import ReadOptions, require, same_rows, stacked
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.ground.archives import DAMAGED
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("label_train", "label_test")
@@ -57,7 +57,7 @@ def npz_keys(path: Path) -> tuple[str, ...]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return tuple(file.files)
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+    except DAMAGED as error:
         raise InputError(f"{path}: cannot be read as npz ({' '.join(str(error).split())})") from error
 
 
@@ -70,5 +70,5 @@ def npz_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {key: np.asarray(file[key]) for key in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+    except DAMAGED as error:
         raise InputError(f"{path}: cannot be read as npz ({' '.join(str(error).split())})") from error

@@ -2,15 +2,18 @@
 
 import math
 
+import torch
+
 from aadml.comparison import Comparison, Terms, pairwise
 from aadml.losses.kernels.likelihood import softplus, terms_of_pairs
 from feature_extraction.ground.errors import InputError
 
 STEEPEST = 70.0
 """Degrees up to which the exponentials of unit vectors, exp(8 tan^2(alpha)) at most, stay within float32."""
+FIDELITIES = ("source", "repaired")
 
 
-def angular(comparison: Comparison, *, alpha: float = 45.0) -> Terms:
+def angular(comparison: Comparison, *, alpha: float = 45.0, fidelity: str = "repaired") -> Terms:
     """Bound the angle under which a negative sees its anchor and positive, in the N-pair form of the paper.
 
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(f_ipn))
@@ -22,12 +25,14 @@ def angular(comparison: Comparison, *, alpha: float = 45.0) -> Terms:
     Args:
         comparison: a anchors against c candidates.
         alpha: the angle in degrees, above 0 and at most 70 (45: Wang et al.; pytorch-metric-learning takes 40).
+        fidelity: "repaired", or "source" to leave r_n at its length where it is a negative, as pytorch-metric-learning
+            does; the paper has all vectors of length 1, without which long vectors overflow.
 
     Returns:
         One term a positive pair; nothing for anchors without positives or without negatives.
 
     Raises:
-        InputError: an angle out of range, or a comparison of relevance scores.
+        InputError: an angle out of range, another fidelity, or a comparison of relevance scores.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
@@ -39,10 +44,16 @@ def angular(comparison: Comparison, *, alpha: float = 45.0) -> Terms:
     """
     if not 0 < alpha <= STEEPEST:
         raise InputError(f"loss.alpha: angular takes an angle above 0 and at most {STEEPEST:g} degrees, not {alpha:g}")
+    if fidelity not in FIDELITIES:
+        raise InputError(f"loss.fidelity: angular has no '{fidelity}'; there are {', '.join(FIDELITIES)}")
     slope = math.tan(math.radians(alpha)) ** 2
     _, candidates = comparison.vectors("angular")
     pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
-    to_anchor = (4 * slope * comparison.cosine).exp().masked_fill(~comparison.negatives, 0)  # (a, c)
-    to_positive = (4 * slope * pairwise.cosine(candidates, candidates)).exp()  # (c, c)
+    if fidelity == "source":
+        lengths = torch.linalg.vector_norm(candidates, dim=1)
+    else:
+        lengths = candidates.new_ones(len(candidates))
+    to_anchor = (4 * slope * lengths * comparison.cosine).exp().masked_fill(~comparison.negatives, 0)  # (a, c)
+    to_positive = (4 * slope * lengths * pairwise.cosine(candidates, candidates)).exp()  # (c, c)
     crowd = pairwise.dot(to_anchor, to_positive).masked_select(pairs)
     return terms_of_pairs(softplus(crowd.log() - 2 * (1 + slope) * comparison.cosine.masked_select(pairs)), pairs)

@@ -4,7 +4,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from feature_extraction.truncation import missing_bytes
+from feature_extraction.truncation import Ending, ending
+
+
+def missing_bytes(file):
+    return ending(file).missing
 
 
 @pytest.mark.parametrize(("name", "codecs"), [("a.mp4", ("mpeg4", "aac")), ("a.webm", ("libvpx", "libopus"))])
@@ -68,3 +72,40 @@ def test_answers_for_any_bytes_and_rewinds(content, head):
     file = io.BytesIO(head + content)
     assert missing_bytes(file) >= 0
     assert file.tell() == 0
+
+
+def wav(size, held, *, riff=36, head=b"RIFF"):
+    chunk = b"fmt " + (16).to_bytes(4, "little") + b"\1\0\1\0\x80\x3e\0\0\0\x7d\0\0\2\0\x10\0"
+    return head + riff.to_bytes(4, "little") + b"WAVE" + chunk + b"data" + size.to_bytes(4, "little") + b"\7" * held
+
+
+def test_knows_a_whole_wav_a_cut_one_and_an_empty_one():
+    assert ending(io.BytesIO(wav(100, 100))) == Ending()
+    assert ending(io.BytesIO(wav(1000, 100))) == Ending(900, tolerable=False)
+    assert ending(io.BytesIO(wav(104, 100))) == Ending(4, open_ended=True)
+    assert ending(io.BytesIO(wav(0, 0))) == Ending(0, tolerable=False, empty=True)
+    assert ending(io.BytesIO(wav(0, 0)[:30])).empty
+
+
+@pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0x7FFFF000, 0x7FFFFFFF, 0xFFFFFFFF - 36])
+def test_a_wav_from_a_pipe_is_open_ended(size):
+    assert ending(io.BytesIO(wav(size, 100, riff=min(size + 36, 0xFFFFFFFF)))) == Ending(open_ended=True)
+
+
+def test_the_long_size_of_a_wav_counts_where_the_short_one_is_none():
+    whole = wav(0xFFFFFFFF, 1000, head=b"RF64")
+    for long_size, expected in [(1000, Ending()), (5000, Ending(4000, tolerable=False)), (0, Ending(open_ended=True))]:
+        long = b"ds64" + (24).to_bytes(4, "little") + bytes(8) + long_size.to_bytes(8, "little") + bytes(8)
+        assert ending(io.BytesIO(whole[:12] + long + whole[12:])) == expected
+
+
+def test_an_avi_announces_its_length():
+    content = b"RIFF" + (1000).to_bytes(4, "little") + b"AVI " + bytes(400)
+    assert ending(io.BytesIO(content)) == Ending(596)
+
+
+def test_the_last_page_of_an_ogg_file_says_that_it_is_the_last(tmp_path, render):
+    whole = render(tmp_path / "a.ogg", rate=48_000, picture=False, codecs=("", "libopus")).read_bytes()
+    assert ending(io.BytesIO(whole)) == Ending()
+    for cut in (1, 100, len(whole) // 2):
+        assert ending(io.BytesIO(whole[:-cut])).unmarked

@@ -13,7 +13,7 @@ from aadml.reports.audio_text_tables import (
     table_of,
 )
 from aadml.retrieval.significance import Spread
-from aadml.runs.folder import EVALUATION
+from aadml.runs.store import EVALUATION, begun
 from feature_extraction.ground.errors import InputError
 
 BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf", "3cmlf_sample"),
@@ -66,9 +66,10 @@ def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
     pairs = jobs_of("xie", read_yaml("xie"), (0, 1), tmp_path, data)
     assert len({job.folder for _, jobs in pairs for job in jobs}) == 16
     for seed, job in enumerate(pairs[2][1]):
-        job.folder.mkdir(parents=True)
         side = {"map": 0.1 + 0.1 * seed, "recall_at": {"5": 0.5}}
-        (job.folder / EVALUATION).write_text(json.dumps({"directions": {"text-audio": side, "audio-text": side}}))
+        stored = {"directions": {"text-audio": side, "audio-text": side}}
+        with begun(job.folder) as store:
+            store.commit({EVALUATION: json.dumps(stored).encode()})
     table = table_of("xie", pairs, data)
     row = dict(zip(table.columns, table.rows[2], strict=True))
     assert row["strategy"] == "cross-modality hard"
@@ -119,6 +120,6 @@ def test_names_of_tables_and_data_sets():
     assert checked_tables("all") == list(PAPER_TABLES)
     assert checked_tables("mei, xie") == ["mei", "xie"]
     for wrong in ("may", ""):
-        with pytest.raises(InputError, match=r"did you mean 'mei'|none named"):
+        with pytest.raises(InputError, match=r"there are: mei|none named"):
             checked_tables(wrong)
     assert (dataset_of("/x/Clotho-v2"), dataset_of("clips")) == ("Clotho", "AudioCaps")

@@ -17,6 +17,9 @@ from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
+from feature_extraction.ground.errors import InputError
+
+FIDELITIES = ("source", "repaired")
 
 
 def reversal(epoch: Epoch) -> float:
@@ -31,11 +34,16 @@ def lookalike_triplet(
     *,
     margin: float,
     positive_weight: float,
+    fidelity: str = "repaired",
 ) -> Tensor:
     """Triplets of partners against the clips of another class that look most alike before the encoders.
 
-        sum over directions (m, o) of  mean over i of  max(0, margin + w |m_i - o_i|^2 - |m_i - o_n|^2)
+        repaired:  sum over directions (m, o) of  mean over i of  max(0, margin + w |m_i - o_i|^2 - |m_i - o_n|^2)
+        source:    sum over directions (m, o) of  max(0, margin + sum over i of (w |m_i - o_i|^2 - |m_i - o_n|^2) / 2)
         n = argmax over j of another class of cos(x_i, x_j),   x the inputs of modality m
+
+    In the source the cosine of a clip of the same class counts as 0, so that such a clip is taken where all others are
+    less alike than that.
 
     Args:
         vectors: modality -> embeddings (b, d).
@@ -43,6 +51,7 @@ def lookalike_triplet(
         labels: (b,) int64.
         margin: how much nearer is near enough.
         positive_weight: w, of the distance between partners.
+        fidelity: "source" for one hinge a batch, as in the released code, or "repaired" for one a clip.
 
     Returns:
         A scalar; 0 where all clips are of one class.
@@ -52,11 +61,14 @@ def lookalike_triplet(
     costs = []
     for one, other in permutations(vectors, 2):
         alike = cosine(at_least_float32(inputs[one]), at_least_float32(inputs[one]))
-        negative = alike.masked_fill(~other_class, -torch.inf).argmax(1)
+        negative = alike.masked_fill(~other_class, 0 if fidelity == "source" else -torch.inf).argmax(1)
         near = (vectors[one] - vectors[other]).square().sum(1)
         far = (vectors[one] - vectors[other][negative]).square().sum(1)
-        cost = (margin + positive_weight * near - far).relu()
-        costs.append(cost.masked_fill(~contested, 0).mean())
+        if fidelity == "source":
+            costs.append((margin + (positive_weight * near - far).sum() / 2).relu())
+        else:
+            cost = (margin + positive_weight * near - far).relu()
+            costs.append(cost.masked_fill(~contested, 0).mean())
     return torch.stack(costs).sum()
 
 
@@ -72,6 +84,7 @@ class AdversarialLearner(Learner):
         margin: of the triplets.
         positive_weight: of the distance between partners in the triplets.
         adv_weight: of the modality classifier's cost, which the encoders raise.
+        fidelity: of the triplets, see `lookalike_triplet`.
     """
 
     def __init__(
@@ -85,6 +98,7 @@ class AdversarialLearner(Learner):
         margin: float,
         positive_weight: float,
         adv_weight: float,
+        fidelity: str,
     ) -> None:
         super().__init__()
         all_directions(context)
@@ -99,7 +113,7 @@ class AdversarialLearner(Learner):
             nn.Linear(dimension, half), nn.Linear(half, quarter), nn.Linear(quarter, len(context.modalities))
         )
         self.label_weight, self.adv_weight = label_weight, adv_weight
-        self.triplet = {"margin": margin, "positive_weight": positive_weight}
+        self.triplet: dict[str, Any] = {"margin": margin, "positive_weight": positive_weight, "fidelity": fidelity}
 
     def players(self) -> Mapping[str, Player]:
         """Train the encoders with the label classifier, then the modality classifier, on each batch."""
@@ -147,6 +161,7 @@ def acmr(
     margin: float = 0.1,
     positive_weight: float = 5.0,
     adv_weight: float = 1.0,
+    fidelity: str = "repaired",
 ) -> Method:
     """Encoders that tell classes, keep partners together, and hide the modality from a classifier (Wang et al., 2017).
 
@@ -157,9 +172,9 @@ def acmr(
     The two play in turn on every batch, each with its own optimizer; to subtract D is what a layer that reverses the
     gradient does. In the released code D is minimized over the modality classifier's variables alone and the encoders'
     step leaves D out, so that nothing adversarial ever reaches the encoders; `adv_weight: 0` reproduces that. The code
-    also sums the triplets' norms over the batch into one hinge, where here each clip has its own, and its encoders'
-    step leaves the label classifier as it was drawn, where here both learn. The modality classifier is three linear
-    layers without activation, as there.
+    also sums the triplets' norms over the batch into one hinge (`fidelity: source`), where here each clip has its own
+    (`repaired`), and its encoders' step leaves the label classifier as it was drawn, where here both learn. The
+    modality classifier is three linear layers without activation, as there.
 
     Args:
         context: dimensions and classes.
@@ -171,7 +186,13 @@ def acmr(
         margin: of the triplets (0.1: same source).
         positive_weight: of the distance between partners in the triplets (5: same source).
         adv_weight: of the adversarial term; 0 reproduces the released code.
+        fidelity: of the triplets: "source" for one hinge a batch, "repaired" for one a clip.
+
+    Raises:
+        InputError: another fidelity.
     """
+    if fidelity not in FIDELITIES:
+        raise InputError(f"method.fidelity: acmr has no '{fidelity}'; there are {', '.join(FIDELITIES)}")
     learner = AdversarialLearner(
         context,
         visual_hidden=visual_hidden,
@@ -181,5 +202,6 @@ def acmr(
         margin=margin,
         positive_weight=positive_weight,
         adv_weight=adv_weight,
+        fidelity=fidelity,
     )
     return LearnedMethod(learner, context, settings)

@@ -24,19 +24,24 @@ from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
 
 EIGENVALUE_FLOOR = 1e-9
-OBJECTIVES = ("trace", "squared")
+OBJECTIVES = ("trace", "squared", "source")
 
 
-def total_correlation(first: Tensor, second: Tensor, cross: Tensor, objective: str = "trace") -> Tensor:
+def total_correlation(
+    first: Tensor, second: Tensor, cross: Tensor, objective: str = "trace", *, top: int = 0, ridge: float = 0.0
+) -> Tensor:
     """Sum of the canonical correlations, or of their squares, with a gradient that stays finite.
 
-        T = S_aa^{-1/2} S_av S_vv^{-1/2};   "trace": sum of the singular values of T;   "squared": |T|_F^2
+        T = S_aa^{-1/2} S_av S_vv^{-1/2} with the singular values s;   "trace": sum of s;   "squared": sum of s^2
+        "source": sum of sqrt(s^2 + ridge) over the `top` largest, as in the code that docs/fidelity.md names
 
     Args:
         first: (d, d) covariance of the first modality, with its ridge.
         second: (d, d) of the second.
         cross: (d, d) cross-covariance.
-        objective: "trace" (Andrew et al., 2013) or "squared".
+        objective: "trace" (Andrew et al., 2013), "squared" or "source".
+        top: of "source": how many singular values; 0 for all.
+        ridge: of "source".
 
     Returns:
         A scalar in the precision of the arguments.
@@ -48,6 +53,9 @@ def total_correlation(first: Tensor, second: Tensor, cross: Tensor, objective: s
         return squares
     # the Cholesky factor whitens as the symmetric root does, up to a rotation, which no singular value sees
     gram = whitened.T @ whitened
+    if objective == "source":
+        shifted: Tensor = torch.linalg.eigvalsh(gram) + ridge
+        return shifted.clamp_min(EIGENVALUE_FLOOR).sqrt()[-(top or len(shifted)) :].sum()
     scale = torch.eye(len(gram), dtype=gram.dtype, device=gram.device) * EIGENVALUE_FLOOR
     values: Tensor = torch.linalg.eigvalsh(gram + scale).clamp_min(EIGENVALUE_FLOOR).sqrt()
     return values.sum()
@@ -140,7 +148,12 @@ class CorrelationLearner(Learner):
         first, second = (values - values.mean(0) for values in outputs)
         cross = self.cross(first, second, batch.labels)
         correlation = total_correlation(
-            covariance(first, self.ridge), covariance(second, self.ridge), cross, self.objective
+            covariance(first, self.ridge),
+            covariance(second, self.ridge),
+            cross,
+            self.objective,
+            top=self.dimension,
+            ridge=self.ridge,
         )
         return {"loss": -correlation, "correlation": correlation}
 
@@ -168,7 +181,7 @@ def dcca(
         hidden_visual: hidden layers of the second (same source).
         dropout: share of the units dropped (same source).
         ridge: added to the covariances (1e-3 to 1e-4: same source).
-        objective: "trace" or "squared" (see `total_correlation`).
+        objective: "trace", "squared" or "source" (see `total_correlation`).
     """
     hidden = dict(zip(pair(context, "dcca"), (hidden_audio, hidden_visual), strict=True))
     _check_batch(settings, outputs, "dcca")
@@ -208,7 +221,7 @@ def c_dcca(
         dropout: share of the units dropped (same source).
         ridge: added to the covariances.
         pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
-        objective: "trace" or "squared" (see `total_correlation`).
+        objective: "trace", "squared" or "source" (see `total_correlation`).
     """
     _check_batch(settings, outputs, "c-dcca")
     learner = CorrelationLearner(

@@ -11,8 +11,10 @@ from aadml.methods import METHODS
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from aadml.model.encoder import Encoder
-from aadml.protocols import PROTOCOLS, embed_under, evaluate_under, protocols_of
+from aadml.model.facts import Facts
+from aadml.model.model import Model
+from aadml.protocols import PROTOCOLS
+from aadml.protocols.evaluation import embed_under, evaluate_under, protocols_of
 from aadml.protocols.protocol import Subject
 from feature_extraction.ground.errors import InputError
 
@@ -37,7 +39,11 @@ def trained(splits):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         method = METHODS["cca"](context, Training(), dimension=4)
-    encoder = Encoder(method, fit_scaling(splits.train), splits.train.class_names)
+    facts = Facts(
+        label="cca", method={"name": "cca", "arguments": {}}, training=vars(Training()), inputs={},
+        dimensions=context.dimensions, class_names=splits.train.class_names, clips=len(splits.train), seed=0,
+    )  # fmt: skip
+    encoder = Model(method, fit_scaling(splits.train), facts)
     method.fit(encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid))
     return encoder
 
@@ -99,9 +105,11 @@ def test_a_score_carries_its_protocol_and_lies_between_its_bounds(subject, name)
         assert 0 <= low <= side["map"] <= high <= 1
 
 
-def test_the_description_is_one_line(name):
-    assert PROTOCOLS[name].description.endswith(".")
-    assert "\n" not in PROTOCOLS[name].description
+def test_it_is_described_in_one_line():
+    lines = {one.name: one.description for one in PROTOCOLS.listed()}
+    assert lines.keys() == set(PROTOCOLS)
+    assert all(line.endswith(".") and "\n" not in line for line in lines.values())
+    assert len(set(lines.values())) == len(lines)
 
 
 def test_the_same_question_has_the_same_answer_and_the_run_stays_as_it_was(subject, name):

@@ -1,7 +1,6 @@
 """Embeddings made elsewhere: npz or HDF5 files with `audio`, `visual`, `label`, and optionally `id` and `split`."""
 
 import os
-import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.types import MODALITIES, Embeddings, Modality
 from feature_extraction.foreign import npz_arrays, open_hdf5
+from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("label", "id", "split", "class_names")
@@ -67,7 +67,7 @@ def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str]:
     if not place.is_file():
         raise InputError(f"{place}: {'is a folder, not a file' if place.is_dir() else 'no such file'}")
     wanted = (*MODALITIES, *KEYS)
-    if zipfile.is_zipfile(place):
+    if is_archive(place):
         arrays = npz_arrays(place, (*wanted, "similarity"))
         similarity = str(arrays.pop("similarity", "cosine"))
         return {key: arrays[key] for key in wanted if key in arrays}, similarity

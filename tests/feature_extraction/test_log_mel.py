@@ -142,7 +142,7 @@ def test_any_length_gives_finite_frames_in_the_number_announced(name, samples, c
     if settings.padding == "none":
         frames = 1 + max(0, samples - settings.window) // settings.hop
     else:
-        frames = 1 + max(samples, settings.fft // 2 + 1) // settings.hop
+        frames = 1 + max(samples, 1 if settings.padding == "zeros" else settings.fft // 2 + 1) // settings.hop
     assert result.shape == (clips, frames, settings.bands)
     assert torch.isfinite(result).all()
 

@@ -1,7 +1,6 @@
 """The part of `aadml compare` that lays out the tables of the audio-text papers."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -42,8 +41,8 @@ def compare_papers(
         as_json: print JSON.
         output: folder.
     """
-    from aadml.cli.settings import resolved
     from aadml.cli.sweeps import finish, show, worked_off
+    from aadml.configuration.assembly import resolved
     from aadml.configuration.config import read_yaml
     from aadml.reports.audio_text_tables import checked_tables, jobs_of, starting_config, table_of
     from aadml.reports.tables import write_tables
@@ -56,7 +55,7 @@ def compare_papers(
     with sole_owner(folder):
         for name in checked_tables(names):
             values = read_yaml(config or starting_config(name, data))
-            flags: list[tuple[str, Any]] = [("data", place), ("training.epochs", epochs), ("device", device)]
+            flags = {"data": place, "training.epochs": epochs, "device": device}
             base = with_sample_data(resolved(values, flags, settings), _say)
             planned = jobs_of(name, base.values, range(seeds), folder, str(base["data"]))
             outcomes += worked_off([job for _, jobs in planned for job in jobs], workers)

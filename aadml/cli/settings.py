@@ -1,12 +1,9 @@
 """The flags that make a config, shared by all commands that train."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-
-if TYPE_CHECKING:
-    from aadml.configuration.config import Config
 
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -17,66 +14,3 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--config", help="A YAML file, or a shipped one by name: aadml, paper, recommended, ...")(
         command
     )
-
-
-def assemble(
-    *,
-    data: str | None = None,
-    method: str | None = None,
-    loss: str | None = None,
-    k: int | None = None,
-    config: str | None = None,
-    settings: tuple[str, ...] = (),
-    seed: int | None = None,
-    epochs: int | None = None,
-    device: str | None = None,
-) -> "Config":
-    """Put a config together: the file, then the flags, then `--set`, later ones winning.
-
-    Raises:
-        InputError: an unknown name or key, or a value of the wrong kind.
-    """
-    return resolved(
-        starting_values(config, method, data),
-        [
-            ("loss", loss),
-            ("proxy.k", k),
-            ("data", data),
-            ("seed", seed),
-            ("training.epochs", epochs),
-            ("device", device),
-        ],
-        settings,
-    )
-
-
-def starting_values(config: str | None, method: str | None, data: str | None) -> dict[str, Any]:
-    """Read the config to start from: the one named, else the method's, else `aadml`.
-
-    On the sample clips it is `METHOD_sample`, where there is one, or `sample`.
-    """
-    from aadml.configuration.config import configs_folder, read_yaml, with_setting
-    from aadml.methods import METHODS
-    from feature_extraction.ground.options import lookup
-
-    if method:
-        lookup(METHODS, method, "method")
-    default = "sample" if data is None else "aadml"
-    name = (method or default).replace("-", "_") if method != "aadml" else default
-    if data is None and (configs_folder() / f"{name}_sample.yaml").is_file():
-        name = f"{name}_sample"
-    values = read_yaml(config or name)
-    own = values.get("method")
-    same = method == (own.get("name") if isinstance(own, dict) else own)
-    return with_setting(values, "method", method) if method and config and not same else values
-
-
-def resolved(values: dict[str, Any], flags: list[tuple[str, Any]], settings: tuple[str, ...]) -> "Config":
-    """Lay flags (where given) and `--set` over the values of a file, and resolve."""
-    from aadml.configuration.config import parse_setting, resolve, with_setting
-
-    for path, value in [(path, value) for path, value in flags if value is not None]:
-        values = with_setting(values, path, value)
-    for text in settings:
-        values = with_setting(values, *parse_setting(text))
-    return resolve(values)

@@ -10,19 +10,19 @@ import yaml
 
 import aadml
 from aadml.configuration import plain_yaml
-from aadml.losses import LOSSES
-from aadml.losses.label_losses import LABEL_LOSSES
-from aadml.methods import METHODS
+from aadml.losses import LABEL_LOSSES, LOSSES
+from aadml.methods import METHODS, READOUTS
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.networks import label_space_network
-from aadml.methods.readouts import READOUTS
 from aadml.methods.settings import Training
 from aadml.objective.composition import OBJECTIVE_OPTIONS
 from aadml.objective.recipes import RECIPES
 from aadml.proxies import PROXIES
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import checked_options, lookup, nearest, schema
+from feature_extraction.ground.options import checked_options, schema
+from feature_extraction.ground.places import search_beside
+from feature_extraction.ground.tables import Joined, lookup, suggestion
 
 TABLES: dict[str, tuple[Mapping[str, Callable[..., Any]], dict[str, Any]]] = {
     "label_loss": (LABEL_LOSSES, {"weight": 1.0}),
@@ -82,9 +82,12 @@ class Config:
         return yaml.safe_dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
-        """Name what is trained, for folders and tables."""
+        """Name what is trained, for folders and tables: the metric loss, or the label loss where that acts alone."""
         if "loss" not in self.values:
             return self.method
+        if not self.values["loss"].get("weight", 1.0) and "label_loss" in self.values:
+            name = str(self.values["label_loss"]["name"])
+            return name if self.method == "aadml" else f"{self.method}-{name}"
         loss = str(self.values.get("recipe") or self.values["loss"]["name"])
         anchored = self.values.get("proxy", {}).get("name") == "anchor-aware"
         name = f"{PREFIX}{loss}" if anchored else loss
@@ -112,11 +115,28 @@ def read_yaml(name: str | Path) -> dict[str, Any]:
         known = ", ".join(sorted(p.stem for p in configs_folder().glob("*.yaml")))
         raise InputError(f"{name}: no such config file; give a path, or one of the shipped configs: {known}")
     try:
-        values = plain_yaml.load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
         raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+    return parse_yaml(text, path)
+
+
+def parse_yaml(text: str, place: Path) -> dict[str, Any]:
+    """Read the text of a config file.
+
+    Args:
+        text: YAML.
+        place: where it was read, for the message.
+
+    Raises:
+        InputError: not YAML, or not a mapping.
+    """
+    try:
+        values = plain_yaml.load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{place}: not YAML ({' '.join(str(error).split())})") from error
     if not isinstance(values, dict):
-        raise InputError(f"{path}: a config is a mapping of sections, not a {type(values).__name__}")
+        raise InputError(f"{place}: a config is a mapping of sections, not a {type(values).__name__}")
     return values
 
 
@@ -162,6 +182,8 @@ def resolve(values: Mapping[str, Any]) -> Config:
     Raises:
         InputError: an unknown key or name (the nearest one is given), or a value of the wrong kind.
     """
+    if isinstance(values.get("data"), str):
+        search_beside(Path(values["data"]))  # what lies beside the data may be named as module:name
     values = _expand_loss(dict(values))
     method = _named(values.get("method", COMMON["method"]))
     build = lookup(METHODS, method["name"], "method")
@@ -171,9 +193,7 @@ def resolve(values: Mapping[str, Any]) -> Config:
     known = [*COMMON, "inputs", "training", SEARCH, *wanted, *(["recipe"] if "loss" in wanted else [])]
     for key in values:
         if key not in known:
-            raise InputError(
-                f"config: method {method['name']} knows no key '{key}'; did you mean '{nearest(key, known)}'?"
-            )
+            raise InputError(f"config: method {method['name']} knows no key '{key}'; {suggestion(key, known)}")
     complete: dict[str, Any] = {"method": _method_section(build, method)}
     complete |= {key: values.get(key, default) for key, default in COMMON.items() if key != "method"}
     complete["inputs"] = checked_options(fit_scaling, values.get("inputs") or {}, "inputs")
@@ -213,8 +233,7 @@ def _method_section(build: Callable[..., Any], method: Mapping[str, Any]) -> dic
     given = {key: value for key, value in method.items() if key != "name"}
     for key in given:
         if key not in own:
-            hint = f"did you mean '{nearest(key, own)}'?" if own else "it takes none"
-            raise InputError(f"method.{key}: {method['name']} takes no such option; {hint}")
+            raise InputError(f"method.{key}: {method['name']} takes no such option; {suggestion(key, own)}")
     checked = checked_options(_only(build, own), given, "method")
     return {"name": method["name"]} | checked
 
@@ -298,7 +317,7 @@ def _expand_loss(values: dict[str, Any]) -> dict[str, Any]:
         proxy = _named(values.get("proxy") or "anchor-aware")
         values = values | {"proxy": proxy | {"name": "anchor-aware"}}
     if name not in RECIPES:
-        lookup({**LOSSES, **RECIPES}, name, "loss")
+        lookup(Joined(LOSSES, RECIPES), name, "loss")
         return values | {"loss": {"name": name} | section}
     recipe = RECIPES[name]
     brought = {"selection": recipe.selection, "directions": recipe.directions}

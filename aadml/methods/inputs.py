@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Features, Modality
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 
 @dataclass(frozen=True)

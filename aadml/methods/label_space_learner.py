@@ -9,15 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Modality
+from aadml.losses import LABEL_LOSSES
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
-from aadml.losses.label_losses import LABEL_LOSSES
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, on_device
 from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, label_space_network
 from aadml.methods.readouts import Readout, choose_readout, readout_candidates
 from aadml.objective import Embedded
 from aadml.objective.composition import compose_objective
-from feature_extraction.ground.options import checked_options, lookup
+from feature_extraction.ground.options import checked_options
+from feature_extraction.ground.tables import lookup
 
 Section = Mapping[str, Any] | str
 """A section of the config: a name with options, or a bare name."""
@@ -76,6 +77,10 @@ class LabelSpaceLearner(Learner):
     def similarity(self) -> str:  # type: ignore[override]
         """Name the similarity of the read-out in force."""
         return self.read.similarity
+
+    def readout(self) -> dict[str, Any]:
+        """Name the read-out in force and its temperature."""
+        return {"name": self.read.name, "temperature": self.read.temperature}
 
     def players(self) -> Mapping[str, Player]:
         """Train encoders and proxies together; a loss with a generator of its own adds a second player."""

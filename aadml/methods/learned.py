@@ -1,6 +1,7 @@
 """A method whose parameters are trained by the one loop."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor
 
@@ -47,6 +48,10 @@ class LearnedMethod(Method):
         """Take over parameters and buffers."""
         self.learner.load_state_dict(dict(state))
         self.learner.eval()
+
+    def readout(self) -> dict[str, Any]:
+        """Describe how the learner's embeddings are read."""
+        return self.learner.readout()
 
     def parameters_count(self) -> int:
         """Count the trainable parameters."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from aadml.methods.learner import Batch, Player
 from aadml.methods.settings import Training
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,

@@ -1,6 +1,6 @@
 """Read-outs: how retrieval reads the label-space vectors of a trained network."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.types import Clips, Embeddings, Modality
+from aadml.methods import READOUTS
 from aadml.retrieval import mean_average_precision
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import checked_options, lookup
+from feature_extraction.ground.options import checked_options
+from feature_extraction.ground.tables import lookup
 
 TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
 
@@ -72,9 +74,6 @@ def auto(*, temperature: float | str = "auto") -> list[Readout]:
         temperature: as of `posterior`.
     """
     return cosine() + posterior(temperature=temperature)
-
-
-READOUTS: dict[str, Callable[..., list[Readout]]] = {"cosine": cosine, "posterior": posterior, "auto": auto}
 
 
 def readout_candidates(section: Mapping[str, Any]) -> list[Readout]:

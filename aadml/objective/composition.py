@@ -12,7 +12,8 @@ from aadml.losses import LOSSES
 from aadml.objective import Objective
 from aadml.proxies import PROXIES
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.options import checked_options, lookup
+from feature_extraction.ground.options import checked_options
+from feature_extraction.ground.tables import lookup
 
 OBJECTIVE_OPTIONS: dict[str, Any] = {"weight": 1.0, "reduction": "mean-of-active", "combine": "mean"}
 """What the `loss` section takes beside its name and the loss's own options."""

@@ -1,13 +1,19 @@
 """PROXIES: as whom a clip enters a loss, by name."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from torch import nn
+from feature_extraction.ground.tables import Table
 
-from aadml.proxies.anchor_aware import AnchorAware
-from aadml.proxies.identity import Identity
+if TYPE_CHECKING:
+    from torch import nn
 
-PROXIES: dict[str, Callable[..., nn.Module]] = {
-    "identity": Identity,
-    "anchor-aware": AnchorAware,
-}
+PROXIES: Table["Callable[..., nn.Module]"] = Table(
+    "proxy",
+    {
+        "identity": "aadml.proxies.identity:Identity",
+        "anchor-aware": "aadml.proxies.anchor_aware:AnchorAware",
+    },
+    group="aadml.proxies",
+)
+"""name -> `(dimension, modalities, *, options) -> nn.Module`."""

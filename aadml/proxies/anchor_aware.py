@@ -17,7 +17,8 @@ from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, clique_pairs
 from aadml.proxies.readings import READINGS, Keys
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import checked_options, lookup
+from feature_extraction.ground.options import checked_options
+from feature_extraction.ground.tables import lookup
 
 Encode = Callable[[Modality, Tensor], Tensor]
 Vectors = Callable[[Modality, Tensor], Tensor]

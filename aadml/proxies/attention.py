@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.pairwise import TINY
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 Kind = Literal["mha", "identity-start", "free"]
 ATTENTIONS: dict[str, str] = {

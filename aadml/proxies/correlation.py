@@ -10,7 +10,7 @@ from aadml.comparison.types import Modality
 from aadml.proxies.exact_search import SIMILARITIES
 from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors, symmetrized, united
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "space": ("embedding", "input"),

@@ -1,31 +1,11 @@
-"""Tables of named functions and their options: an unknown name is answered with the nearest one."""
+"""Options of functions: their keyword-only arguments are the schema, and an unknown one is refused."""
 
-import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from feature_extraction.ground.errors import InputError
-
-T = TypeVar("T")
-
-
-def nearest(name: str, choices: Iterable[str]) -> str:
-    """Give the choice that is spelt most like `name`."""
-    known = list(choices)
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-    return found[0] if found else ""
-
-
-def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
-    """Return `table[name]`.
-
-    Raises:
-        InputError: no such entry; the message names the nearest one and all there are.
-    """
-    if name not in table:
-        raise InputError(f"no {kind} '{name}'; did you mean '{nearest(name, table)}'? There are: {', '.join(table)}")
-    return table[name]
+from feature_extraction.ground.tables import suggestion
 
 
 def schema(function: Callable[..., Any]) -> dict[str, Any]:
@@ -52,8 +32,7 @@ def checked_options(function: Callable[..., Any], options: Mapping[str, Any], wh
     name = getattr(function, "__name__", str(function)).strip("_").replace("_", "-")
     for key in options:
         if key not in known:
-            hint = f"did you mean '{nearest(key, known)}'?" if known else "it takes none"
-            raise InputError(f"{where}.{key}: {name} takes no such option; {hint}")
+            raise InputError(f"{where}.{key}: {name} takes no such option; {suggestion(key, known)}")
     complete = {key: options.get(key, default) for key, default in known.items()}
     for key, value in complete.items():
         if value is inspect.Parameter.empty:

@@ -7,6 +7,7 @@ from typing import Any
 from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.learner import TwoTowers
+from aadml.methods.audio_text.text_input import UNTRAINED
 from aadml.methods.audio_text.towers import audio_tower, text_tower
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
@@ -171,5 +172,8 @@ def _learner(options: Mapping[str, Any], curriculum: Curriculum | None) -> TwoTo
         directions=options["directions"], modalities=("audio", "text"), dimension=options["dimension"],
         features=0, classes=0,
     )  # fmt: skip
-    audio, text = audio_tower(options), text_tower(options, options["context"].seed)
+    context = options["context"]
+    if context.architecture is not None:
+        options = {**options, "audio_weights": UNTRAINED}  # a saved model brings all of its weights
+    audio, text = audio_tower(options), text_tower(options, context)
     return TwoTowers(audio, text, objective, options["recall"], options["memory_mib"] << 20, curriculum)

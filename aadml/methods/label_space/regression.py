@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Modality
-from aadml.losses.label_losses import LABEL_LOSSES
+from aadml.losses import LABEL_LOSSES
 from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, label_space_network
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import checked_options, lookup
+from feature_extraction.ground.options import checked_options
+from feature_extraction.ground.tables import lookup
 
 
 def need_vectors(context: Context, method: str) -> None:

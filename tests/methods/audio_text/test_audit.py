@@ -8,7 +8,7 @@ import torch
 from aadml.configuration.config import read_yaml, resolve, with_setting
 from aadml.protocols.audit import audit
 from aadml.retrieval import evaluate
-from aadml.runs.train import build_encoder
+from aadml.runs.train import untrained_model
 
 pytest.importorskip("transformers")
 
@@ -50,7 +50,7 @@ def encoder(request, tones):
     for setting in SETTINGS[request.param]:
         key, value = setting.split("=")
         values = with_setting(values, key, int(value))
-    built = build_encoder(resolve(values), tones, torch.device("cpu"))
+    built = untrained_model(resolve(values), tones, torch.device("cpu"))
     built.method.fit(tones.train, tones.valid)
     return built
 

@@ -40,9 +40,10 @@ def test_below_the_branches_lies_the_cluster_cca_of_the_training_clips():
         torch.testing.assert_close(method.embed(data[modality], modality), outputs)
 
 
-def test_on_top_of_the_branches_lies_the_cluster_cca_of_their_outputs():
+@pytest.mark.parametrize("valid", [0, 20])
+def test_on_top_of_the_branches_lies_the_cluster_cca_of_their_outputs(valid):
     method, data = built(order="tnn-first"), clips()
-    method.fit(data, data.select(torch.arange(20)))
+    method.fit(data, data.select(torch.arange(valid)))
     with torch.no_grad():
         outputs = {m: method.learner.branches[m](data.matrix(m)) for m in data.modalities}
     linear = METHODS["c-cca"](Context({"audio": 4, "visual": 4}, 3), Training(), dimension=4)

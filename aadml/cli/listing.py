@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from aadml.configuration.config import configs_folder
+from aadml.configuration.files import configs_folder
 from feature_extraction.ground.options import lookup
 
 TABLES: dict[str, tuple[tuple[str, str], ...]] = {

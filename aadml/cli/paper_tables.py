@@ -1,7 +1,6 @@
 """The part of `aadml compare` that lays out the tables of the audio-text papers."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -42,9 +41,9 @@ def compare_papers(
         as_json: print JSON.
         output: folder.
     """
-    from aadml.cli.settings import resolved
+    from aadml.cli.settings import assembled
     from aadml.cli.sweeps import finish, show, worked_off
-    from aadml.configuration.config import read_yaml
+    from aadml.configuration.files import open_config
     from aadml.reports.audio_text_tables import checked_tables, jobs_of, starting_config, table_of
     from aadml.reports.tables import write_tables
     from aadml.runs.data import with_sample_data
@@ -55,9 +54,9 @@ def compare_papers(
     tables, outcomes = [], []
     with sole_owner(folder):
         for name in checked_tables(names):
-            values = read_yaml(config or starting_config(name, data))
-            flags: list[tuple[str, Any]] = [("data", place), ("training.epochs", epochs), ("device", device)]
-            base = with_sample_data(resolved(values, flags, settings), _say)
+            started = open_config(config or starting_config(name, data))
+            flags = {"data": place, "training.epochs": epochs, "device": device}
+            base = with_sample_data(assembled(started, flags, settings), _say)
             planned = jobs_of(name, base.values, range(seeds), folder, str(base["data"]))
             outcomes += worked_off([job for _, jobs in planned for job in jobs], workers)
             tables.append(table_of(name, planned, str(base["data"])))

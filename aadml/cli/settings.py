@@ -1,12 +1,14 @@
 """The flags that make a config, shared by all commands that train."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from aadml.configuration.config import Config
+    from aadml.configuration.files import ConfigFile
 
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,26 +38,30 @@ def assemble(
     Raises:
         InputError: an unknown name or key, or a value of the wrong kind.
     """
-    return resolved(
-        starting_values(config, method, data),
-        [
-            ("loss", loss),
-            ("proxy.k", k),
-            ("data", data),
-            ("seed", seed),
-            ("training.epochs", epochs),
-            ("device", device),
-        ],
-        settings,
-    )
+    flags = {"loss": loss, "proxy.k": k, "data": data, "seed": seed, "training.epochs": epochs, "device": device}
+    return assembled(starting_file(config, method, data), flags, settings)
 
 
-def starting_values(config: str | None, method: str | None, data: str | None) -> dict[str, Any]:
+def assembled(started: "ConfigFile", flags: Mapping[str, str | int | None], settings: Iterable[str]) -> "Config":
+    """Lay flags (where given) and `--set` over a file, later ones winning, and resolve."""
+    from aadml.configuration.changes import parse_setting, with_setting
+    from aadml.configuration.config import resolve
+
+    changes = [(path, value) for path, value in flags.items() if value is not None]
+    changes += [parse_setting(text) for text in settings]
+    values = started.values
+    for path, value in changes:
+        values = with_setting(values, path, value)
+    return resolve(values, started.without(path for path, _ in changes))
+
+
+def starting_file(config: str | None, method: str | None, data: str | None) -> "ConfigFile":
     """Read the config to start from: the one named, else the method's, else `aadml`.
 
     On the sample clips it is `METHOD_sample`, where there is one, or `sample`.
     """
-    from aadml.configuration.config import configs_folder, read_yaml, with_setting
+    from aadml.configuration.changes import with_setting
+    from aadml.configuration.files import configs_folder, open_config
     from aadml.methods import METHODS
     from feature_extraction.ground.options import lookup
 
@@ -65,18 +71,9 @@ def starting_values(config: str | None, method: str | None, data: str | None) ->
     name = (method or default).replace("-", "_") if method != "aadml" else default
     if data is None and (configs_folder() / f"{name}_sample.yaml").is_file():
         name = f"{name}_sample"
-    values = read_yaml(config or name)
-    own = values.get("method")
+    started = open_config(config or name)
+    own = started.values.get("method")
     same = method == (own.get("name") if isinstance(own, dict) else own)
-    return with_setting(values, "method", method) if method and config and not same else values
-
-
-def resolved(values: dict[str, Any], flags: list[tuple[str, Any]], settings: tuple[str, ...]) -> "Config":
-    """Lay flags (where given) and `--set` over the values of a file, and resolve."""
-    from aadml.configuration.config import parse_setting, resolve, with_setting
-
-    for path, value in [(path, value) for path, value in flags if value is not None]:
-        values = with_setting(values, path, value)
-    for text in settings:
-        values = with_setting(values, *parse_setting(text))
-    return resolve(values)
+    if not (method and config) or same:
+        return started
+    return replace(started, values=with_setting(started.values, "method", method))

@@ -1,13 +1,18 @@
 """Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives pulled nearer by degrees."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Margin, Momentum, Seed, Share, Size, Weight, Width
 from aadml.comparison.pairwise import TINY, at_least_float32
 from aadml.losses.kernels.generated_negatives import (
+    Negatives,
     Phase,
+    Positives,
     Triples,
     average,
     by_anchor,
@@ -83,21 +88,21 @@ class Hdml(nn.Module):
     def __init__(
         self,
         *,
-        dimension: int,
-        features: int,
-        classes: int,
-        form: str = "triplet",
-        margin: float = 1.0,
-        pull: float = 0.0,
-        trust: float = 1e4,
-        balance: float = 0.5,
-        class_factor: float = 1e4,
-        hidden: int = 512,
-        momentum: float = 0.9,
-        l2: float = 3e-3,
-        positives: str = "one",
-        negatives: str = "random",
-        seed: int = 0,
+        dimension: Size,
+        features: Size,
+        classes: Size,
+        form: Literal["triplet", "n-pair"] = "triplet",
+        margin: Margin = 1.0,
+        pull: Weight = 0.0,
+        trust: Weight = 1e4,
+        balance: Share = 0.5,
+        class_factor: Weight = 1e4,
+        hidden: Width = 512,
+        momentum: Momentum = 0.9,
+        l2: Weight = 3e-3,
+        positives: Positives = "one",
+        negatives: Negatives = "random",
+        seed: Seed = 0,
     ) -> None:
         super().__init__()
         if form not in PULLS:

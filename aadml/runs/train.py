@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.types import Features, Splits
-from aadml.configuration.config import Config, read_yaml, resolve
+from aadml.configuration.config import Config, resolve
+from aadml.configuration.files import read_yaml
 from aadml.methods import METHODS
 from aadml.methods.inputs import fit_scaling, load_scaling
 from aadml.methods.learned import LearnedMethod

@@ -7,16 +7,14 @@ in the main process on several clips at once: the network. A descriptor without 
 """
 
 import importlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import completed, lookup, schema
 from feature_extraction.media import Frames, Sound
 
 Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame
@@ -84,9 +82,7 @@ def options_of(name: str, modality: str) -> list[str]:
     Raises:
         InputError: no such extractor for that modality.
     """
-    return [
-        key for key, p in inspect.signature(_factory(name, modality)).parameters.items() if p.kind is p.KEYWORD_ONLY
-    ]
+    return list(schema(_factory(name, modality)))
 
 
 def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None) -> Extractor:
@@ -103,23 +99,14 @@ def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None
     Raises:
         InputError: no such extractor for that modality, or an option it does not take.
     """
-    factory, taken = _factory(name, modality), options_of(name, modality)
-    for key in options or {}:
-        if key not in taken:
-            close = get_close_matches(key, taken, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"it takes {', '.join(taken) or 'none'}"
-            raise InputError(f"{name}.{key}: {name} takes no such option; {hint}")
-    built = factory(**(options or {}))
+    factory = _factory(name, modality)
+    built = factory(**completed(factory, options or {}, name, name=name))
     assert isinstance(built, Extractor)
     return built
 
 
 def _factory(name: str, modality: str) -> Callable[..., Any]:
-    possible = [key for key, (kind, _) in EXTRACTORS.items() if kind == modality]
-    if name not in possible:
-        close = get_close_matches(name, possible, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"possible are {', '.join(possible)}"
-        raise InputError(f"--{modality} {name}: no {modality} extractor of that name; {hint}")
-    module, _, function = EXTRACTORS[name][1].partition(":")
+    possible = {key: place for key, (kind, place) in EXTRACTORS.items() if kind == modality}
+    module, _, function = lookup(possible, name, f"{modality} extractor").partition(":")
     factory: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return factory

@@ -11,6 +11,7 @@ from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
+from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import Training
 from aadml.model.encoder import Encoder
 from aadml.protocols import PROTOCOLS, evaluate_under, protocols_of
@@ -25,7 +26,7 @@ def trained(splits):
     settings = Training(epochs=12, batch=20, learning_rate=5e-3)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        method = METHODS["aadml"](context, settings, network={"hidden": (24,)}, proxy="anchor-aware")
+        method = METHODS["aadml"](context, settings, network=NetworkOptions(hidden=(24,)), proxy="anchor-aware")
     encoder = Encoder(method, fit_scaling(splits.train), splits.train.class_names)
     method.fit(encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid))
     return encoder

@@ -1,11 +1,13 @@
 """TNN-C-CCA: deep triplet neural networks with cluster CCA (Zeng, Yu and Oyama, ACM TOMM 2020)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.options import Dropout, Layers, Margin, Ridge, Share, Width
+from aadml.comparison.scores import Score
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
 from aadml.methods.correlation.projection import pair
@@ -15,10 +17,10 @@ from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
 from aadml.methods.settings import Training
 from aadml.objective import Embedded, Objective
-from aadml.objective.composition import compose_objective
+from aadml.objective.composition import Space, compose_objective
+from aadml.objective.sections import Section
 from feature_extraction.ground.errors import InputError
-
-ORDERS = ("cca-first", "tnn-first")
+from feature_extraction.ground.markers import Tuning
 
 
 class ClusterSolution(nn.Module):
@@ -129,16 +131,16 @@ def tnn_c_cca(
     context: Context,
     settings: Training,
     *,
-    dimension: int = 10,
-    hidden: tuple[int, ...] = (100, 100, 100),
-    dropout: float = 0.1,
+    dimension: Width = 10,
+    hidden: Layers = (100, 100, 100),
+    dropout: Dropout = 0.1,
     share: bool = False,
-    order: str = "cca-first",
-    margin: float = 0.5,
-    score: str = "squared-euclidean",
-    selection: Mapping[str, Any] | str = "all",
-    ridge: float = 1e-4,
-    pair_weight: float = 0.2,
+    order: Literal["cca-first", "tnn-first"] = "cca-first",
+    margin: Annotated[Margin, Tuning(0.2, 0.5, 1.0)] = 0.5,
+    score: Score = "squared-euclidean",
+    selection: Section = "all",
+    ridge: Ridge = 1e-4,
+    pair_weight: Share = 0.2,
 ) -> Method:
     """Triplet networks on top of cluster CCA: anchors audio, positives and negatives visual (Zeng et al., TOMM 2020).
 
@@ -164,10 +166,6 @@ def tnn_c_cca(
         pair_weight: weight of the pairs in its cross-covariance (0.2: same source).
     """
     names = pair(context, "tnn-c-cca")
-    if order not in ORDERS:
-        raise InputError(f"method.order: no '{order}'; there are {', '.join(ORDERS)}")
-    if not 0 <= pair_weight <= 1:
-        raise InputError(f"method.pair_weight: {pair_weight:g} given; 0 to 1 is possible")
     cca_first = order == "cca-first"
     own = dict(context.dimensions)
     below = {m: dimension if cca_first else own[m] for m in names}
@@ -177,14 +175,10 @@ def tnn_c_cca(
         own if cca_first else dict.fromkeys(names, dimension), dimension=dimension, ridge=ridge, pair_weight=pair_weight
     )
     objective = compose_objective(
+        Space(names, dimension, classes=context.classes),
         loss={"name": "triplet", "margin": margin, "score": score},
-        selection={"name": selection} if isinstance(selection, str) else selection,
-        proxy={"name": "identity"},
+        selection=selection,
         directions=("-".join(names),),
-        modalities=names,
-        dimension=dimension,
-        features=0,
-        classes=context.classes,
     )
     branches = _branches(below, hidden, dimension, dropout, share=share)
     return LearnedMethod(TripletLearner(names, branches, solution, objective, cca_first=cca_first), context, settings)

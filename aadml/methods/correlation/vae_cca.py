@@ -1,12 +1,13 @@
 """VAE-CCA: variational auto-encoders with correlated, label-aware latents (Zhang et al., ACM TOMM 2023)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.options import Weight, Width
 from aadml.comparison.types import Modality
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
@@ -16,6 +17,7 @@ from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
 from aadml.methods.pair_costs import partners_apart, same_class_costs
 from aadml.methods.settings import Training
+from feature_extraction.ground.markers import Tuning
 
 LOG_VARIANCE_LIMIT = 10.0
 """Log-variances are held within plus and minus this, so that their exponential cannot overflow."""
@@ -100,14 +102,14 @@ def vae_cca(
     context: Context,
     settings: Training,
     *,
-    dimension: int = 64,
-    hidden: int = 512,
-    inner: int = 64,
-    vae_weight: float = 1e-4,
-    label_weight: float = 1.0,
-    correlation_weight: float = 1e-3,
-    apart_weight: float = 0.1,
-    center_weight: float = 0.01,
+    dimension: Width = 64,
+    hidden: Width = 512,
+    inner: Width = 64,
+    vae_weight: Weight = 1e-4,
+    label_weight: Weight = 1.0,
+    correlation_weight: Weight = 1e-3,
+    apart_weight: Weight = 0.1,
+    center_weight: Annotated[Weight, Tuning(0.001, 0.01, 0.1)] = 0.01,
 ) -> Method:
     """Variational auto-encoders whose latents correlate, tell classes and meet in pairs (Zhang et al., ACM TOMM 2023).
 

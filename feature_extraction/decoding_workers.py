@@ -62,13 +62,25 @@ class Task:
 
 @dataclass(frozen=True)
 class Part:
-    """What became of one modality of a clip: `prepared`, or a reason and a detail."""
+    """What became of one modality of a clip: `prepared`, or a reason and a detail.
+
+    Attributes:
+        modality: of the clip.
+        prepared: what the extractor made of it in the decoding process.
+        reason: a key of `REASONS`, or empty.
+        detail: what was seen.
+        warnings: what is odd about a clip that was accepted.
+        start: when its sound or picture begins, in seconds after the beginning of the file.
+        seconds: how long it lasts.
+    """
 
     modality: str
     prepared: NDArray[Any] | None = None
     reason: str = ""
     detail: str = ""
     warnings: tuple[str, ...] = ()
+    start: float = 0.0
+    seconds: float = 0.0
 
 
 @dataclass
@@ -268,8 +280,7 @@ def _serve(
 def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> Part:
     try:
         clip = decode(path, wanted.inputs, limits, wanted.minimum_seconds)
-        silent = isinstance(wanted.inputs, Sound) and not clip.any()
-        prepared = wanted.prepare(clip)
+        prepared = wanted.prepare(clip.values)
         if wanted.pool is not None:
             prepared = wanted.pool(prepared)
     except MediaFailure as failure:
@@ -280,4 +291,4 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> Part:
         return Part(modality, reason="crashed", detail=" ".join(f"{type(error).__name__}: {error}".split()))
     if np.issubdtype(prepared.dtype, np.floating) and not np.isfinite(prepared).all():
         return Part(modality, reason="corrupt", detail="its description holds NaN or infinity")
-    return Part(modality, prepared=prepared, warnings=("the sound is all zero",) if silent else ())
+    return Part(modality, prepared=prepared, warnings=clip.remarks, start=clip.start, seconds=clip.seconds)

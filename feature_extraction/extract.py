@@ -42,6 +42,7 @@ class Outcome:
         warnings: id and remark of clips that were accepted but are odd.
         reused: clips that needed no work, as the ledger had them.
         seconds: the job took.
+        extractors: what described the clips.
     """
 
     path: str | None
@@ -50,6 +51,7 @@ class Outcome:
     warnings: tuple[tuple[str, str], ...]
     reused: int
     seconds: float
+    extractors: tuple[Extractor, ...] = ()
 
 
 @dataclass
@@ -114,7 +116,9 @@ def extract(
         content, failures, warnings = assemble(plan, ledger, job.missing)
         write(place, content, failures)
     path = None if content is None else str(place)
-    return Outcome(path, len(plan.rows), tuple(failures), tuple(warnings), job.reused, time.monotonic() - begin)
+    return Outcome(
+        path, len(plan.rows), tuple(failures), tuple(warnings), job.reused, time.monotonic() - begin, plan.extractors
+    )
 
 
 def _work(job: _Job, workers: int, time_limit: float) -> None:

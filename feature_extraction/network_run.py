@@ -79,9 +79,11 @@ def chosen_device(device: str, where: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device == "cpu":
         return torch.device("cpu")
-    if device.split(":")[0] == "cuda" and torch.cuda.is_available():
+    kind, _, number = device.partition(":")
+    count = torch.cuda.device_count()
+    if kind == "cuda" and count and (number in ("", "0") or (number.isdigit() and int(number) < count)):
         return torch.device(device)
-    possible = "auto, cpu, cuda" if torch.cuda.is_available() else "auto, cpu (there is no CUDA device here)"
+    possible = f"auto, cpu, cuda:0 to cuda:{count - 1}" if count else "auto, cpu (there is no CUDA device here)"
     raise InputError(f"{where}.device: given {device}, possible are {possible}")
 
 

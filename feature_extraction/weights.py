@@ -4,16 +4,13 @@ import json
 import logging
 import os
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
 
 from feature_extraction.download import digest, download
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
-from feature_extraction.tensor_files import read_tensors, sha256
+from feature_extraction.ground.tables import suggestion
+from feature_extraction.tensor_files import sha256
 
 _log = logging.getLogger(__name__)
 
@@ -163,9 +160,7 @@ def weights_path(name: str, *, cache_dir: str | Path | None = None) -> Path:
 def published(name: str) -> WeightFile:
     """Look up an entry of `WEIGHTS`; an unknown name is refused with the nearest one."""
     if name not in WEIGHTS:
-        close = get_close_matches(name, WEIGHTS, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"possible are {', '.join(WEIGHTS)}"
-        raise InputError(f"weights {name}: no published file of that name; {hint}")
+        raise InputError(f"weights {name}: no published file of that name; {suggestion(name, WEIGHTS)}")
     return WEIGHTS[name]
 
 
@@ -196,34 +191,23 @@ def verify(name: str, *, cache_dir: str | Path | None = None) -> str:
     return found
 
 
-def load_weights(
-    choice: str, default: str, *, cache_dir: str | Path | None = None
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the weights a user chose.
+def recognize(checksum: str, path: Path, *, cache_dir: str | Path | None = None) -> str | None:
+    """Tell which published file a content is, whatever its name is now.
 
     Args:
-        choice: `auto` for the default, a name of `WEIGHTS`, or a file of one's own.
-        default: the name `auto` stands for.
+        checksum: its SHA-256.
+        path: where it lies; read once more for the files whose publishers give an MD5.
         cache_dir: see `weights_folder`.
 
     Returns:
-        Name -> tensor; and the provenance: `weights` (SHA-256 of the file as it was given) and `weight_file`.
-
-    Raises:
-        InputError: there is no such file, or it cannot be had, verified or read.
+        A key of `WEIGHTS`, or None: by a published checksum, or by that which was recorded at first use.
     """
-    name = default if choice == "auto" else choice
-    path = Path(choice).expanduser()
-    if name in WEIGHTS and not path.is_file():
-        path = weights_path(name, cache_dir=cache_dir)
-    elif not path.exists() and not path.with_name(f"{path.name}.index").exists():
-        raise InputError(
-            f"weights {choice}: no such file, and no published one of that name; "
-            f"possible are a file, auto, untrained, {', '.join(WEIGHTS)}"
-        )
-    checksum = sha256(path)
-    kept = weights_folder(cache_dir) / "converted" / f"{checksum}.safetensors"
-    return read_tensors(path, kept=kept), {"weights": checksum, "weight_file": path.name}
+    recorded = {found: file for file, found in _records(weights_folder(cache_dir)).items()}
+    for name, entry in WEIGHTS.items():
+        if recorded.get(checksum) == entry.file or (entry.sha256 and checksum.startswith(entry.sha256)):
+            return name
+    by_md5 = {entry.md5: name for name, entry in WEIGHTS.items() if entry.md5}
+    return by_md5.get(digest(path, "md5")) if path.is_file() else None
 
 
 def _verify(entry: WeightFile, path: Path) -> None:

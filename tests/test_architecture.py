@@ -14,10 +14,13 @@ EXTRACTION_FLOORS = [
     ["tf_checkpoint", "download", "spec_augment", "word_pieces"],
     ["tensor_files", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
     ["feature_file", "weights", "decoding_workers"],
+    ["chosen_weights"],
+    ["inception_readings"],
     ["backbones"],
     ["ledger", "plan", "describing", "self_test"],
     ["assembly"],
     ["extract", "merge"],
+    ["job"],
 ]
 
 AADML_FLOORS = [
@@ -32,6 +35,7 @@ AADML_FLOORS = [
     ["sweeps"],
     ["reports"],
     ["cli"],
+    ["__main__"],
 ]
 FORBIDDEN_NAMES = {"utils", "common", "helpers", "misc"}
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "Train a method on a feature file; the last line printed is the run folder.",
     "evaluate": "Score a run, or embeddings made elsewhere, under a named protocol.",
     "embed": "Write the embeddings of a feature file.",
+    "verify": "Check every file of a run or a model against its checksum.",
     "audit": "Say whether any embedding depends on labels, partners, batch, order; with evidence.",
     "ablate": "Run a grid over config keys and seeds; table, curves with spread, significance.",
     "compare": "Compare methods, and losses with and without the proxy: ours beside the published columns.",
@@ -50,10 +51,10 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown one is answered with the nearest name."""
-        from feature_extraction.ground.options import nearest
+        from feature_extraction.ground.tables import suggestion
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise click.UsageError(f"no command '{args[0]}'; did you mean '{nearest(args[0], COMMANDS)}'?", ctx)
+            raise click.UsageError(f"no command '{args[0]}'; {suggestion(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
 

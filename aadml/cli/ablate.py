@@ -78,10 +78,13 @@ def _base(
     epochs: int | None,
     device: str | None,
 ) -> Any:
-    from aadml.cli.settings import assemble
+    from aadml.configuration.assembly import assemble
+    from aadml.runs.data import place_of
 
-    place = str(Path(data).absolute()) if data else None
-    return assemble(data=place, method=method, config=config, settings=settings, epochs=epochs, device=device)
+    return assemble(
+        data=place_of(data) if data else None, method=method, config=config, settings=settings, epochs=epochs,
+        device=device, sample=data is None,
+    )  # fmt: skip
 
 
 def _baseline(texts: tuple[str, ...]) -> dict[str, Any] | None:

@@ -28,16 +28,9 @@ def command(
     """
     import sys
 
-    from aadml.runs.audit import audit_elsewhere, audit_run
-    from feature_extraction.ground.errors import InputError
+    from aadml.runs.audit import audit
 
-    if (run is None) == (data is None):
-        raise InputError("audit: give either a run folder, or --data F.h5 with --encoder or --command")
-    if run is not None:
-        findings = audit_run(run, protocol=protocol, split=split)
-    else:
-        assert data is not None
-        findings = audit_elsewhere(data, encoder=encoder, command=shell, split=split)
+    findings = audit(run, data=data, encoder=encoder, command=shell, protocol=protocol, split=split)
     if as_json:
         import json
 

@@ -68,6 +68,7 @@ def command(
     from aadml.sweeps.sweep import check_same_data, sole_owner
     from aadml.sweeps.trials import RECORD
     from feature_extraction.ground.atomic import write_text
+    from feature_extraction.ground.places import search_beside
 
     if is_of_papers(tables):
         compare_papers(
@@ -75,6 +76,8 @@ def command(
             workers=workers, as_json=as_json, output=output,
         )  # fmt: skip
         return
+    if data is not None:
+        search_beside(Path(data))
     wanted_methods, wanted_losses = _wanted(methods, losses, tables)
     place = _data(data)
     changes = [parse_setting(text) for text in settings] + ([("device", device)] if device else [])
@@ -107,12 +110,12 @@ def _wanted(methods: str | None, losses: str | None, tables: str | None) -> tupl
     from aadml.objective.recipes import RECIPES
     from aadml.sweeps import compare
     from feature_extraction.ground.errors import InputError
+    from feature_extraction.ground.tables import Joined
 
     if not (methods or losses or tables):
         raise InputError("compare: say what: --methods all, --losses all, or --tables 1,2,3")
-    known = {**LOSSES, **RECIPES}
     wanted = compare.chosen(methods or "", compare.method_names(), compare.known_methods(), "method or config")
-    wanted_losses = compare.chosen(losses or "", compare.loss_names(), known, "loss")
+    wanted_losses = compare.chosen(losses or "", compare.loss_names(), Joined(LOSSES, RECIPES), "loss")
     for number in [part.strip() for part in (tables or "").split(",") if part.strip()]:
         if number not in ("1", "2", "3"):
             raise InputError(f"--tables {number}: the paper has 1 (methods), 2 and 3 (losses on VEGAS and AVE)")

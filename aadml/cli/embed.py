@@ -9,9 +9,13 @@ import click
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("features", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="HDF5 file to write.")
-def command(run: Path, features: Path, output: Path) -> None:
-    """Embed every clip of FEATURES with the trained RUN, one item of one modality at a time."""
+@click.option(
+    "--allow-other-features", is_flag=True, help="Take features of another extractor than the model was trained on."
+)
+def command(run: Path, features: Path, output: Path, allow_other_features: bool) -> None:
+    """Embed every clip of FEATURES with RUN (a run or a model folder), one item of one modality at a time."""
+    from aadml.cli.progress import note
     from aadml.runs.embed import embed_file
 
-    count, similarity = embed_file(run, features, output)
+    count, similarity = embed_file(run, features, output, allow_other_features=allow_other_features, on_note=note)
     click.echo(f"{output}: {count} clips, compared by {similarity}")

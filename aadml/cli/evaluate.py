@@ -13,6 +13,10 @@ import click
     type=click.Path(path_type=Path),
     help="An npz or HDF5 file with audio, visual (or text), label, and optionally id, split.",
 )
+@click.option("--data", help="Score the model on this data instead of what the run was trained on.")
+@click.option(
+    "--allow-other-features", is_flag=True, help="Take features of another extractor than the model was trained on."
+)
 @click.option("--split", default=None, help="Which clips: train, valid or test.  [default: test]")
 @click.option(
     "--protocol",
@@ -33,6 +37,8 @@ import click
 def command(
     run: Path | None,
     embeddings: Path | None,
+    data: str | None,
+    allow_other_features: bool,
     split: str | None,
     protocol: str | None,
     similarity: str | None,
@@ -48,28 +54,18 @@ def command(
     the ranks of all relevant items; tied items count by the expectation over their orders, with the worst and the best
     order beside. Chance is the MAP of a random order.
     """
+    from aadml.cli.progress import note
+    from aadml.runs.evaluate import evaluate
+
     if (run is None) == (embeddings is None):
-        raise click.UsageError("give either the folder of a run, or --embeddings FILE")
-    options: dict[str, Any] = {}
-    if similarity is not None:
-        options["similarity"] = similarity
-    if metrics:
-        options["extra"] = metrics
-    if precision != "float32":
-        options["precision"] = precision
-    if run is None:
-        assert embeddings is not None
-        from aadml.retrieval import evaluate
-        from aadml.retrieval.embeddings_file import read_embeddings
-
-        vectors, chosen = read_embeddings(embeddings, split)
-        if split and chosen == "all":
-            click.echo(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored", err=True)
-        evaluation = evaluate(vectors, protocol=protocol or "unstated", split=chosen, **options)
-    else:
-        from aadml.runs.evaluate import evaluate_run
-
-        evaluation = evaluate_run(run, split=split or "test", protocol=protocol, **options)
+        raise click.UsageError("give either a run or model folder, or --embeddings FILE")
+    options: dict[str, Any] = {"similarity": similarity} if similarity is not None else {}
+    options |= {"extra": metrics} if metrics else {}
+    options |= {"precision": precision} if precision != "float32" else {}
+    evaluation = evaluate(
+        run, embeddings=embeddings, data=data, split=split, protocol=protocol,
+        allow_other_features=allow_other_features, on_note=note, **options,
+    )  # fmt: skip
     _print(evaluation, by_class=by_class, as_json=as_json, per_query=per_query)
 
 

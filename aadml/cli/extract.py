@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from feature_extraction.backbones import Extractor
     from feature_extraction.extract import Outcome
-
-_AUDIO, _VISUAL = "log-mel", "hog-color"
 
 
 @click.command()
@@ -23,8 +20,8 @@ _AUDIO, _VISUAL = "log-mel", "hog-color"
 @click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="An option of an extractor.")
 @click.option(
     "--weights",
-    metavar="auto|FILE|untrained",
-    help="Weights for the extractors that take them: the published ones, a file, or random ones.",
+    metavar="auto|FILE|FOLDER|untrained",
+    help="Weights for the extractors that take them: the published ones, a file or its folder, or random ones.",
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
 @click.option("--time-limit", default=120.0, show_default=True, help="Seconds that decoding one clip may take.")
@@ -54,53 +51,23 @@ def command(
     kept, media are relative to it. The same command continues a job that was interrupted, and does nothing twice.
     Exit status 1 if any clip failed; F.h5.failures.csv then says which and why.
     """
-    from feature_extraction.extract import extract
+    from feature_extraction.job import DEFAULTS, extract
     from feature_extraction.manifest import read_manifest
-    from feature_extraction.media import Limits
 
-    rows = read_manifest(manifest)
-    part = _shard(shard)
-    extractors = _extractors({"audio": audio, "visual": visual}, settings, weights)
-    with _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
-        outcome = extract(
-            rows,
-            output,
-            extractors,
-            workers=workers,
-            time_limit=time_limit,
-            limits=Limits(seconds=max_seconds),
-            shard=part,
-            retry_failed=retry_failed,
-            sequence=sequence,
-            progress=bar.show,
-        )
-    _print(outcome, extractors, output, as_json)
-    if outcome.failures:
-        raise click.exceptions.Exit(1)
-
-
-def _extractors(names: Mapping[str, str | None], settings: tuple[str, ...], weights: str | None) -> "list[Extractor]":
-    """Build the extractors that were asked for, each with its options."""
-    from feature_extraction.backbones import extractor, options_of
-    from feature_extraction.ground.errors import InputError
-
-    options = _options(settings)
-    defaults = {"audio": _AUDIO, "visual": _VISUAL}
-    chosen = {modality: name or defaults[modality] for modality, name in names.items() if name != "none"}
-    for modality in sorted(set(options) - set(chosen)):
-        raise InputError(
-            f"--set {modality}.{next(iter(options[modality]))}: there is no {modality} extractor in this job"
-        )
+    rows, part, options = read_manifest(manifest), _shard(shard), _options(settings)
+    names = {"audio": audio, "visual": visual}
     for modality, name in names.items():
         if name is None:
-            click.echo(f"aadml: no --{modality} given: {defaults[modality]}, which needs no weights", err=True)
-    takers = [m for m, name in chosen.items() if "weights" in options_of(name, m)]
-    if weights is not None and not takers:
-        raise InputError(f"--weights {weights}: neither of {', '.join(chosen.values())} takes weights")
-    for modality in takers:
-        if weights is not None:
-            options.setdefault(modality, {}).setdefault("weights", weights)
-    return [extractor(name, modality, options.get(modality)) for modality, name in chosen.items()]
+            click.echo(f"aadml: no --{modality} given: {DEFAULTS[modality]}, which needs no weights", err=True)
+    chosen = {modality: None if name == "none" else name or DEFAULTS[modality] for modality, name in names.items()}
+    with _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
+        outcome = extract(
+            rows, output, **chosen, options=options, weights=weights, workers=workers, time_limit=time_limit,
+            max_seconds=max_seconds, shard=part, retry_failed=retry_failed, sequence=sequence, progress=bar.show,
+        )  # fmt: skip
+    _print(outcome, output, as_json)
+    if outcome.failures:
+        raise click.exceptions.Exit(1)
 
 
 def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
@@ -151,7 +118,7 @@ class _Bar:
         self._bar.update(done - self._bar.n)
 
 
-def _print(outcome: "Outcome", extractors: "list[Extractor]", output: str, as_json: bool) -> None:
+def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
     from collections import Counter
 
     from feature_extraction.media import REASONS
@@ -162,13 +129,13 @@ def _print(outcome: "Outcome", extractors: "list[Extractor]", output: str, as_js
         click.echo(f"aadml: warning: {name!r}: {remark}", err=True)
     if len(outcome.warnings) > 5:
         click.echo(f"aadml: warning: and {len(outcome.warnings) - 5} more clips with remarks", err=True)
-    for one in extractors:
+    for one in outcome.extractors:
         if one.parameters.get("weights") == "untrained":
             click.echo(f"aadml: warning: {one.name} is UNTRAINED (random weights); its features say so", err=True)
     if as_json:
         _print_json(outcome, counts, good)
         return
-    kinds = ", ".join(f"{one.modality} {one.name} {one.dimension}-d" for one in extractors)
+    kinds = ", ".join(f"{one.modality} {one.name} {one.dimension}-d" for one in outcome.extractors)
     click.echo(f"{'ok':<10} {good:>8,}  {kinds}" + (f" -> {outcome.path}" if outcome.path else ""))
     for reason in REASONS:
         if counts[reason]:

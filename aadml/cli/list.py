@@ -18,26 +18,26 @@ KINDS = (
 
 @click.command("list")
 @click.argument("kind", required=False, metavar=f"[{'|'.join(KINDS[:7])}]")
-@click.option("--json", "as_json", is_flag=True, help="Print names and descriptions as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print names, descriptions and origins as JSON.")
 def command(kind: str | None, as_json: bool) -> None:
-    """List what there is to choose from, each with a line of what it is."""
+    """List what there is to choose from, each with a line of what it is, and where it comes from if not from here."""
     from aadml.cli.listing import listing
     from feature_extraction.ground.errors import InputError
-    from feature_extraction.ground.options import nearest
+    from feature_extraction.ground.tables import OWN, suggestion
 
     if kind is None:
         click.echo("\n".join(KINDS))
         return
     if kind not in KINDS:
-        raise InputError(
-            f"list: nothing called '{kind}'; did you mean '{nearest(kind, KINDS)}'? There are: {', '.join(KINDS)}"
-        )
+        raise InputError(f"list: nothing called '{kind}'; {suggestion(kind, KINDS)}")
     entries = listing(kind)
     if as_json:
         import json
 
-        click.echo(json.dumps(entries, indent=2))
+        facts = {e.name: {"description": e.description, "from": e.origin, "place": e.place} for e in entries}
+        click.echo(json.dumps(facts, indent=2))
         return
-    width = max(len(name) for name in entries)
-    for name, line in entries.items():
-        click.echo(f"{name:<{width}}  {line}".rstrip())
+    width = max(len(entry.name) for entry in entries)
+    for entry in entries:
+        origin = "" if entry.origin == OWN else f"  [{entry.place} of {entry.origin}]"
+        click.echo(f"{entry.name:<{width}}  {entry.description}{origin}".rstrip())

@@ -28,9 +28,10 @@ def command(dataset: str, source: str, output: str, skip_missing: bool, **given:
     from aadml.data.manifests import MANIFESTS
     from aadml.data.manifests.listing import write_manifest
     from feature_extraction.ground.errors import InputError
-    from feature_extraction.ground.options import completed, lookup
+    from feature_extraction.ground.options import completed
+    from feature_extraction.ground.tables import lookup
 
-    list_clips = lookup(MANIFESTS, dataset, "data set with a manifest").list
+    list_clips = lookup(MANIFESTS, dataset, "data set with a manifest")
     options = {key: value for key, value in given.items() if value is not None}
     options |= {key: Path(options[key]) for key in ("media", "folds") if key in options}
     limit = options.get("clock_limit", "100")

@@ -41,8 +41,8 @@ def compare_papers(
         as_json: print JSON.
         output: folder.
     """
-    from aadml.cli.settings import assembled
     from aadml.cli.sweeps import finish, show, worked_off
+    from aadml.configuration.assembly import assembled
     from aadml.configuration.files import open_config
     from aadml.reports.audio_text_tables import checked_tables, jobs_of, starting_config, table_of
     from aadml.reports.tables import write_tables

@@ -1,6 +1,6 @@
 """Types of options that recur, with what is valid; `feature_extraction.ground.options` reads them as the schema."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Interval, Len
 
@@ -34,5 +34,7 @@ CountOrZero = Annotated[int, Interval(ge=0, le=1_000_000)]
 """A number of things; 0 is possible, and the option says what it means."""
 Size = Annotated[int, Told()]
 """A width or a number of classes that the data decide, not the user."""
+Fidelity = Literal["source", "repaired"]
+"""Whether a formula is that of the released code, or that without its slips; the option says which."""
 Seed = Annotated[int, Interval(ge=0, le=2**63 - 1)]
 """What draws begin with."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from aadml.comparison import Comparison
 from feature_extraction.ground.markers import Choice
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 SCORES: dict[str, Callable[[Comparison], Tensor]] = {
     "squared-euclidean": lambda comparison: comparison.squared_distance,

@@ -1,8 +1,8 @@
 """What travels through the toolkit: clips before the encoder, embeddings after it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -28,6 +28,14 @@ class Source(Protocol):
 
     def batch(self, index: Tensor) -> object:
         """Return the padded features of the items `index` (b,), as the encoder of this modality takes them."""
+
+
+@runtime_checkable
+class StoredSource(Source, Protocol):
+    """A source as it lies on disk, before a method lays its inputs over it: it can be told from another."""
+
+    def content(self) -> Iterator[bytes]:
+        """Give what identifies the items: their bytes, or sums of their files."""
 
 
 Features = Tensor | Source
@@ -121,6 +129,7 @@ class Splits:
         test: clips that are scored once.
         name: where the data came from, for people.
         notes: what was done to get the splits (a validation split made, clips dropped), one sentence each.
+        provenance: modality -> what made its features, as the feature file says; empty where nothing is known.
     """
 
     train: Clips
@@ -128,6 +137,7 @@ class Splits:
     test: Clips
     name: str = ""
     notes: tuple[str, ...] = ()
+    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __getitem__(self, split: str) -> Clips:
         parts = {"train": self.train, "valid": self.valid, "test": self.test}

@@ -7,12 +7,13 @@ from aadml.configuration import plain_yaml
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.objective.sections import Named, named
-from aadml.proxies import PROXIES
+from aadml.proxies import PROXIES, prefix_of
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import Joined, lookup
 from feature_extraction.ground.validation import told
 
-IDENTITY = next(name for name, entry in PROXIES.items() if not entry.prefix)
+IDENTITY = "identity"
+"""The proxy by which every clip stands for itself."""
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
@@ -81,11 +82,11 @@ def expand_loss(values: Mapping[str, Any]) -> dict[str, Any]:
     name, prefix = section.name, proxy_prefix_of(section.name)
     if prefix:
         name = name.removeprefix(prefix)
-        anchored = next(key for key, entry in PROXIES.items() if entry.prefix == prefix)
+        anchored = next(key for key in PROXIES if prefix_of(key) == prefix)
         proxy = section_of(values.get("proxy", anchored), "proxy")
         values["proxy"] = {**proxy.options, "name": anchored}
     if name not in RECIPES:
-        lookup({**LOSSES, **RECIPES}, name, "loss")
+        lookup(Joined(LOSSES, RECIPES), name, "loss")
         return values | {"loss": {"name": name, **section.options}}
     recipe = RECIPES[name]
     brought = {"selection": recipe.selection, "directions": recipe.directions}
@@ -97,12 +98,8 @@ def proxy_prefix_of(loss: str) -> str:
     """Return the prefix by which a loss's name asks for a proxy ("aa-"), "" where it asks for none."""
     if loss in LOSSES or loss in RECIPES:
         return ""
-    return next((one.prefix for one in PROXIES.values() if one.prefix and loss.startswith(one.prefix)), "")
-
-
-def prefix_of(proxy: str) -> str:
-    """Return the prefix that a proxy gives to the names of losses; "" where every clip stands for itself."""
-    return lookup(PROXIES, proxy, "proxy").prefix
+    prefixes = [prefix_of(proxy) for proxy in PROXIES]
+    return next((one for one in prefixes if one and loss.startswith(one)), "")
 
 
 def _without_loss(values: Mapping[str, Any]) -> dict[str, Any]:

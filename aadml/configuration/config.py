@@ -2,28 +2,29 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 from annotated_types import Interval, Len, MinLen
 
 from aadml.comparison.options import Count, Seed
 from aadml.configuration import plain_yaml
-from aadml.configuration.changes import expand_loss, prefix_of, section_of
-from aadml.losses import LOSSES
-from aadml.losses.label_losses import LABEL_LOSSES
-from aadml.methods import METHODS
+from aadml.configuration.changes import expand_loss, section_of
+from aadml.losses import LABEL_LOSSES, LOSSES
+from aadml.methods import METHODS, READOUTS
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.networks import NetworkOptions
-from aadml.methods.readouts import READOUTS
 from aadml.methods.settings import Training
 from aadml.objective.composition import Weighted
 from aadml.objective.objective import ObjectiveOptions, parse_directions
 from aadml.objective.recipes import RECIPES
-from aadml.proxies import PROXIES
+from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Choice
-from feature_extraction.ground.options import REQUIRED, Option, arguments, lookup, nearest, schema, sections
+from feature_extraction.ground.options import REQUIRED, Option, schema, sections
+from feature_extraction.ground.places import search_beside
+from feature_extraction.ground.tables import lookup, suggestion
 from feature_extraction.ground.validation import checked, checked_options, told
 
 DEFAULT_METHOD = "aadml"
@@ -91,21 +92,21 @@ class Config:
         return Training(**self.values["training"])
 
     def arguments(self) -> dict[str, Any]:
-        """Give the keyword arguments of the method's builder."""
-        build = METHODS[self.method]
-        given = {**self.values["method"], **{key: self.values[key] for key in sections(build)}}
-        if "network" in given:
-            given["network"] = NetworkOptions(**given["network"])
-        return arguments(build, given)
+        """Give the options of the method and the sections it takes, as plain values."""
+        own = {key: value for key, value in self.values["method"].items() if key != "name"}
+        return own | {key: self.values[key] for key in sections(METHODS[self.method])}
 
     def yaml(self) -> str:
         """Write the config as YAML, ready to repeat the run."""
         return plain_yaml.dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
-        """Name what is trained, for folders and tables."""
+        """Name what is trained, for folders and tables: the metric loss, or the label loss where that acts alone."""
         if "loss" not in self.values:
             return self.method
+        if not self.values["loss"]["weight"] and "label_loss" in self.values:
+            name = str(self.values["label_loss"]["name"])
+            return name if self.method == DEFAULT_METHOD else f"{self.method}-{name}"
         loss = str(self.values.get("recipe") or self.values["loss"]["name"])
         name = prefix_of(self.values["proxy"]["name"]) + loss if "proxy" in self.values else loss
         return name if self.method == DEFAULT_METHOD else f"{self.method}-{name}"
@@ -135,6 +136,8 @@ def resolve(values: Mapping[str, Any], places: Mapping[str, str] | None = None) 
 def _resolved(values: Mapping[str, Any]) -> Config:
     if not all(isinstance(key, str) for key in values):
         raise InputError(f"config: {told(list(values))} given; keys are words")
+    if isinstance(values.get("data"), str):
+        search_beside(Path(values["data"]))  # what lies beside the data may be named as module:name
     method = section_of(_with_name(values.get("method", DEFAULT_METHOD), DEFAULT_METHOD), "method")
     build = lookup(METHODS, method.name, "method")
     wanted = sections(build)
@@ -146,7 +149,7 @@ def _resolved(values: Mapping[str, Any]) -> Config:
     known = ["method", *schema(Common), *FIXED, TUNING, *wanted, *recipe]
     for key in values:
         if key not in known:
-            raise InputError(f"{key}: method {method.name} knows no such key; did you mean '{nearest(key, known)}'?")
+            raise InputError(f"{key}: method {method.name} knows no such key; {suggestion(key, known)}")
     complete: dict[str, Any] = {
         "method": {"name": method.name} | checked_options(build, method.options, "method", name=method.name)
     }

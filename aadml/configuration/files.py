@@ -49,24 +49,39 @@ def open_config(name: str | Path) -> ConfigFile:
         with path.open("rb") as file:
             raw = file.read(plain_yaml.LARGEST + 1)
         if len(raw) > plain_yaml.LARGEST:
-            raise InputError(f"more than {plain_yaml.LARGEST} bytes; a config has fewer")
-        document = plain_yaml.read(raw.decode("utf-8"))
+            raise InputError(f"{path}: more than {plain_yaml.LARGEST} bytes; a config has fewer")
+        return parsed(raw.decode("utf-8"), path)
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(f"{path}, line {line}: not UTF-8") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def parsed(text: str, place: Path) -> ConfigFile:
+    """Read the text of a config file; `place` is where it was read, for messages.
+
+    Raises:
+        InputError: as of `open_config`.
+    """
+    try:
+        document = plain_yaml.read(text)
     except InputError as error:
-        raise InputError(f"{path}: {error}" if not str(error).startswith("line ") else f"{path}, {error}") from error
+        raise InputError(f"{place}, {error}" if str(error).startswith("line ") else f"{place}: {error}") from error
     if not isinstance(document.value, dict):
         kind = "empty" if document.value is None else f"a {type(document.value).__name__}"
-        raise InputError(f"{path}: a config is a mapping of sections; this file is {kind}")
-    return ConfigFile(document.value, {key: f"{path.name}, line {line}" for key, line in document.lines.items()})
+        raise InputError(f"{place}: a config is a mapping of sections; this file is {kind}")
+    return ConfigFile(document.value, {key: f"{place.name}, line {line}" for key, line in document.lines.items()})
 
 
 def read_yaml(name: str | Path) -> dict[str, Any]:
     """Read the values of a config file; see `open_config`."""
     return open_config(name).values
+
+
+def parse_yaml(text: str, place: Path) -> dict[str, Any]:
+    """Read the values of a config file's text; see `parsed`."""
+    return parsed(text, place).values
 
 
 def _found(name: str | Path) -> Path:

@@ -4,8 +4,9 @@ The names below are imported on first use: rendering sample clips does not wait 
 are made by `aadml.data.synthetic.synthetic`.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from feature_extraction.ground.places import imported_on_demand
 
 if TYPE_CHECKING:
     from aadml.data.datasets import DATASETS
@@ -16,17 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DATASETS", "SampleClips", "examine", "open_data", "to_splits", "write_sample_clips"]
 
-_HOMES = {
-    "DATASETS": "datasets",
-    "SampleClips": "sample_clips",
-    "examine": "examination",
-    "open_data": "reading",
-    "to_splits": "splits",
-    "write_sample_clips": "sample_clips",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = imported_on_demand(
+    __name__,
+    {
+        "DATASETS": "datasets",
+        "SampleClips": "sample_clips",
+        "examine": "examination",
+        "open_data": "reading",
+        "to_splits": "splits",
+        "write_sample_clips": "sample_clips",
+    },
+)

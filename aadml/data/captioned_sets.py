@@ -14,7 +14,7 @@ from aadml.data.captions import CLEANINGS
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms, unreadable
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 from feature_extraction.manifest import read_manifest
 
 PARTS = ("train", "valid", "test")

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from aadml.data.swaps import Codes, conflicts, refine, repair
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 _SEEDS_AT_ONCE = 32
 _ROUNDS = 12  # of k-means

@@ -1,27 +1,18 @@
-"""What is read or listed, by name."""
+"""DATASETS: what is read wherever a feature file is asked for, and of what a manifest of media is made."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 from aadml.data.layouts import LAYOUTS
 from aadml.data.manifests import MANIFESTS
+from feature_extraction.ground.tables import Table
 
-
-@dataclass(frozen=True)
-class Dataset:
-    """One line of `aadml list datasets`.
-
-    Args:
-        description: what it is and which command takes it.
-    """
-
-    description: str
-
-
-DATASETS: Mapping[str, Dataset] = {
-    "feature-file": Dataset("the feature file of `aadml extract`; taken by every command"),
-    **{name: Dataset(f"{layout.description}; taken wherever a feature file is") for name, layout in LAYOUTS.items()},
-    "sample": Dataset("rendered clips of ten everyday events; `aadml sample-data`"),
-    **{name: Dataset(f"{source.description}; `aadml manifest {name}`") for name, source in MANIFESTS.items()},
-}
-"""Layouts of feature files, and data sets of which a manifest is made."""
+DATASETS: Table[Any] = Table(
+    "data set",
+    {
+        "feature-file": "aadml.data.reading:FEATURE_FILE",
+        **LAYOUTS.places,
+        "sample": "aadml.data.sample_clips:write_sample_clips",
+        **MANIFESTS.places,
+    },
+)
+"""Layouts of feature files, and data sets with media: the sample clips and those of `aadml manifest`."""

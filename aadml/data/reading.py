@@ -13,10 +13,10 @@ from aadml.data.layouts.views import npz_keys
 from aadml.data.synthetic import SHAPES, synthetic
 from feature_extraction.feature_file import FeatureFile, is_feature_file, read_features
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 FEATURE_FILE = "feature-file"
-"""Name of our own layout."""
+"""The feature file of `aadml extract`, taken by every command."""
 
 SYNTHETIC = "synthetic:"
 """What stands before a name of `SHAPES` where features are to be drawn."""

@@ -58,7 +58,7 @@ def to_splits(
     tensors = {m: torch.from_numpy(content.features[m]) for m in MODALITIES if m in content.features}
     whole = Clips(tensors, torch.from_numpy(content.labels), content.ids, content.class_names)
     train, valid, test = (whole.select(torch.from_numpy(np.flatnonzero(splits == part))) for part in _PARTS)
-    return Splits(train=train, valid=valid, test=test, name=name, notes=tuple(notes))
+    return Splits(train, valid, test, name=name, notes=tuple(notes), provenance=content.provenance)
 
 
 def stratified(labels: NDArray[np.int64], rows: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:

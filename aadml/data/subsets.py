@@ -69,7 +69,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
     clips = [_clips_of(content, part.tolist()) for part in parts]
     tested = ", ".join(content.class_names[label] for label in parts[2])
     note = f"classes divided by seed {seed}: {train} to train on, {valid} for validation, {test} for test ({tested})"
-    return Splits(train=clips[0], valid=clips[1], test=clips[2], name=name, notes=(note,))
+    return Splits(clips[0], clips[1], clips[2], name=name, notes=(note,), provenance=content.provenance)
 
 
 def _first_of_each(labels: NDArray[np.int64], count: int, seed: int) -> torch.Tensor:

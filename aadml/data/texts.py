@@ -1,6 +1,6 @@
 """Captions as sources: the words themselves, and the ids of their tokens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -25,6 +25,10 @@ class Captions:
     def select(self, index: Tensor) -> "Captions":
         """Return the captions `index` (m,) alone."""
         return Captions(tuple(self.texts[i] for i in index.tolist()))
+
+    def content(self) -> Iterator[bytes]:
+        """Give the captions, for the hash of the data."""
+        yield from (text.encode() + b"\0" for text in self.texts)
 
     def batch(self, index: Tensor) -> list[str]:
         """Return the captions `index` (b,)."""

@@ -1,8 +1,9 @@
 """Sound as a source: decoded batch by batch, at the rate a network wants, never more than a batch in memory."""
 
+import hashlib
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from torch import Tensor
 from aadml.data.padded import Padded, pad
 from feature_extraction.ground.errors import InputError
 from feature_extraction.media import Limits, MediaFailure, Sound, decode
+from feature_extraction.truncation import ending
 
 PACKED_RATE = 32_000
 _THREADS = min(8, os.cpu_count() or 1)
@@ -48,6 +50,13 @@ class Waveforms:
         """Return the source of the items `index` (m,) alone."""
         return replace(self, items=self.items[index])
 
+    def content(self) -> Iterator[bytes]:
+        """Give the SHA-256 of every file in use and the file of each item, for the hash of the data."""
+        used, place = self.items.unique(return_inverse=True)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            yield from pool.map(_digest, [self.paths[i] for i in used.tolist()])
+        yield place.numpy().tobytes()
+
     def at(self, rate: int) -> "Waveforms":
         """Return the same sounds at another rate."""
         return replace(self, rate=rate)
@@ -67,7 +76,7 @@ class Waveforms:
         if path in self.failures:
             return None
         try:
-            samples = torch.from_numpy(decode(path, Sound(self.rate), Limits(), 0.0))
+            samples = torch.from_numpy(decode(path, Sound(self.rate), Limits(), 0.0).values)
         except MediaFailure as failure:
             self.failures[path] = f"{failure.reason}: {failure.detail}"
             warnings.warn(f"{path}: left out, {self.failures[path]}", stacklevel=2)
@@ -103,6 +112,11 @@ class PackedWaveforms:
         """Return the source of the items `index` (m,) alone."""
         return replace(self, items=self.items[index])
 
+    def content(self) -> Iterator[bytes]:
+        """Give the SHA-256 of the packed file and the row of each item, for the hash of the data."""
+        yield _digest(self.path)
+        yield self.items.numpy().tobytes()
+
     def at(self, rate: int) -> "PackedWaveforms":
         """Return itself at its own rate.
 
@@ -130,6 +144,15 @@ class PackedWaveforms:
         return found
 
 
+def _digest(path: str) -> bytes:
+    """Take the SHA-256 of a file; nothing of one that cannot be read, which costs its clips when it is decoded."""
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return b""
+
+
 def unreadable(paths: Sequence[str]) -> dict[str, str]:
     """Look at every file without decoding it: is it there, is there sound, does it end where its header says?
 
@@ -151,28 +174,13 @@ def _glance(path: str) -> str:
             return "missing: no such file"
         size = file.stat().st_size
         with file.open("rb") as stream:
-            head = stream.read(12)
-            if size < 12:
-                return "corrupt: the file is empty" if not size else f"corrupt: {size} bytes"
-            if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
-                return _wav_shortage(stream, size)
+            end = ending(stream)
+        if size < 12:
+            return "corrupt: the file is empty" if not size else f"corrupt: {size} bytes"
+        if end.empty:
+            return "corrupt: a wav file without samples"
+        if end.missing and not end.tolerable:
+            return f"corrupt: cut short, {end.missing} bytes are missing"
     except OSError as error:
         return f"missing: {error.strerror}"
     return ""
-
-
-def _wav_shortage(stream: object, size: int) -> str:
-    """Walk the chunks of a wav file up to its samples; say what is missing."""
-    position = 12
-    while position + 8 <= size:
-        stream.seek(position)  # type: ignore[attr-defined]
-        header = stream.read(8)  # type: ignore[attr-defined]
-        length = int.from_bytes(header[4:], "little")
-        if header[:4] == b"data":
-            over = position + 8 + length - size
-            if length == 0:
-                return "corrupt: holds no samples"
-            # writers that could not seek back leave the largest number there is
-            return f"corrupt: cut short, {over} bytes are missing" if over > 0 and length < 0xFFFFFF00 else ""
-        position += 8 + length + length % 2
-    return "corrupt: a wav file without samples"

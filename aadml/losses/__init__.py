@@ -1,42 +1,46 @@
-"""LOSSES: every loss of a comparison, by the name it has in configs and on the command line."""
+"""LOSSES and LABEL_LOSSES: every loss, by the name it has in configs and on the command line."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from torch import nn
+from feature_extraction.ground.tables import Table
 
-from aadml.comparison import Terms
-from aadml.losses.angular import angular
-from aadml.losses.contrastive import contrastive
-from aadml.losses.cross_clr import cross_clr
-from aadml.losses.daml import Daml
-from aadml.losses.dsl import dsl
-from aadml.losses.hdml import Hdml
-from aadml.losses.hinge import hinge
-from aadml.losses.n_pair import n_pair
-from aadml.losses.nt_xent import nt_xent
-from aadml.losses.posterior_nca import posterior_nca
-from aadml.losses.ranking import ranking
-from aadml.losses.supcon import supcon
-from aadml.losses.triplet import triplet
-from aadml.losses.triplet_weighted import triplet_weighted
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
-Loss = Callable[..., Terms]
-"""A pure function `(comparison, *, options) -> Terms`."""
+    from aadml.comparison import Terms
 
-LOSSES: dict[str, Loss | type[nn.Module]] = {
-    "triplet": triplet,
-    "triplet-weighted": triplet_weighted,
-    "ranking": ranking,
-    "contrastive": contrastive,
-    "hinge": hinge,
-    "n-pair": n_pair,
-    "angular": angular,
-    "supcon": supcon,
-    "nt-xent": nt_xent,
-    "cross-clr": cross_clr,
-    "dsl": dsl,
-    "posterior-nca": posterior_nca,
-    "daml": Daml,
-    "hdml": Hdml,
-}
-"""Losses; those that own parameters are classes, whose instances are called as the functions are (see Daml)."""
+LOSSES: Table["Callable[..., Terms] | type[nn.Module]"] = Table(
+    "loss",
+    {
+        "triplet": "aadml.losses.triplet:triplet",
+        "triplet-weighted": "aadml.losses.triplet_weighted:triplet_weighted",
+        "ranking": "aadml.losses.ranking:ranking",
+        "contrastive": "aadml.losses.contrastive:contrastive",
+        "hinge": "aadml.losses.hinge:hinge",
+        "n-pair": "aadml.losses.n_pair:n_pair",
+        "angular": "aadml.losses.angular:angular",
+        "supcon": "aadml.losses.supcon:supcon",
+        "nt-xent": "aadml.losses.nt_xent:nt_xent",
+        "cross-clr": "aadml.losses.cross_clr:cross_clr",
+        "dsl": "aadml.losses.dsl:dsl",
+        "posterior-nca": "aadml.losses.posterior_nca:posterior_nca",
+        "daml": "aadml.losses.daml:Daml",
+        "hdml": "aadml.losses.hdml:Hdml",
+    },
+    group="aadml.losses",
+)
+"""Pure functions `(comparison, *, options) -> Terms`; those that own parameters are classes, whose instances are called
+as the functions are (see Daml)."""
+
+LABEL_LOSSES: Table["Callable[..., Tensor]"] = Table(
+    "label loss",
+    {
+        "row-norm": "aadml.losses.label_losses:row_norm",
+        "frobenius": "aadml.losses.label_losses:frobenius",
+        "mse": "aadml.losses.label_losses:mse",
+        "ce": "aadml.losses.label_losses:ce",
+    },
+    group="aadml.label_losses",
+)
+"""Pure functions `(outputs (b, C), labels (b,), *, options) -> scalar`: what it costs to be far from one's label."""

@@ -3,9 +3,11 @@
 import math
 from typing import Annotated
 
+import torch
 from annotated_types import Interval, Unit
 
 from aadml.comparison import Comparison, Terms, pairwise
+from aadml.comparison.options import Fidelity
 from aadml.losses.kernels.likelihood import softplus, terms_of_pairs
 
 STEEPEST = 70.0
@@ -13,7 +15,7 @@ STEEPEST = 70.0
 Angle = Annotated[float, Interval(gt=0, le=STEEPEST), Unit("degrees")]
 
 
-def angular(comparison: Comparison, *, alpha: Angle = 45.0) -> Terms:
+def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity = "repaired") -> Terms:
     """Bound the angle under which a negative sees its anchor and positive, in the N-pair form of the paper.
 
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(f_ipn))
@@ -25,6 +27,8 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0) -> Terms:
     Args:
         comparison: a anchors against c candidates.
         alpha: the angle (45: Wang et al.; pytorch-metric-learning takes 40).
+        fidelity: "repaired", or "source" to leave r_n at its length where it is a negative, as pytorch-metric-learning
+            does; the paper has all vectors of length 1, without which long vectors overflow.
 
     Returns:
         One term a positive pair; nothing for anchors without positives or without negatives.
@@ -43,7 +47,11 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0) -> Terms:
     slope = math.tan(math.radians(alpha)) ** 2
     _, candidates = comparison.vectors("angular")
     pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
-    to_anchor = (4 * slope * comparison.cosine).exp().masked_fill(~comparison.negatives, 0)  # (a, c)
-    to_positive = (4 * slope * pairwise.cosine(candidates, candidates)).exp()  # (c, c)
+    if fidelity == "source":
+        lengths = torch.linalg.vector_norm(candidates, dim=1)
+    else:
+        lengths = candidates.new_ones(len(candidates))
+    to_anchor = (4 * slope * lengths * comparison.cosine).exp().masked_fill(~comparison.negatives, 0)  # (a, c)
+    to_positive = (4 * slope * lengths * pairwise.cosine(candidates, candidates)).exp()  # (c, c)
     crowd = pairwise.dot(to_anchor, to_positive).masked_select(pairs)
     return terms_of_pairs(softplus(crowd.log() - 2 * (1 + slope) * comparison.cosine.masked_select(pairs)), pairs)

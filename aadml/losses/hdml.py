@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.options import Margin, Momentum, Seed, Share, Size, Weight, Width
+from aadml.comparison.options import Fidelity, Margin, Momentum, Seed, Share, Size, Weight, Width
 from aadml.comparison.pairwise import TINY, at_least_float32
 from aadml.losses.kernels.generated_negatives import (
     Negatives,
@@ -25,8 +25,7 @@ from aadml.losses.kernels.generated_negatives import (
 )
 from feature_extraction.ground.errors import InputError
 
-PULLS = {"triplet": 7.0, "n-pair": 90.0}
-"""alpha by form, as the authors' code has it."""
+Form = Literal["triplet", "n-pair"]
 
 
 class Hdml(nn.Module):
@@ -35,13 +34,19 @@ class Hdml(nn.Module):
         z^ = a + l (n - a)  where d+ < d-, else n;    l = (d+ + (d- - d+) exp(-alpha / J_avg)) / d-
         z~ = head(G(z^))                                      the generator turns a vector into features
         encoders:   w J(a, p, n) + (1 - w) J(a, p, z~),       w = exp(-beta / J_gen)
-        generator:  (1 - lambda) |f - G(z)|^2 + lambda 10^4 CE(classifier(G(z^)), class of n)
+        generator:  (1 - lambda) sum of |f - G(z)|^2 + lambda 10^4 mean of CE(classifier(G(z^)), class of n)
 
-    with d+ and d- the distances of positive and negative from the anchor. J_avg and J_gen are running means of the
-    metric loss on real triples and of the generator's loss, taken as numbers: as the metric loss falls, negatives are
-    pulled nearer; as the generator gets better, more of the loss is on what it makes. Both begin at infinity, so
-    training begins on real triples. beta = 10^4 suits a J_gen that begins near that size, as the factor 10^4 makes it
-    do; watch `metric_average` and `generator_average`.
+    with d+ and d- the distances of positive and negative from the anchor. J_avg and J_gen are running means, over
+    steps, of the metric loss on real triples, summed over the batch, and of the generator's loss, taken as numbers: as
+    the metric loss falls, negatives are pulled nearer; as the generator gets better, more of the loss is on what it
+    makes. Both begin at infinity (the authors' code: at 10^6), so training begins on real triples. Watch
+    `metric_average` and `generator_average`.
+
+    Across modalities the generator makes features of the candidates' modality alone. `repaired` therefore keeps the
+    real anchor and positive, and reconstructs the candidates. `source` is the authors' code, where all items pass
+    through one network: anchor and positive are generated anew too, every row of every triple is reconstructed and
+    kept in its class, and the gradient also passes through the distances of the pull. Both leave out the batch
+    normalization that the authors' code has in the generator and before the last layer.
 
     Two players with an optimizer each, in one phase: the encoders minimise the terms that a call returns, whose
     gradient passes through the generator into the vectors, but into none of the loss's parameters; `parameters()`
@@ -57,19 +62,18 @@ class Hdml(nn.Module):
         classes: C (context).
         form: "triplet" or "n-pair" (the paper has both).
         margin: of the triplet form (1.0: AADML, section 5.2).
-        pull: alpha; 0 takes the authors' value for the form, 7 (triplet) or 90 (n-pair).
+        pull: alpha (90: the authors' code; the documentation of GeDML, another library, has 7).
         trust: beta (10000: the authors' code).
         balance: lambda, between reconstruction and class (0.5: the authors' code).
         class_factor: weight of the cross-entropy (10000: the authors' code).
         hidden: width of the generator's hidden layer (512: the authors' code).
-        momentum: of the running means (0.9; the paper averages over the epoch before).
+        momentum: of the running means (0.9; 0 takes the step before, as the authors' code does; the paper averages
+            over the epoch before).
         l2: weight of the length penalty in the n-pair form (0.003: the authors' code).
         positives: "one" a drawn positive an anchor, or "all".
         negatives: "random" or "hardest" real negatives to start from.
+        fidelity: "source" or "repaired", see above.
         seed: of the draws.
-
-    Raises:
-        InputError: another form.
 
     Example:
         >>> fa, fv = audio_body(audio), visual_body(visual)
@@ -91,9 +95,9 @@ class Hdml(nn.Module):
         dimension: Size,
         features: Size,
         classes: Size,
-        form: Literal["triplet", "n-pair"] = "triplet",
+        form: Form = "triplet",
         margin: Margin = 1.0,
-        pull: Weight = 0.0,
+        pull: Weight = 90.0,
         trust: Weight = 1e4,
         balance: Share = 0.5,
         class_factor: Weight = 1e4,
@@ -102,13 +106,12 @@ class Hdml(nn.Module):
         l2: Weight = 3e-3,
         positives: Positives = "one",
         negatives: Negatives = "random",
+        fidelity: Fidelity = "repaired",
         seed: Seed = 0,
     ) -> None:
         super().__init__()
-        if form not in PULLS:
-            raise InputError(f"loss.form: hdml has no form '{form}'; there are {', '.join(PULLS)}")
         self.form, self.margin, self.l2, self.seed = form, margin, l2, seed
-        self.pull = pull or PULLS[form]
+        self.pull, self.as_source = pull, fidelity == "source"
         self.trust, self.balance, self.class_factor, self.momentum = trust, balance, class_factor, momentum
         self.positives, self.negatives = positives, negatives
         self.generator = nn.Sequential(nn.Linear(dimension, hidden), nn.ReLU(), nn.Linear(hidden, features))
@@ -141,17 +144,15 @@ class Hdml(nn.Module):
         head = candidate_head(comparison, "hdml")
         triples = self._triples(comparison)
         anchors, candidates = comparison.vectors("hdml")
-        anchor, positive = anchors[triples.anchor], candidates[triples.positive]
-        negative = candidates[triples.negative]
+        rows = anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative]
         rivals = rivals_of(comparison, triples) if self.form == "n-pair" else None
-        real = triple_cost(self.form, anchor, positive, negative, rivals, self.margin)
-        made = head(fixed(self.generator, self.pulled(anchor, positive, negative))).to(anchor.dtype)
-        synthetic = triple_cost(self.form, anchor, positive, made, rivals, self.margin)
+        real = triple_cost(self.form, *rows, rivals, self.margin)
+        synthetic = triple_cost(self.form, *self._generated(rows, head), rivals, self.margin)
         weight = torch.exp(-self.trust / self.generator_average)
         if self.training and len(real):
             self.draws += 1
-            self._follow(self.metric_average, real.mean())
-        penalty = vector_penalty(anchor, positive, self.l2) if self.form == "n-pair" and self.l2 else None
+            self._follow(self.metric_average, real.sum())
+        penalty = vector_penalty(rows[0], rows[1], self.l2) if self.form == "n-pair" and self.l2 else None
         return by_anchor(weight * real + (1 - weight) * synthetic, triples, len(anchors), penalty)
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
@@ -170,23 +171,52 @@ class Hdml(nn.Module):
                 f"hdml was built for {self.classifier.out_features} classes, but a candidate is of class "
                 f"{int(labels.max())}; pairs by id have no classes that it could keep"
             )
-        triples = self._triples(comparison)
-        anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
-        rebuilt = average((features - self.generator(candidates)).square().sum(1))
-        pulled = self.pulled(anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative])
-        guesses = fixed(self.classifier, self.generator(pulled))
-        confusion = average(F.cross_entropy(guesses, labels[triples.negative], reduction="none"))
-        cost = (1 - self.balance) * rebuilt + self.balance * self.class_factor * confusion
-        if self.training and len(guesses):
+        rebuilt, confusion = self._from_triples(comparison) if self.as_source else self._from_candidates(comparison)
+        cost = (1 - self.balance) * rebuilt + self.balance * self.class_factor * average(confusion)
+        if self.training and len(confusion):
             self._follow(self.generator_average, cost)
         return cost + average(F.cross_entropy(self.classifier(features), labels, reduction="none"))
 
     def pulled(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Pull negatives toward their anchors, not nearer than the positives are: m vectors (m, d) each -> (m, d)."""
-        near = ((anchor - positive).detach().square().sum(1, keepdim=True) + TINY).sqrt()
-        far = ((anchor - negative).detach().square().sum(1, keepdim=True) + TINY).sqrt()
+        near = ((anchor - positive).square().sum(1, keepdim=True) + TINY).sqrt()
+        far = ((anchor - negative).square().sum(1, keepdim=True) + TINY).sqrt()
+        near, far = (near, far) if self.as_source else (near.detach(), far.detach())
         share = (near + (far - near) * torch.exp(-self.pull / self.metric_average)) / far
         return torch.where(near < far, anchor + share * (negative - anchor), negative)
+
+    def _generated(self, rows: tuple[Tensor, Tensor, Tensor], head: nn.Module) -> tuple[Tensor, Tensor, Tensor]:
+        """Generate what the synthetic triples are made of: anchors, positives and pulled negatives, (m, d) each."""
+        anchor, positive, negative = rows
+        parts = (anchor, positive, self.pulled(anchor, positive, negative))
+        made = head(fixed(self.generator, torch.cat(parts) if self.as_source else parts[2])).to(anchor.dtype)
+        if not self.as_source:
+            return anchor, positive, made
+        first, second, third = made.split(len(anchor))
+        return first, second, third
+
+    def _from_candidates(self, comparison: Comparison) -> tuple[Tensor, Tensor]:
+        """Reconstruct all candidates, and guess the classes of pulled negatives -> a sum, and a cost each (m,)."""
+        features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
+        triples = self._triples(comparison)
+        anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
+        rebuilt = (features - self.generator(candidates)).square().sum()
+        pulled = self.pulled(anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative])
+        return rebuilt, self._confusion(pulled, comparison.need("candidate_class", "hdml")[triples.negative])
+
+    def _from_triples(self, comparison: Comparison) -> tuple[Tensor, Tensor]:
+        """Reconstruct and guess all rows of all triples, as the authors' code does -> a sum, and a cost each (3m,)."""
+        triples = self._triples(comparison)
+        anchors, candidates = (vectors.detach() for vectors in comparison.vectors("hdml"))
+        rows = anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative]
+        features = _of_triples(comparison, "features", triples).detach()
+        rebuilt = (at_least_float32(features) - self.generator(torch.cat(rows))).square().sum()
+        pulled = torch.cat([rows[0], rows[1], self.pulled(*rows)])
+        return rebuilt, self._confusion(pulled, _of_triples(comparison, "class", triples))
+
+    def _confusion(self, vectors: Tensor, labels: Tensor) -> Tensor:
+        guesses = fixed(self.classifier, self.generator(vectors))
+        return F.cross_entropy(guesses, labels, reduction="none")
 
     def _follow(self, running: Tensor, value: Tensor) -> None:
         value = value.detach().to(running.dtype)
@@ -196,3 +226,9 @@ class Hdml(nn.Module):
     def _triples(self, comparison: Comparison) -> Triples:
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + int(self.draws))
         return draw_triples(comparison, generator, positives=self.positives, negatives=self.negatives)
+
+
+def _of_triples(comparison: Comparison, field: str, triples: Triples) -> Tensor:
+    """Take a field of anchors and candidates in the order anchors, positives, negatives of m triples -> (3m, ...)."""
+    anchors, candidates = (comparison.need(f"{side}_{field}", "hdml") for side in ("anchor", "candidate"))
+    return torch.cat([anchors[triples.anchor], candidates[triples.positive], candidates[triples.negative]])

@@ -1,6 +1,4 @@
-"""LABEL_LOSSES: what it costs to be far from one's class label, by the name it has in configs."""
-
-from collections.abc import Callable
+"""Label losses: what it costs to be far from one's class label (see LABEL_LOSSES)."""
 
 import torch
 from torch import Tensor
@@ -9,9 +7,6 @@ from torch.nn import functional as F
 from aadml.comparison.options import Share, Temperature
 from aadml.comparison.pairwise import at_least_float32
 from aadml.losses.kernels.likelihood import tempered
-
-LabelLoss = Callable[..., Tensor]
-"""A pure function `(outputs (b, C), labels (b,), *, options) -> scalar`."""
 
 
 def row_norm(outputs: Tensor, labels: Tensor) -> Tensor:
@@ -79,11 +74,3 @@ def ce(outputs: Tensor, labels: Tensor, *, temperature: Temperature = 1.0, label
 def _errors(outputs: Tensor, labels: Tensor) -> Tensor:
     """Outputs minus one-hot labels (b, C), in float32 or better."""
     return at_least_float32(outputs) - F.one_hot(labels, outputs.shape[1])
-
-
-LABEL_LOSSES: dict[str, LabelLoss] = {
-    "row-norm": row_norm,
-    "frobenius": frobenius,
-    "mse": mse,
-    "ce": ce,
-}

@@ -1,54 +1,53 @@
-"""METHODS: everything that can be fitted and can embed, by name."""
+"""METHODS: all that can be fitted and can embed, by name; READOUTS: how label-space vectors become embeddings."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from aadml.methods.aadml import aadml
-from aadml.methods.adversarial.acmr import acmr
-from aadml.methods.adversarial.agah import agah
-from aadml.methods.audio_text.negative_sampling import xie
-from aadml.methods.audio_text.two_towers import audio_text, three_stages
-from aadml.methods.correlation.c_cca import c_cca
-from aadml.methods.correlation.cca import cca
-from aadml.methods.correlation.dcca import c_dcca, dcca
-from aadml.methods.correlation.kcca import kcca
-from aadml.methods.correlation.tnn_c_cca import tnn_c_cca
-from aadml.methods.correlation.vae_cca import vae_cca
-from aadml.methods.label_space.cctl import cctl
-from aadml.methods.label_space.dscmr import dscmr
-from aadml.methods.label_space.eics import eics
-from aadml.methods.label_space.msnsca import msnsca
-from aadml.methods.label_space.tlca import tlca
-from aadml.methods.label_space.video_adviser_lite import video_adviser_lite
-from aadml.methods.method import Method
-from aadml.methods.pairwise.bic_net import bic_net
-from aadml.methods.pairwise.clip import clip
-from aadml.methods.pairwise.dcil import dcil
-from aadml.methods.random_vectors import random_vectors
+from feature_extraction.ground.tables import Table
 
-METHODS: dict[str, Callable[..., Method]] = {
-    "aadml": aadml,
-    "cca": cca,
-    "kcca": kcca,
-    "c-cca": c_cca,
-    "dcca": dcca,
-    "c-dcca": c_dcca,
-    "tnn-c-cca": tnn_c_cca,
-    "vae-cca": vae_cca,
-    "agah": agah,
-    "acmr": acmr,
-    "dscmr": dscmr,
-    "cctl": cctl,
-    "video-adviser-lite": video_adviser_lite,
-    "eics": eics,
-    "tlca": tlca,
-    "msnsca": msnsca,
-    "clip": clip,
-    "bic-net": bic_net,
-    "dcil": dcil,
-    "random": random_vectors,
-    "audio-text": audio_text,
-    "3cmlf": three_stages,
-    "xie": xie,
-}
+if TYPE_CHECKING:
+    from aadml.methods.method import Method
+    from aadml.methods.readouts import Readout
+
+METHODS: Table["Callable[..., Method]"] = Table(
+    "method",
+    {
+        "aadml": "aadml.methods.aadml:aadml",
+        "cca": "aadml.methods.correlation.cca:cca",
+        "kcca": "aadml.methods.correlation.kcca:kcca",
+        "c-cca": "aadml.methods.correlation.c_cca:c_cca",
+        "dcca": "aadml.methods.correlation.dcca:dcca",
+        "c-dcca": "aadml.methods.correlation.dcca:c_dcca",
+        "tnn-c-cca": "aadml.methods.correlation.tnn_c_cca:tnn_c_cca",
+        "vae-cca": "aadml.methods.correlation.vae_cca:vae_cca",
+        "agah": "aadml.methods.adversarial.agah:agah",
+        "acmr": "aadml.methods.adversarial.acmr:acmr",
+        "dscmr": "aadml.methods.label_space.dscmr:dscmr",
+        "cctl": "aadml.methods.label_space.cctl:cctl",
+        "video-adviser-lite": "aadml.methods.label_space.video_adviser_lite:video_adviser_lite",
+        "eics": "aadml.methods.label_space.eics:eics",
+        "tlca": "aadml.methods.label_space.tlca:tlca",
+        "msnsca": "aadml.methods.label_space.msnsca:msnsca",
+        "clip": "aadml.methods.pairwise.clip:clip",
+        "bic-net": "aadml.methods.pairwise.bic_net:bic_net",
+        "dcil": "aadml.methods.pairwise.dcil:dcil",
+        "random": "aadml.methods.random_vectors:random_vectors",
+        "audio-text": "aadml.methods.audio_text.two_towers:audio_text",
+        "3cmlf": "aadml.methods.audio_text.two_towers:three_stages",
+        "xie": "aadml.methods.audio_text.negative_sampling:xie",
+    },
+    group="aadml.methods",
+)
 """name -> `(context, settings, *, options) -> Method`. Keyword-only arguments named like a section of the config
 receive that section; all others are options of the section `method`."""
+
+READOUTS: Table["Callable[..., list[Readout]]"] = Table(
+    "readout",
+    {
+        "cosine": "aadml.methods.readouts:cosine",
+        "posterior": "aadml.methods.readouts:posterior",
+        "auto": "aadml.methods.readouts:auto",
+    },
+    group="aadml.readouts",
+)
+"""name -> `(*, options) -> read-outs`, among which the validation clips choose."""

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Features, Modality
 from feature_extraction.ground.markers import Choice, Tuning
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 
 @dataclass(frozen=True)

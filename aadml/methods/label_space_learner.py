@@ -78,6 +78,10 @@ class LabelSpaceLearner(Learner):
         """Name the similarity of the read-out in force."""
         return self.read.similarity
 
+    def readout(self) -> dict[str, Any]:
+        """Name the read-out in force and its temperature."""
+        return {"name": self.read.name, "temperature": self.read.temperature}
+
     def players(self) -> Mapping[str, Player]:
         """Train encoders and proxies together; a loss with a generator of its own adds a second player."""
         generator = [parameter for loss in self._generative() for parameter in loss.parameters()]  # type: ignore[attr-defined]

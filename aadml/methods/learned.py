@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 from torch import Tensor
 
@@ -51,6 +51,10 @@ class LearnedMethod(Method):
         """Take over parameters and buffers."""
         self.learner.load_state_dict(dict(state))
         self.learner.eval()
+
+    def readout(self) -> dict[str, Any]:
+        """Describe how the learner's embeddings are read."""
+        return self.learner.readout()
 
     def parameters_count(self) -> int:
         """Count the trainable parameters."""

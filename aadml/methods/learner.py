@@ -137,6 +137,10 @@ class Learner(nn.Module, ABC):
             if warning:
                 yield f"the {modality} embeddings: {warning}"
 
+    def readout(self) -> dict[str, Any]:
+        """Describe how embeddings are read off the outputs, where that was chosen; for people."""
+        return {}
+
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items in evaluation mode, batch by batch, without gradients -> (n, dimension) float32 on the CPU."""
         was_training = self.training

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,6 +22,8 @@ class Context:
         seed: decides initial weights, batch order, dropout, draws.
         device: where neural methods compute.
         clips: number of training clips; 0 where it is not known.
+        architecture: what a saved model says of networks whose shape was read from files (see `Method.architecture`);
+            None where a method is built to be trained, and reads those files itself.
     """
 
     dimensions: Mapping[Modality, int]
@@ -28,6 +31,7 @@ class Context:
     seed: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     clips: int = 0
+    architecture: Mapping[str, Any] | None = None
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
@@ -73,6 +77,14 @@ class Method(ABC):
     @abstractmethod
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Take over what `state` returned."""
+
+    def architecture(self) -> dict[str, Any]:
+        """Describe networks whose shape was read from files, so that a saved model can be built without them."""
+        return {}
+
+    def readout(self) -> dict[str, Any]:
+        """Describe how embeddings are read off the outputs, where that was chosen (a temperature); for people."""
+        return {}
 
     def parameters_count(self) -> int:
         """Count the fitted numbers."""

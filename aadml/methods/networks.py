@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from aadml.comparison.options import Dropout, Layers
 from feature_extraction.ground.markers import Choice, OwnSection
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "sigmoid": nn.Sigmoid, "gelu": nn.GELU}
 Activation = Annotated[str, Choice(ACTIVATIONS)]

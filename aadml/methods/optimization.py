@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from aadml.methods.learner import Batch, Player
 from aadml.methods.settings import OPTIMIZERS, Training
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 
 class Optimization:

@@ -1,6 +1,6 @@
 """Read-outs: how retrieval reads the label-space vectors of a trained network."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,9 +9,10 @@ from torch import Tensor
 
 from aadml.comparison.options import Temperature
 from aadml.comparison.types import Clips, Embeddings, Modality
+from aadml.methods import READOUTS
 from aadml.objective.sections import Section, named
 from aadml.retrieval import mean_average_precision
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
 
@@ -68,9 +69,6 @@ def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout
         temperature: as of `posterior`.
     """
     return cosine() + posterior(temperature=temperature)
-
-
-READOUTS: dict[str, Callable[..., list[Readout]]] = {"cosine": cosine, "posterior": posterior, "auto": auto}
 
 
 def readout_candidates(section: Section) -> list[Readout]:

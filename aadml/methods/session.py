@@ -1,10 +1,14 @@
 """Where a training goes: its log, its best weights, the state from which it continues."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
+
+Record = dict[str, Any]
+"""The figures of one epoch, a line of the log."""
 
 
 @dataclass(frozen=True)
@@ -21,23 +25,50 @@ class Checkpoint:
 
 
 class Session:
-    """A training that lives in memory; a run folder offers the same on disk."""
+    """A training that lives in memory; a run folder offers the same on disk.
 
-    def __init__(self) -> None:
-        self.history: list[dict[str, Any]] = []
+    Args:
+        on_epoch: called with every record, for a progress bar.
+        on_plan: called once with (epochs, epochs done).
+        on_warning: called with every new warning.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_epoch: Callable[[Record], None] | None = None,
+        on_plan: Callable[[int, int], None] | None = None,
+        on_warning: Callable[[str], None] | None = None,
+    ) -> None:
+        self.history: list[Record] = []
         self.warnings: list[str] = []
         self._best: Checkpoint | None = None
+        self._on_epoch, self._on_plan, self._on_warning = on_epoch, on_plan, on_warning
+        self._began = time.perf_counter()
 
-    def log(self, record: dict[str, Any]) -> None:
+    @property
+    def seconds(self) -> float:
+        """Seconds since training began."""
+        return time.perf_counter() - self._began
+
+    def log(self, record: Record) -> None:
         """Take the figures of one finished epoch."""
         self.history.append(record)
+        if self._on_epoch:
+            self._on_epoch(record)
 
     def warn(self, message: str) -> None:
-        """Take a warning for people."""
-        self.warnings.append(message)
+        """Take a warning for people, each text once; what stands before its first colon (the epoch) may differ."""
+        kind = message.split(":", 1)[-1]
+        if all(kind != known.split(":", 1)[-1] for known in self.warnings):
+            self.warnings.append(message)
+            if self._on_warning:
+                self._on_warning(message)
 
     def plan(self, epochs: int, done: int) -> None:
         """Take the number of epochs to come and how many of them are done already."""
+        if self._on_plan:
+            self._on_plan(epochs, done)
 
     def keep_best(self, checkpoint: Checkpoint) -> None:
         """Keep the weights of the best epoch so far."""

@@ -1,5 +1,15 @@
-"""Objectives: who meets whom, as whom, which of them count and at what cost, reduced to one number to minimize."""
+"""Objectives: who meets whom, as whom, which of them count and at what cost, reduced to one number to minimize.
 
-from aadml.objective.objective import Embedded, Objective, ObjectiveOptions, parse_directions, reduce
+The names below are imported on first use, so that listing the recipes does not wait for torch.
+"""
+
+from typing import TYPE_CHECKING
+
+from feature_extraction.ground.places import imported_on_demand
+
+if TYPE_CHECKING:
+    from aadml.objective.objective import Embedded, Objective, ObjectiveOptions, parse_directions, reduce
 
 __all__ = ["Embedded", "Objective", "ObjectiveOptions", "parse_directions", "reduce"]
+
+__getattr__ = imported_on_demand(__name__, dict.fromkeys(__all__, "objective"))

@@ -13,9 +13,9 @@ from aadml.comparison.types import Modality
 from aadml.losses import LOSSES
 from aadml.objective.objective import Loss, Objective, ObjectiveOptions
 from aadml.objective.sections import Named, Section, named
-from aadml.proxies import PROXIES
+from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def compose_objective(
     build = lookup(PROXIES, seen.name, "proxy")
     # built before losses that own parameters: the order of drawing them decides a run's weights
     own = seen.keywords(build, "proxy")
-    stands_for = build(space.dimension, space.modalities, **own) if build.prefix else None
+    stands_for = build(space.dimension, space.modalities, **own) if prefix_of(seen.name) else None
     return Objective(
         [_loss(cost, space) for _ in directions],
         partial(selecting, **chosen.keywords(selecting, "selection")),

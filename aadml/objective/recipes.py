@@ -70,6 +70,22 @@ RECIPES: dict[str, Recipe] = {
         {"name": "n-pair", "multi_positive": True, "reduction": "mean"},
         WHOLE,
     ),
+    "nt-xent": Recipe(
+        "Every positive wins a softmax of cosines against all negatives (SimCLR, ICML 2020; Mei et al., 2022).",
+        {"name": "nt-xent", "reduction": "mean"},
+    ),
+    "angular": Recipe(
+        "The angle under which a negative sees its pair is bounded (Wang et al., ICCV 2017).",
+        {"name": "angular", "reduction": "mean"},
+    ),
+    "dsl": Recipe(
+        "Dual softmax: scores weighed by whom the candidate prefers (Cheng et al., CAMoE, 2021).",
+        {"name": "dsl", "reduction": "mean"},
+    ),
+    "triplet-weighted": Recipe(
+        "Positive and hardest negative weighed by polynomials of cosines, summed (Mei et al., 2022, equation 6).",
+        {"name": "triplet-weighted", "reduction": "per-anchor", "combine": "sum"},
+    ),
     "supcon": Recipe(
         "Supervised contrastive loss over both modalities as two views (Khosla et al., NeurIPS 2020).",
         {"name": "supcon", "reduction": "mean"},

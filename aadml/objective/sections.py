@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
 from feature_extraction.ground.markers import OwnSection
-from feature_extraction.ground.options import arguments, completed, schema
+from feature_extraction.ground.options import completed, keywords, schema
 
 T = TypeVar("T")
 Section = Annotated[Mapping[str, object] | str, OwnSection()]
@@ -37,7 +37,7 @@ class Named:
         """
         others = {key for one in shared for key in schema(one)}
         own = {key: value for key, value in self.options.items() if key not in others}
-        return arguments(entry, completed(entry, own, where, name=self.name))
+        return keywords(entry, completed(entry, own, where, name=self.name))
 
     def shared(self, group: Callable[..., T]) -> T:
         """Build what the options of the section are of that all entries of the table share."""

@@ -1,85 +1,28 @@
 """PROTOCOLS: how a split is evaluated, by the name that every number carries."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
+from feature_extraction.ground.tables import Table
 
-from aadml.comparison.types import Embeddings
-from aadml.protocols.bank import BANK, BANK_EXPANSION
-from aadml.protocols.disjoint import unseen_classes
-from aadml.protocols.leaks import LEAKS
-from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
-from aadml.retrieval import Evaluation, evaluate, running_average_precisions
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+if TYPE_CHECKING:
+    from aadml.protocols.protocol import Protocol
 
-PROTOCOLS: dict[str, Protocol] = {
-    "inductive": Protocol("Every item embedded alone: no label, no partner, no other item. The default."),
-    "unseen-classes": Protocol("As inductive, and no class that is scored was trained on.", before=unseen_classes),
-    "bank": BANK,
-    "bank-expansion": BANK_EXPANSION,
-    **LEAKS,
-}
-
-
-def evaluate_under(subject: Subject, name: str, *, split: str = "test", **options: Any) -> Evaluation:
-    """Evaluate a split under a protocol, or under several leaks at once ("legacy:partner+legacy:running-map").
-
-    Args:
-        subject: what is evaluated.
-        name: keys of PROTOCOLS joined by "+".
-        split: "train", "valid" or "test".
-        options: of `aadml.retrieval.evaluate`.
-
-    Raises:
-        InputError: an unknown protocol, or parts that cannot be joined.
-    """
-    parts = protocols_of(name)
-    for part in parts:
-        if part.before is not None:
-            subject = part.before(subject, split)
-    embeddings = embed_under(subject, parts, split)
-    evaluation = evaluate(embeddings, protocol=name, split=split, **options)
-    return _running(evaluation, embeddings) if any(part.metric == "running" for part in parts) else evaluation
-
-
-def protocols_of(name: str) -> Sequence[Protocol]:
-    """Read a name, or several joined by "+".
-
-    Raises:
-        InputError: an unknown name, a name twice, or `inductive` joined with anything.
-    """
-    names = name.split("+")
-    parts = [lookup(PROTOCOLS, part, "protocol") for part in names]
-    if len(set(names)) != len(names) or (len(names) > 1 and "inductive" in names):
-        raise InputError(
-            f"protocol: '{name}' cannot be joined; join different leaks, as in legacy:partner+legacy:drop-last"
-        )
-    return parts
-
-
-def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embeddings:
-    """Embed a split with what the parts mix in and leave out."""
-    clips = subject.splits[split]
-    mixes = [part.mix for part in parts if part.mix is not None]
-    if not mixes:
-        embeddings = subject.encoder.embed_clips(clips)
-    else:
-        vectors = vectors_of(subject.encoder, clips)
-        for mix in mixes:
-            vectors = mix(subject, clips, vectors)
-        embeddings = read_out(subject.encoder, vectors, clips)
-    for part in parts:
-        embeddings = part.keep(embeddings) if part.keep is not None else embeddings
-    return embeddings
-
-
-def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Put the running variant in the place of MAP; its bounds are not known."""
-    results = []
-    for result in evaluation.directions:
-        values = running_average_precisions(embeddings, result.direction, similarity=evaluation.similarity)
-        results.append(replace(result, average_precision=values, bounds=np.stack([values, values])))
-    return replace(evaluation, directions=tuple(results))
+PROTOCOLS: Table["Protocol"] = Table(
+    "protocol",
+    {
+        "inductive": "aadml.protocols.protocol:INDUCTIVE",
+        "unseen-classes": "aadml.protocols.disjoint:UNSEEN_CLASSES",
+        "bank": "aadml.protocols.bank:BANK",
+        "bank-expansion": "aadml.protocols.bank:BANK_EXPANSION",
+        "legacy:label-graph": "aadml.protocols.leaks:LABEL_GRAPH",
+        "legacy:batch-attention": "aadml.protocols.leaks:BATCH_ATTENTION",
+        "legacy:partner": "aadml.protocols.leaks:PARTNER",
+        "legacy:test-selection": "aadml.protocols.leaks:TEST_SELECTION",
+        "legacy:running-map": "aadml.protocols.leaks:RUNNING_MAP",
+        "legacy:test-scaling": "aadml.protocols.leaks:TEST_SCALING",
+        "legacy:drop-last": "aadml.protocols.leaks:DROP_LAST",
+    },
+    group="aadml.protocols",
+    of="aadml.protocols.protocol:Protocol",
+)
+"""What is not `legacy:` is honest; the leaks exist to measure what they add."""

@@ -45,7 +45,8 @@ def _score(subject: Subject, vectors: Vectors) -> float:
     return float(torch.tensor(scores).mean())
 
 
-BANK = Protocol(
-    "Proxies from the training bank: own modality, no labels, no partner; k chosen on valid.", mix=anchor_aware
-)
-BANK_EXPANSION = Protocol("Average query expansion with the same training bank: the control of `bank`.", mix=expansion)
+BANK = Protocol(mix=anchor_aware)
+"""Proxies from the training bank: own modality, no labels, no partner; k chosen on valid."""
+
+BANK_EXPANSION = Protocol(mix=expansion)
+"""Average query expansion with the same training bank: the control of `bank`."""

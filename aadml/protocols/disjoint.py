@@ -1,6 +1,6 @@
 """The protocol of classes never trained on."""
 
-from aadml.protocols.protocol import Subject
+from aadml.protocols.protocol import Protocol, Subject
 from feature_extraction.ground.errors import InputError
 
 
@@ -20,3 +20,7 @@ def unseen_classes(subject: Subject, split: str) -> Subject:
             f"unseen-classes: {', '.join(both[:5])} of the {split} split were trained on; train with unseen_classes=0.3"
         )
     return subject
+
+
+UNSEEN_CLASSES = Protocol(before=unseen_classes)
+"""As inductive, and no class that is scored was trained on."""

@@ -79,14 +79,23 @@ def drop_last(embeddings: Embeddings) -> Embeddings:
     return replace(embeddings, vectors=vectors, labels=embeddings.labels[:kept], ids=embeddings.ids[:kept])
 
 
-LEAKS: dict[str, Protocol] = {
-    "legacy:label-graph": Protocol(
-        "L1: a neighbor graph of the scored items, restricted by their labels.", mix=label_graph
-    ),
-    "legacy:batch-attention": Protocol("L2: attention over class-sorted batches of scored items.", mix=batch_attention),
-    "legacy:partner": Protocol("L3: every item mixed with its own partner.", mix=partner),
-    "legacy:test-selection": Protocol("L4: epoch and temperature chosen on the scored clips.", before=test_selection),
-    "legacy:running-map": Protocol("L5: AP averaged over all cutoffs instead of taken at the end.", metric="running"),
-    "legacy:test-scaling": Protocol("L6: inputs scaled by statistics of the scored clips.", before=test_scaling),
-    "legacy:drop-last": Protocol("L7: the items of the last, smaller batch are left out.", keep=drop_last),
-}
+LABEL_GRAPH = Protocol(mix=label_graph)
+"""L1: a neighbor graph of the scored items, restricted by their labels."""
+
+BATCH_ATTENTION = Protocol(mix=batch_attention)
+"""L2: attention over class-sorted batches of scored items."""
+
+PARTNER = Protocol(mix=partner)
+"""L3: every item mixed with its own partner."""
+
+TEST_SELECTION = Protocol(before=test_selection)
+"""L4: epoch and temperature chosen on the scored clips."""
+
+RUNNING_MAP = Protocol(metric="running")
+"""L5: AP averaged over all cutoffs instead of taken at the end."""
+
+TEST_SCALING = Protocol(before=test_scaling)
+"""L6: inputs scaled by statistics of the scored clips."""
+
+DROP_LAST = Protocol(keep=drop_last)
+"""L7: the items of the last, smaller batch are left out."""

@@ -14,13 +14,15 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.types import Clips, Embeddings, Modality, Splits
-from aadml.protocols import embed_under, evaluate_under, protocols_of
 from aadml.protocols.audit import Embed
+from aadml.protocols.evaluation import embed_under, evaluate_under, protocols_of
 from aadml.protocols.protocol import Subject
 from feature_extraction.feature_file import FeatureFile, write_features
 from feature_extraction.ground.errors import InputError
 
 Arrays = Mapping[str, NDArray[Any]]
+Function = Callable[[Arrays, NDArray[np.int64]], Arrays]
+"""(features: modality -> (n, d) array, labels (n,)) -> modality -> (n, e) array."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class ProtocolPipeline:
 class FunctionPipeline:
     """A user's function `(features: modality -> (n, d) array, labels (n,)) -> modality -> (n, e) array`."""
 
-    function: Callable[[Arrays, NDArray[np.int64]], Arrays]
+    function: Function
 
     def embedder(self, splits: Splits, split: str) -> Embed:
         """Call the function on whatever is to be embedded."""

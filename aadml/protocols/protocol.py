@@ -10,7 +10,7 @@ from aadml.comparison.types import Clips, Embeddings, Modality, Splits
 from aadml.methods.label_space_learner import LabelSpaceLearner
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Method
-from aadml.model.encoder import Encoder
+from aadml.model.model import Model
 from aadml.proxies.anchor_aware import AnchorAware
 from aadml.proxies.attention import AttentionOptions
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
@@ -28,9 +28,9 @@ class Subject:
         retrain: (splits) -> an encoder trained anew by the same config, for leaks that act while training.
     """
 
-    encoder: Encoder
+    encoder: Model
     splits: Splits
-    retrain: Callable[[Splits], Encoder] | None = None
+    retrain: Callable[[Splits], Model] | None = None
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,23 @@ class Protocol:
     """One way to evaluate; the parts that a protocol leaves out stay honest.
 
     Attributes:
-        description: one line.
         before: subject -> subject, acting before anything is embedded (another training, another scaling).
         mix: (subject, clips, vectors) -> vectors, acting between the encoder and the read-out.
         keep: embeddings -> embeddings, acting on the items that are scored.
         metric: "map", or "running" for the variant of that name in the place of MAP.
     """
 
-    description: str
     before: Callable[[Subject, str], Subject] | None = None
     mix: Callable[[Subject, Clips, Vectors], Vectors] | None = None
     keep: Callable[[Embeddings], Embeddings] | None = None
     metric: str = "map"
 
 
-def vectors_of(encoder: Encoder, clips: Clips) -> Vectors:
+INDUCTIVE = Protocol()
+"""Every item embedded alone: no label, no partner, no other item. The default."""
+
+
+def vectors_of(encoder: Model, clips: Clips) -> Vectors:
     """Encode every modality of `clips` (n, d) alone, before the read-out where there is one."""
     scaled = encoder.scaling.clips(clips)
     learner = label_space_learner(encoder.method)
@@ -61,7 +63,7 @@ def vectors_of(encoder: Encoder, clips: Clips) -> Vectors:
     return {m: learner.label_space(scaled, m).cpu() for m in clips.modalities}
 
 
-def read_out(encoder: Encoder, vectors: Mapping[Modality, Tensor], clips: Clips) -> Embeddings:
+def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -> Embeddings:
     """Read vectors as embeddings, as the method itself does."""
     learner = label_space_learner(encoder.method)
     read = {m: learner.read(v) if learner is not None else v for m, v in vectors.items()}
@@ -74,7 +76,7 @@ def label_space_learner(method: Method) -> LabelSpaceLearner | None:
     return learner if isinstance(learner, LabelSpaceLearner) else None
 
 
-def proxy_of(encoder: Encoder, vectors: Vectors) -> AnchorAware:
+def proxy_of(encoder: Model, vectors: Vectors) -> AnchorAware:
     """Return a copy of the trained proxy of a run, asked by the item itself, over a bank of embeddings.
 
     A run without one (or with reading R5, which has no proxy of one item) is given attention without parameters: half

@@ -1,27 +1,29 @@
 """PROXIES: as whom a clip enters a loss, by name."""
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from torch import nn
+from feature_extraction.ground.tables import Table, lookup
 
-from aadml.proxies.anchor_aware import AnchorAware
-from aadml.proxies.identity import Identity
+if TYPE_CHECKING:
+    from torch import nn
+
+PROXIES: Table["Callable[..., nn.Module]"] = Table(
+    "proxy",
+    {
+        "identity": "aadml.proxies.identity:Identity",
+        "anchor-aware": "aadml.proxies.anchor_aware:AnchorAware",
+    },
+    group="aadml.proxies",
+)
+"""name -> `(dimension, modalities, *, options) -> nn.Module`; a class whose `prefix` is what it adds to the names of
+losses ("aa-"), none where every clip stands for itself."""
 
 
-class ProxyClass(Protocol):
-    """The class of a proxy: `(dimension, modalities, *, options) -> module`.
+def prefix_of(name: str) -> str:
+    """Return what a proxy adds to the names of losses: its `prefix`, or its own name where it says none.
 
-    Attributes:
-        prefix: what it adds to the names of losses ("aa-"); none where every clip stands for itself.
+    Raises:
+        InputError: no such proxy.
     """
-
-    prefix: str
-
-    def __call__(self, *args: Any, **options: Any) -> nn.Module:
-        """Build the proxy."""
-
-
-PROXIES: dict[str, ProxyClass] = {
-    "identity": Identity,
-    "anchor-aware": AnchorAware,
-}
+    return str(getattr(lookup(PROXIES, name, "proxy"), "prefix", f"{name.replace(':', '-')}-"))

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 SIMILARITIES: dict[str, str] = {
     "cosine": "cosine of the angle (0 with a zero vector); equal to twelve decimals is a tie",

@@ -6,7 +6,7 @@ from typing import Any
 
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import Difference
-from aadml.runs.folder import ENVIRONMENT, read_json
+from aadml.runs.loading import read_environment
 from aadml.sweeps.ablate import Ablation, run_folder
 from aadml.sweeps.results import CellScores, Pair, differences, tested_over, told
 from feature_extraction.ground.errors import InputError
@@ -60,7 +60,7 @@ def _first_of_each_cell(
 ) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Give the evaluation and the environment of each cell's first finished run."""
     first = [(one.cell, *next(iter(one.runs.items()))) for one in scores.values() if one.runs]
-    return [(run.stored, read_json(run_folder(folder, cell, seed) / ENVIRONMENT)) for cell, seed, run in first]
+    return [(run.stored, read_environment(run_folder(folder, cell, seed))) for cell, seed, run in first]
 
 
 def _span(values: Sequence[Any]) -> str:

@@ -10,11 +10,11 @@ from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import spread
-from aadml.runs.folder import EVALUATION, read_json
+from aadml.runs.loading import read_evaluation
 from aadml.sweeps.job import Job, is_done
 from aadml.sweeps.published_figures import read_published
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 Change = tuple[str, Any]
 _OBJECTIVES = ("triplet-sum", "triplet-max", "triplet-weighted", "nt-xent")
@@ -211,7 +211,7 @@ def jobs_of(
 
 def table_of(name: str, planned_jobs: Sequence[tuple[PaperRow, Sequence[Job]]], data: str) -> Table:
     """Lay out a table from those of its runs that are finished."""
-    results = [[read_json(job.folder / EVALUATION) for job in jobs if is_done(job)] for _, jobs in planned_jobs]
+    results = [[read_evaluation(job.folder) for job in jobs if is_done(job)] for _, jobs in planned_jobs]
     return laid_out(name, [row for row, _ in planned_jobs], results, dataset=dataset_of(data), data=data)
 
 

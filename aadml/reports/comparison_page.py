@@ -17,7 +17,7 @@ from aadml.sweeps.compare import Row
 from aadml.sweeps.results import CellScores
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 REPORT = "report.html"
 TITLES = {"methods": "Methods", "losses": "Losses, with and without anchor-aware proxies"}

@@ -16,8 +16,8 @@ from aadml.reports.gallery import Gallery, find_gallery
 from aadml.reports.page import document, section, table
 from aadml.retrieval import DirectionResult, Evaluation, evaluate, score_source
 from aadml.runs.data import protocol_of
-from aadml.runs.folder import ENVIRONMENT, EVALUATION, read_json, read_metrics
-from aadml.runs.train import load_run
+from aadml.runs.loading import load_run, read_environment, read_evaluation
+from aadml.runs.train import read_records
 from feature_extraction.ground.atomic import write_text
 
 QUERIES = 6
@@ -40,18 +40,19 @@ def write_report(run: Path, *, media: Path | None = None, output: Path | None = 
     Raises:
         InputError: not a finished run, its data are gone, or matplotlib is not installed.
     """
-    stored = read_json(run / EVALUATION)
-    config, splits, encoder = load_run(run)
-    embeddings = encoder.embed_clips(splits.test)
+    stored = read_evaluation(run)
+    opened = load_run(run)
+    config, splits = opened.config, opened.splits
+    embeddings = opened.model.embed_clips(splits.test)
     evaluation = evaluate(embeddings, protocol=protocol_of(config), split="test")
-    records = read_metrics(run)
+    records = read_records(run)
     gallery = find_gallery(media, config["data"])
     parts = [_summary(evaluation, config, stored, splits.notes)]
     if records:
         drawn = figures.training_curves(records, stored.get("selected_epoch"))
         parts.append(section("Training", drawn, "The epoch was chosen on the validation clips, never on test."))
     parts += [_scope(evaluation), _classes(evaluation), _map(embeddings), _queries(embeddings, evaluation, gallery)]
-    parts.append(_provenance(config, read_json(run / ENVIRONMENT)))
+    parts.append(_provenance(config, read_environment(run)))
     page = output or run / REPORT
     title = f"{config.label()}, seed {config['seed']}"
     write_text(page, document(title, "".join(parts)))
@@ -72,6 +73,7 @@ def _summary(evaluation: Evaluation, config: Config, stored: dict[str, Any], not
         f"exact expectation (tie rate {evaluation.tie_rate:.2%}); chance {evaluation.chance:.4f}; compared by "
         f"{escape(evaluation.similarity)}. Epoch {stored.get('selected_epoch')} of {config['training']['epochs']}, "
         "chosen on validation clips.",
+        *(f"<b>Warning</b>: {escape(verdict)}." for verdict in stored["verdicts"]),
         *(escape(note) for note in notes),
     ]
     return figure + "".join(f"<p>{remark}</p>" for remark in remarks) + table(header, rows)

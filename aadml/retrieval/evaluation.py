@@ -18,7 +18,7 @@ from aadml.retrieval.running import running_average_precision
 from aadml.retrieval.scores import Indices, ScoreSource, score_source
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 CUTOFFS = (1, 5, 10, 50, 100)
 SCOPE = tuple(range(10, 1001, 10))

@@ -9,7 +9,7 @@ from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import nearest
+from feature_extraction.ground.tables import suggestion
 
 Normalizer = Literal["all", "min(R,k)", "hits"]
 NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)
@@ -53,10 +53,7 @@ def average_precision_at(ranking: Ranking, cutoff: int | Indices, normalizer: No
             ranking then has 1), or the "hits" found (DSCMR's released code; one early hit then has 1).
     """
     if normalizer not in NORMALIZERS:
-        raise InputError(
-            f"no normalizer '{normalizer}'; did you mean '{nearest(str(normalizer), NORMALIZERS)}'? "
-            f"There are: {', '.join(NORMALIZERS)}"
-        )
+        raise InputError(f"no normalizer '{normalizer}'; {suggestion(normalizer, NORMALIZERS)}")
     limit = np.broadcast_to(np.asarray(cutoff, dtype=np.int64), (len(ranking),))
     places = np.clip(limit[ranking.query] - ranking.above, 0, ranking.size)
     sums = precision_sums(ranking, places)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.comparison.types import Direction
+from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 
@@ -121,6 +122,7 @@ class DirectionResult:
         result: dict[str, Any] = {
             "map": self.map,
             "map_bounds": list(self.map_bounds),
+            "map_interval": list(bootstrap_interval(self.average_precision)),
             "chance": float(self.chance.mean()),
             "tie_rate": self.tie_rate,
             "queries": len(self.ids),

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 Scores = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]

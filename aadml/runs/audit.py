@@ -1,71 +1,82 @@
 """The audit of a run, or of an encoder made elsewhere."""
 
-import importlib
-import sys
 from pathlib import Path
 
 import numpy as np
 
 from aadml.data import open_data, to_splits
-from aadml.protocols.audit import Finding, Pipeline, audit
-from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline, ProtocolPipeline
+from aadml.protocols.audit import Finding, Pipeline
+from aadml.protocols.audit import audit as run_checks
+from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline, ProtocolPipeline
+from aadml.protocols.protocol import Subject
 from aadml.runs.evaluate import subject_of
-from aadml.runs.folder import EVALUATION, read_json, read_metrics
-from aadml.runs.train import load_run
+from aadml.runs.later_data import read_for
+from aadml.runs.loading import load, load_run, read_evaluation
+from aadml.runs.train import read_records
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.places import imported_from_outside, is_place, search_beside
 
 
-def audit_run(run: Path, *, protocol: str = "inductive", split: str = "test") -> list[Finding]:
-    """Audit a trained run under a protocol.
-
-    Args:
-        run: a finished run folder.
-        protocol: a key of PROTOCOLS, or leaks joined by "+".
-        split: that is scored.
-    """
-    config, splits, encoder = load_run(run)
-    findings = audit(ProtocolPipeline(subject_of(config, splits, encoder), protocol), splits, split=split)
-    return [*findings, _kept_epoch(run)]
-
-
-def audit_elsewhere(
-    data: Path, *, encoder: str | None = None, command: str | None = None, split: str = "test"
+def audit(
+    run: str | Path | None = None,
+    *,
+    data: str | Path | None = None,
+    encoder: str | Function | None = None,
+    command: str | None = None,
+    protocol: str = "inductive",
+    split: str = "test",
 ) -> list[Finding]:
-    """Audit an encoder that is not ours.
+    """Audit a trained run, a model on other data, or an encoder made elsewhere.
 
     Args:
-        data: a feature file of any layout.
-        encoder: "module:function", called with (features: modality -> (n, d) array, labels (n,)), returning
-            modality -> (n, e) array; modules are sought from the current folder too.
+        run: a run or a model folder; a model needs `data`.
+        data: a feature file of any layout; needed for everything but a run.
+        encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
+            or its name, "module:function"; the module may lie beside the data or in the current folder.
         command: a command line with {input} and {output}.
+        protocol: of a run or model: a key of PROTOCOLS, or leaks joined by "+".
         split: that is scored.
 
     Raises:
-        InputError: neither or both are given, or the function cannot be found.
+        InputError: not exactly one of run, encoder and command, or one that cannot be found.
     """
-    if (encoder is None) == (command is None):
-        raise InputError("audit: give either a run, or --data with one of --encoder MODULE:FUNCTION and --command")
+    if sum(one is not None for one in (run, encoder, command)) != 1:
+        raise InputError(
+            "audit: give one of: a run or model, --encoder MODULE:FUNCTION, --command (the last two: --data)"
+        )
+    if run is not None and data is None:
+        return _audit_run(Path(run), protocol, split)
+    if data is None:
+        raise InputError("audit: an encoder made elsewhere needs --data F.h5")
+    if run is not None:
+        model = load(run)
+        subject = Subject(model, read_for(model, data))
+        return run_checks(ProtocolPipeline(subject, protocol), subject.splits, split=split)
     splits = to_splits(open_data(data), name=str(data))
-    pipeline: Pipeline = CommandPipeline(command) if command is not None else _function(str(encoder))
-    return audit(pipeline, splits, split=split)
+    pipeline: Pipeline = CommandPipeline(command) if command is not None else _function(encoder, data)
+    return run_checks(pipeline, splits, split=split)
 
 
-def _function(name: str) -> FunctionPipeline:
-    module, _, function = name.partition(":")
-    sys.path.insert(0, "")
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"--encoder {name}: not found ({error}); write it as module:function") from error
-    finally:
-        sys.path.remove("")
-    return FunctionPipeline(found)
+def _audit_run(run: Path, protocol: str, split: str) -> list[Finding]:
+    opened = load_run(run)
+    subject = subject_of(opened.config, opened.splits, opened.model)
+    findings = run_checks(ProtocolPipeline(subject, protocol), opened.splits, split=split)
+    return [*findings, _kept_epoch(run)]
+
+
+def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipeline:
+    if encoder is not None and not isinstance(encoder, str):
+        return FunctionPipeline(encoder)
+    if not is_place(encoder):
+        raise InputError(f"--encoder {encoder}: write it as module:function")
+    search_beside(Path(data))
+    return FunctionPipeline(imported_from_outside(str(encoder)))
 
 
 def _kept_epoch(run: Path) -> Finding:
     """The epoch that was kept must be the one of the best validation score, or the last where the config says so."""
-    kept = read_json(run / EVALUATION).get("selected_epoch")
-    records = [record for record in read_metrics(run) if "valid map_mean" in record]
+    kept = read_evaluation(run).get("selected_epoch")
+    records = [record for record in read_records(run) if "valid map_mean" in record]
     if kept is None or not records:
         return Finding("kept epoch", None, "nothing was chosen among epochs")
     best = records[int(np.argmax([record["valid map_mean"] for record in records]))]["epoch"]

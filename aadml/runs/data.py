@@ -7,6 +7,7 @@ from aadml.comparison.types import Splits
 from aadml.configuration.config import Config
 from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
 from aadml.data.captioned_sets import captioned_splits, is_captioned
+from aadml.data.reading import SYNTHETIC
 from aadml.data.subsets import disjoint_classes, few_a_class
 from feature_extraction.backbones import extractor
 from feature_extraction.extract import extract
@@ -42,6 +43,47 @@ def load_splits(config: Config) -> Splits:
         return splits
     drawn = unseen is None and "valid" not in content.splits
     return few_a_class(splits, count, validation=config["validation"] if drawn else None, seed=config["seed"])
+
+
+def place_of(data: str | Path) -> str:
+    """Give the absolute path of data; the name of drawn features ("synthetic:ave") stays as it is."""
+    return str(data) if str(data).startswith(SYNTHETIC) else str(Path(data).absolute())
+
+
+def read(
+    path: str | Path,
+    *,
+    layout: str | None = None,
+    audio: str | None = None,
+    visual: str | None = None,
+    validation: float = 0.1,
+    seed: int = 0,
+) -> Splits:
+    """Read features of any layout, or captioned sound, divided into train, valid and test.
+
+    Args:
+        path: a feature file, a layout the field has, "synthetic:ave", or captioned sound.
+        layout: of the file; recognized by default.
+        audio: the view taken as audio, where the layout does not say.
+        visual: the view taken as visual, where the layout does not say.
+        validation: share of each class's training clips that validates, where the data have no validation split.
+        seed: of that choice.
+
+    Returns:
+        `Splits` with `train`, `valid` and `test`, each of them `Clips`.
+
+    Raises:
+        InputError: nothing there, no known layout, or content that contradicts itself.
+
+    Example:
+        >>> splits = aadml.read("synthetic:ave")
+        >>> len(splits.train), splits.train.modalities
+        (1590, ('audio', 'visual'))
+    """
+    if is_captioned(path):
+        return captioned_splits(path)
+    content = open_data(path, layout=layout, audio=audio, visual=visual)
+    return to_splits(content, validation=validation, seed=seed, name=str(path))
 
 
 def protocol_of(config: Config) -> str:

@@ -1,7 +1,7 @@
 """Embeddings of a feature file, written for use elsewhere."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import h5py
@@ -11,57 +11,57 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from aadml.comparison.types import Modality
-from aadml.configuration.config import Config
 from aadml.data import open_data
-from aadml.data.captioned_sets import captioned_splits, is_captioned
-from aadml.model.encoder import Encoder
-from aadml.runs.train import load_run
+from aadml.data.captioned_sets import is_captioned
+from aadml.model.model import Model
+from aadml.runs.later_data import check_features, read_for
+from aadml.runs.loading import load
 from feature_extraction.ground.atomic import atomic_path
-from feature_extraction.ground.errors import InputError
 
 
-def embed_file(run: Path, features: Path, output: Path) -> tuple[int, str]:
-    """Embed every clip of a feature file with a trained run, each item of each modality alone.
+def embed_file(
+    model: Model | str | Path,
+    features: str | Path,
+    output: str | Path,
+    *,
+    allow_other_features: bool = False,
+    on_note: Callable[[str], None] | None = None,
+) -> tuple[int, str]:
+    """Embed every clip of a feature file, each item of each modality alone.
 
     The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/label`, `/id`, `/split`, `/class_names` and
-    the attributes `similarity` and `run` (the run's config): `aadml evaluate --embeddings` reads it.
+    the attributes `similarity` and `model` (the model's facts): `aadml evaluate --embeddings` reads it.
 
     Args:
-        run: a trained run folder.
-        features: a feature file of any layout.
+        model: a model, or the path of a run or a model folder.
+        features: a feature file of any layout; captioned sound where the model reads that.
         output: where to write.
+        allow_other_features: take features of another extractor than the model was trained on.
+        on_note: told what people should know.
 
     Returns:
         How many clips, and the name of the similarity that belongs to the embeddings.
 
     Raises:
-        InputError: the file's modalities or dimensions are not those the run was trained on.
+        InputError: the file's modalities, dimensions or features are not those the model was trained on.
     """
-    config, splits, encoder = load_run(run)
+    model = model if isinstance(model, Model) else load(model)
     if is_captioned(features):
-        return _embed_captioned(config, encoder, features, output)
+        return _embed_captioned(model, features, Path(output))
     content = open_data(features)
-    vectors: dict[Modality, torch.Tensor] = {}
-    for modality in splits.train.modalities:
-        if modality not in content.features:
-            raise InputError(f"{features}: has no {modality} features; there are {', '.join(content.features)}")
-        values = torch.from_numpy(np.array(content.features[modality]))
-        wanted = splits.train.dimension(modality)
-        if values.shape[1] != wanted:
-            raise InputError(f"{features}: {modality} has {values.shape[1]} dimensions; {run} was trained on {wanted}")
-        vectors[modality] = encoder.embed(values, modality)
+    check_features(model, content, str(features), allow=allow_other_features, on_note=on_note)
+    vectors: dict[Modality, torch.Tensor] = {
+        m: model.embed_features(torch.from_numpy(np.array(content.features[m])), m) for m in model.modalities
+    }
     texts = {"id": content.ids, "split": content.splits, "class_names": content.class_names}
-    _write(output, config, encoder, vectors, content.labels, texts)
-    return len(content.ids), encoder.method.similarity
+    _write(Path(output), model, vectors, content.labels, texts)
+    return len(content.ids), model.method.similarity
 
 
-def _embed_captioned(config: Config, encoder: Encoder, path: Path, output: Path) -> tuple[int, str]:
+def _embed_captioned(model: Model, path: str | Path, output: Path) -> tuple[int, str]:
     """Embed captioned sound: a row a pair of clip and caption, the clips numbered through all splits as labels."""
-    wanted = {key: config["method"][key] for key in ("cleaning", "captions") if key in config["method"]}
-    if not wanted:
-        raise InputError(f"{path}: holds sound and captions; {config.method} embeds vectors")
-    splits = captioned_splits(path, **wanted)
-    parts = {name: encoder.embed_clips(splits[name]) for name in ("train", "valid", "test")}
+    splits = read_for(model, path)
+    parts = {name: model.embed_clips(splits[name]) for name in ("train", "valid", "test")}
     before, labels = 0, []
     for part in parts.values():
         labels.append(part.labels.numpy() + before)
@@ -77,22 +77,21 @@ def _embed_captioned(config: Config, encoder: Encoder, path: Path, output: Path)
         "split": [name for name, part in parts.items() for _ in part.ids],
         "class_names": [name for part in parts.values() for name in part.class_names],
     }
-    _write(output, config, encoder, vectors, np.concatenate(labels), texts)
-    return len(texts["id"]), encoder.method.similarity
+    _write(output, model, vectors, np.concatenate(labels), texts)
+    return len(texts["id"]), model.method.similarity
 
 
 def _write(
     output: Path,
-    config: Config,
-    encoder: Encoder,
+    model: Model,
     vectors: Mapping[Modality, torch.Tensor],
     labels: NDArray[np.int64],
     texts: Mapping[str, Sequence[str]],
 ) -> None:
     with atomic_path(output) as temporary, h5py.File(temporary, "w", track_order=False) as file:
         file.attrs["format"] = "aadml-embeddings"
-        file.attrs["similarity"] = encoder.method.similarity
-        file.attrs["run"] = json.dumps(dict(config.values))
+        file.attrs["similarity"] = model.method.similarity
+        file.attrs["model"] = json.dumps(model.facts.to_json())
         for modality, values in vectors.items():
             file.create_dataset(modality, data=values.numpy(), track_times=False)
         file.create_dataset("label", data=labels, track_times=False)

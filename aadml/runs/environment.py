@@ -3,6 +3,7 @@
 import hashlib
 import platform
 import subprocess
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -10,20 +11,21 @@ from typing import Any
 import torch
 
 import aadml
-from aadml.comparison.types import Splits
+from aadml.comparison.types import Features, Splits, StoredSource
+from feature_extraction.ground.errors import InputError
 
 PACKAGES = ("aadml", "torch", "numpy", "scipy", "scikit-learn", "h5py", "opencv-python", "av")
 
 
-def environment(splits: Splits, device: torch.device) -> dict[str, Any]:
-    """Describe the machine, the software and the data of a run."""
+def environment(splits: Splits, sha256: str, device: torch.device) -> dict[str, Any]:
+    """Describe the machine, the software and the data of a run; `sha256` is that of the data."""
     return {
         "commit": commit(),
         "versions": {"python": platform.python_version()} | {name: installed(name) for name in PACKAGES},
         "device": str(device),
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         "threads": torch.get_num_threads(),
-        "data": {"name": splits.name, "sha256": data_hash(splits), "notes": list(splits.notes)},
+        "data": {"name": splits.name, "sha256": sha256, "notes": list(splits.notes)},
         "clips": {split: len(splits[split]) for split in ("train", "valid", "test")},
     }
 
@@ -48,15 +50,29 @@ def commit() -> str | None:
 
 
 def data_hash(splits: Splits) -> str:
-    """Hash features, labels, ids and the division into splits (SHA-256)."""
+    """Hash features, sound, captions, labels, ids and the division into splits (SHA-256).
+
+    Raises:
+        InputError: features that are made batch by batch and cannot be told from others.
+    """
     digest = hashlib.sha256()
     for split in ("train", "valid", "test"):
         clips = splits[split]
         digest.update("\n".join((split, *clips.class_names, *clips.ids)).encode())
         digest.update(clips.labels.numpy().tobytes())
         for modality in clips.modalities:
-            features = clips[modality]
             digest.update(modality.encode())
-            if isinstance(features, torch.Tensor):
-                digest.update(features.contiguous().numpy().tobytes())
+            for part in _content(clips[modality], modality):
+                digest.update(part)
     return digest.hexdigest()
+
+
+def _content(features: Features, modality: str) -> Iterator[bytes]:
+    if isinstance(features, torch.Tensor):
+        yield features.contiguous().numpy().tobytes()
+    elif isinstance(features, StoredSource):
+        yield from features.content()
+    else:
+        raise InputError(
+            f"{modality}: {type(features).__name__} has no `content` by which it could be told from others"
+        )

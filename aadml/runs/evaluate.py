@@ -1,54 +1,129 @@
-"""Scores of a trained run under a named protocol, kept beside the run."""
+"""Scores of a trained model under a named protocol; those of a run's own data are kept beside the run."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aadml.comparison.types import Splits
+from aadml.comparison.types import Embeddings, Splits
 from aadml.configuration.config import Config
-from aadml.model.encoder import Encoder
-from aadml.protocols import evaluate_under
+from aadml.model.model import Model
+from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import Evaluation
-from aadml.runs.data import protocol_of
-from aadml.runs.folder import EVALUATION, device_of
-from aadml.runs.train import build_encoder, load_run
-from feature_extraction.ground.atomic import write_text
+from aadml.retrieval import evaluate as evaluate_embeddings
+from aadml.retrieval.embeddings_file import read_embeddings
+from aadml.runs.later_data import not_empty, read_for
+from aadml.runs.loading import load, load_run
+from aadml.runs.store import EVALUATION, is_run, opened
+from aadml.runs.train import untrained_model
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.places import search_beside
+from feature_extraction.network_run import chosen_device
 
 EVALUATIONS = "evaluations"
+Note = Callable[[str], None]
 
 
-def evaluate_run(run: Path, *, split: str = "test", protocol: str | None = None, **options: Any) -> Evaluation:
-    """Score a split of a run's data; the result is added to the run as `evaluations/<protocol>-<split>.json`.
-
-    What the options change is part of the file's name, so that no score is taken for another.
+def evaluate(
+    model: Model | str | Path | None = None,
+    *,
+    embeddings: Embeddings | str | Path | None = None,
+    data: str | Path | Splits | None = None,
+    split: str | None = None,
+    protocol: str | None = None,
+    allow_other_features: bool = False,
+    on_note: Note | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Score a model, or embeddings made elsewhere: every query ranks the whole gallery, ties count by expectation.
 
     Args:
-        run: a trained run folder; its own `evaluation.json` is never overwritten.
-        split: "train", "valid" or "test".
-        protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the run's own.
-        options: of `aadml.retrieval.evaluate`.
+        model: a model, or the path of a run or a model folder.
+        embeddings: instead of a model: embeddings, or a file of them.
+        data: what is scored; None takes the data that a run was trained on.
+        split: "train", "valid" or "test"; None is test, and all of an embeddings file without splits.
+        protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own.
+        allow_other_features: score features of another extractor than the model was trained on.
+        on_note: told what people should know.
+        options: of `aadml.retrieval.evaluate` (`similarity`, `extra`, `precision`, ...).
+
+    Returns:
+        The evaluation. That of a run on its own data is kept in it as `evaluations/<protocol>-<split>.json`; what the
+        options change is part of the name, so that no score is taken for another.
 
     Raises:
-        InputError: not a trained run, or an unknown split or protocol.
+        InputError: neither or both of model and embeddings, nothing to score, or an unknown split or protocol.
     """
-    config, splits, encoder = load_run(run)
-    protocol = protocol or protocol_of(config)
-    evaluation = evaluate_under(subject_of(config, splits, encoder), protocol, split=split, **options)
-    if (run / EVALUATION).is_file():
-        result = evaluation.to_json() | {"label": config.label(), "seed": config["seed"]}
-        extra = [str(name) for name in options.pop("extra", ())]
-        name = "-".join([protocol.replace(":", "-"), split, *map(str, options.values()), *extra])
-        write_text(run / EVALUATIONS / f"{name}.json", json.dumps(result, indent=2) + "\n")
-    return evaluation
+    note = on_note or (lambda message: None)
+    if (model is None) == (embeddings is None):
+        raise InputError("evaluate: give either a model (a run, a model folder) or embeddings")
+    if model is None:
+        return _of_embeddings(embeddings, split, protocol, note, options)
+    split = split or "test"
+    if data is None and not isinstance(model, Model):
+        return _of_run(Path(model), split, protocol, note, options)
+    if data is None:
+        raise InputError("evaluate: a model in memory needs data; give data=")
+    loaded = model if isinstance(model, Model) else load(model)
+    if isinstance(data, Splits):
+        splits = data
+    else:
+        splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=note)
+    return _scored(Subject(loaded, splits), protocol or loaded.facts.protocol, split, options)
 
 
-def subject_of(config: Config, splits: Splits, encoder: Encoder) -> Subject:
+def subject_of(config: Config, splits: Splits, model: Model) -> Subject:
     """Lay out a run for the protocols; training again is done by the run's own config."""
 
-    def retrain(changed: Splits) -> Encoder:
-        again = build_encoder(config, changed, device_of(config["device"]))
+    def retrain(changed: Splits) -> Model:
+        again = untrained_model(config, changed, chosen_device(config["device"], "config"))
         again.method.fit(again.scaling.clips(changed.train), again.scaling.clips(changed.valid))
         return again
 
-    return Subject(encoder, splits, retrain)
+    return Subject(model, splits, retrain)
+
+
+def _of_embeddings(
+    embeddings: Embeddings | str | Path | None, split: str | None, protocol: str | None, note: Note, options: Any
+) -> Evaluation:
+    if isinstance(embeddings, Embeddings):
+        return evaluate_embeddings(embeddings, protocol=protocol or "unstated", split=split or "all", **options)
+    assert embeddings is not None
+    search_beside(Path(embeddings))
+    vectors, chosen = read_embeddings(embeddings, split)
+    if split and chosen == "all":
+        note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
+    return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **options)
+
+
+def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options: dict[str, Any]) -> Evaluation:
+    run = load_run(folder)
+    protocol = protocol or run.model.facts.protocol
+    evaluation = _scored(subject_of(run.config, run.splits, run.model), protocol, split, options)
+    extra = [str(name) for name in options.pop("extra", ())]
+    name = "-".join([protocol.replace(":", "-"), split, *map(str, options.values()), *extra])
+    result = evaluation.to_json() | {"label": run.model.facts.label, "seed": run.model.facts.seed}
+    keep(folder, f"{EVALUATIONS}/{name}.json", (json.dumps(result, indent=2) + "\n").encode(), note)
+    return evaluation
+
+
+def keep(folder: Path, name: str, data: bytes, note: Note) -> None:
+    """Add a file to a finished run; where the folder cannot be written, say so and go on."""
+    if not is_run(folder):
+        return
+    try:
+        with opened(folder, wait=True) as store:
+            if EVALUATION in store.manifest.files:
+                store.commit({name: data}, flush=True)
+    except InputError as error:
+        note(f"warning: not kept in the run: {error}")
+
+
+def _scored(subject: Subject, protocol: str, split: str, options: dict[str, Any]) -> Evaluation:
+    clips = not_empty(subject.splits, split)
+    evaluation = evaluate_under(subject, protocol, split=split, **options)
+    if clips.class_names != subject.encoder.class_names:
+        return replace(evaluation, label_space={})  # its dimensions stand for other classes
+    return evaluation

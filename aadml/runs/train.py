@@ -1,45 +1,33 @@
-"""From a config to a run folder: data, method, training, the one look at the test split."""
+"""From a config to a trained model: data, method, training, the one look at the test split."""
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from aadml.comparison.types import Features, Splits
-from aadml.configuration.config import Config, resolve
-from aadml.configuration.files import read_yaml
-from aadml.methods import METHODS
-from aadml.methods.inputs import fit_scaling, load_scaling
+from aadml.configuration.config import Config
+from aadml.methods.inputs import fit_scaling
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Context
-from aadml.model.encoder import Encoder
+from aadml.methods.session import Session
+from aadml.model.card import card
+from aadml.model.facts import Facts, fingerprint, training_data
+from aadml.model.files import CARD, FACTS, build_method, load_model, pack_model
+from aadml.model.model import Model
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.retrieval import evaluate
 from aadml.runs.data import load_splits, protocol_of
 from aadml.runs.environment import data_hash, environment
-from aadml.runs.folder import (
-    CHECKPOINT,
-    CONFIG,
-    ENVIRONMENT,
-    EVALUATION,
-    TRAINING_STATE,
-    RunSession,
-    device_of,
-    is_run,
-    read_json,
-    read_metrics,
-    read_tensors,
-    write_tensors,
-)
 from aadml.runs.forecast import forecast
-from feature_extraction.ground.atomic import write_text
+from aadml.runs.health import verdicts
+from aadml.runs.session import RunSession
+from aadml.runs.store import CONFIG, ENVIRONMENT, EVALUATION, RunStore, begun, is_finished, is_run, opened, read_log
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.network_run import chosen_device
 
 
 @dataclass(frozen=True)
@@ -59,100 +47,161 @@ class Scoring:
 TEST = Scoring()
 
 
-def train_run(
-    config: Config,
-    folder: Path,
-    scoring: Scoring = TEST,
-    /,
-    on_note: Callable[[str], None] | None = None,
-    **options: Any,
-) -> dict[str, Any]:
-    """Train what `config` says into `folder`, continuing where an earlier process was stopped, and evaluate it once.
+@dataclass(frozen=True)
+class Prepared:
+    """A training that can begin: everything that a wrong config or data would refuse has been built.
+
+    Attributes:
+        config: complete.
+        splits: the data, divided.
+        sha256: of the data.
+        model: its scaling fitted on the training clips, its method not trained.
+    """
+
+    config: Config
+    splits: Splits
+    sha256: str
+    model: Model
+
+
+def prepare(config: Config, splits: Splits | None = None) -> Prepared:
+    """Read the data of a config and build its method.
 
     Args:
         config: complete.
-        folder: an empty folder, or one whose training was interrupted.
-        scoring: what is scored, and in what detail.
-        on_note: told what people should know before training: what was done to the data, how long it will take.
-        options: of `RunSession` (`on_epoch`, `on_plan`, `on_warning`, `saving_share`).
-
-    Returns:
-        The evaluation of the split, every item embedded alone, as written to `evaluation.json`, with the seconds that
-        fitting took and the number of parameters fitted.
+        splits: the data, where it is in memory; None reads what the config names.
 
     Raises:
-        InputError: data or config do not fit, or the data changed since the run began.
+        InputError: data or config do not fit.
     """
-    splits = load_splits(config)
-    device = device_of(config["device"])
-    encoder = build_encoder(config, splits, device)
-    _check_same_data(folder, splits)
-    write_text(folder / CONFIG, config.yaml())
-    write_text(folder / ENVIRONMENT, json.dumps(environment(splits, device), indent=2) + "\n")
-    session = RunSession(folder, encoder.scaling.state(), **options)
-    if on_note:
-        expected = forecast(encoder.method, len(splits.train), len(splits.train.class_names))
-        for note in [*splits.notes, *([expected] if expected else [])]:
-            on_note(note)
-    train, valid = encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid)
-    before, started = _seconds_before(folder), time.perf_counter()
-    if (scoring.split == "valid" or config["unseen_classes"] is not None) and not isinstance(
-        encoder.method, LearnedMethod
-    ):
-        valid = valid.select(torch.arange(0))  # else it would be fitted on them too, or on classes numbered otherwise
-    encoder.method.fit(train, valid, session)
-    seconds = before + time.perf_counter() - started
-    _write_checkpoint(folder, encoder, session)
-    evaluation = evaluate(encoder.embed_clips(splits[scoring.split]), protocol=protocol_of(config), split=scoring.split)
+    splits = load_splits(config) if splits is None else splits
+    sha256 = data_hash(splits)
+    model = untrained_model(config, splits, chosen_device(config["device"], "config"))
+    return Prepared(
+        config, splits, sha256, replace(model, facts=replace(model.facts, data=training_data(splits, sha256)))
+    )
+
+
+def untrained_model(config: Config, splits: Splits, device: torch.device) -> Model:
+    """Build the model of a config for the data, its scaling fitted on the training clips; nothing is trained yet."""
+    facts = _facts(config, splits)
+    context = Context(facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips)
+    method = build_method(config.method, config.arguments(), facts.training, context)
+    return Model(method, fit_scaling(splits.train, **config["inputs"]), facts)
+
+
+def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> Model:
+    """Train the model of a prepared training.
+
+    Args:
+        prepared: see `prepare`.
+        session: where progress, log and checkpoints go.
+        alone: keep a method without epochs from the validation clips, on which it would be fitted too.
+    """
+    model, splits = prepared.model, prepared.splits
+    train, valid = model.scaling.clips(splits.train), model.scaling.clips(splits.valid)
+    if (alone or prepared.config["unseen_classes"] is not None) and not isinstance(model.method, LearnedMethod):
+        valid = valid.select(torch.arange(0))  # or its classes are numbered otherwise
+    model.method.fit(train, valid, session)
+    best = session.best()
+    facts = replace(
+        model.facts,
+        similarity=model.method.similarity,
+        architecture=model.method.architecture(),
+        readout=model.method.readout(),
+        selected_epoch=int(best.facts["epoch"]) if best else None,
+    )
+    return replace(model, facts=facts)
+
+
+def score_model(
+    model: Model, prepared: Prepared, session: Session, seconds: float, scoring: Scoring = TEST
+) -> dict[str, Any]:
+    """Score a trained model on a split, once; return what `evaluation.json` says."""
+    config, facts = prepared.config, model.facts
+    embeddings = model.embed_clips(prepared.splits[scoring.split])
+    evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split)
     if config["unseen_classes"] is not None:
         evaluation = replace(evaluation, label_space={})  # no dimension stands for a class that is tested
     result = evaluation.to_json(queries=scoring.queries)
-    result |= {"label": config.label(), "seed": config["seed"], "selected_epoch": _selected_epoch(session)}
-    result |= {"seconds": round(seconds, 3), "parameters": encoder.method.parameters_count()}
-    write_text(folder / EVALUATION, json.dumps(result, indent=2) + "\n")
-    return result
+    result |= {"label": facts.label, "seed": facts.seed, "selected_epoch": facts.selected_epoch}
+    result |= {"seconds": round(seconds, 3), "parameters": model.method.parameters_count()}
+    return result | {"verdicts": verdicts(evaluation, prepared.splits.train, session.history, facts)}
 
 
-def build_encoder(config: Config, splits: Splits, device: torch.device) -> Encoder:
-    """Build the method of a config for the data, its scaling fitted on the training clips; nothing is trained yet."""
-    dimensions = {m: _dimension(splits.train[m]) for m in splits.train.modalities}
-    context = Context(dimensions, len(splits.train.class_names), config["seed"], device, len(splits.train))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config["seed"])
-        method = lookup(METHODS, config.method, "method")(context, config.training(), **config.arguments())
-    return Encoder(method, fit_scaling(splits.train, **config["inputs"]), splits.train.class_names)
+def train_run(
+    prepared: Prepared,
+    store: RunStore,
+    scoring: Scoring = TEST,
+    *,
+    on_note: Callable[[str], None] | None = None,
+    **callbacks: Any,
+) -> Model:
+    """Train into a run's store, continuing where an earlier process was stopped, and score the model once.
 
+    Args:
+        prepared: see `prepare`.
+        store: of a new run, or of one that was interrupted.
+        scoring: what is scored, and in what detail.
+        on_note: told what people should know before training: what was done to the data, how long it will take; and the
+            verdicts on the training at its end.
+        callbacks: of `RunSession` (`on_epoch`, `on_plan`, `on_warning`, `saving_share`).
 
-def read_config(folder: Path) -> Config:
-    """Read the config of a run folder.
-
-    Raises:
-        InputError: not a run folder.
-    """
-    if not is_run(folder):
-        raise InputError(f"{folder}: not a run folder (no {CONFIG} in it); `aadml train` makes one")
-    return resolve(read_yaml(folder / CONFIG))
-
-
-def load_run(folder: Path) -> tuple[Config, Splits, Encoder]:
-    """Load the config, the data and the trained encoder of a run.
+    Returns:
+        The model with its evaluation, as written to `evaluation.json`.
 
     Raises:
-        InputError: not a run folder, not trained, or its data changed or are gone.
+        InputError: the data changed since the run began, or training cannot go on.
     """
-    config = read_config(folder)
-    checkpoint = read_tensors(folder / CHECKPOINT)
-    splits = load_splits(config)
-    _check_same_data(folder, splits)
-    return config, splits, load_encoder(config, splits, checkpoint.tensors)
+    note = on_note or (lambda message: None)
+    _begin(prepared, store)
+    session = RunSession(store, **callbacks)
+    if FACTS in store.manifest.files:
+        model = load_model(store.folder, chosen_device(prepared.config["device"], "config"))
+        session.history = read_records(store.folder)
+    else:
+        expected = forecast(prepared.model.method, len(prepared.splits.train), len(prepared.model.class_names))
+        for message in [*prepared.splits.notes, *([expected] if expected else [])]:
+            note(message)
+        model = fit_model(prepared, session, alone=scoring.split == "valid")
+        best = session.best()
+        store.commit(pack_model(model, best.facts if best else {}), seconds=session.seconds, flush=True)
+    result = score_model(model, prepared, session, store.manifest.seconds, scoring)
+    for verdict in result["verdicts"]:
+        note(f"warning: {verdict}")
+    model = replace(model, evaluation=result, folder=store.folder)
+    # nothing is left to continue: state and best weights go with the commit that makes the run finished
+    numbered = [name for kind in ("state", "best") if (name := store.manifest.numbered(kind))]
+    written = {EVALUATION: _json(result), CARD: card(model).encode()}
+    store.commit(written, drop=numbered, flush=True)
+    return model
 
 
-def load_encoder(config: Config, splits: Splits, tensors: Mapping[str, Tensor]) -> Encoder:
-    """Rebuild a trained encoder from the tensors of a checkpoint."""
-    built = build_encoder(config, splits, device_of(config["device"]))
-    built.method.load({k.removeprefix("method."): v for k, v in tensors.items() if k.startswith("method.")})
-    inputs = {k.removeprefix("inputs."): v for k, v in tensors.items() if k.startswith("inputs.")}
-    return Encoder(built.method, load_scaling(inputs, **config["inputs"]), built.class_names)
+def train_into(config: Config, folder: Path, scoring: Scoring = TEST, *, wait: bool = False, **callbacks: Any) -> Model:
+    """Train a config into a folder: a new run, or one that goes on where it was stopped; see `train_run`.
+
+    Args:
+        config: complete.
+        folder: absent, empty, or of a run of this config.
+        scoring: what is scored, and in what detail.
+        wait: whether to wait for a process that is at it, or to refuse.
+        callbacks: of `train_run`.
+    """
+    prepared = prepare(config)
+    with opened(folder, wait=wait) if is_run(folder) else begun(folder) as store:
+        if is_finished(folder):
+            model = load_model(folder, chosen_device(config["device"], "config"))
+            return replace(model, evaluation=json.loads(store.read(EVALUATION)))
+        return train_run(prepared, store, scoring, **callbacks)
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """Read the records of all epochs of a run.
+
+    Raises:
+        InputError: the log is damaged.
+    """
+    return [json.loads(line) for line in read_log(folder).splitlines()]
 
 
 def remarks(config: Config) -> list[str]:
@@ -170,38 +219,43 @@ def remarks(config: Config) -> list[str]:
     return [f"proxy: {sentence}"] if sentence else []
 
 
-def is_finished(folder: Path) -> bool:
-    """Say whether a run was trained and evaluated to the end."""
-    return (folder / EVALUATION).is_file()
+def _begin(prepared: Prepared, store: RunStore) -> None:
+    """Commit config and environment of a new run; of one that goes on, check that the data are the same."""
+    if ENVIRONMENT in store.manifest.files:
+        if json.loads(store.read(ENVIRONMENT))["data"]["sha256"] != prepared.sha256:
+            name = prepared.splits.name
+            raise InputError(f"{name}: the data changed since {store.folder} was begun; start a new run")
+        return
+    device = chosen_device(prepared.config["device"], "config")
+    about = environment(prepared.splits, prepared.sha256, device)
+    store.commit({CONFIG: prepared.config.yaml().encode(), ENVIRONMENT: _json(about)})
+
+
+def _facts(config: Config, splits: Splits) -> Facts:
+    train = splits.train
+    arguments = {key: _without_path(key, value) for key, value in config.arguments().items()}
+    return Facts(
+        label=config.label(),
+        method={"name": config.method, "arguments": arguments},
+        training=config["training"],
+        inputs=config["inputs"],
+        dimensions={m: _dimension(train[m]) for m in train.modalities},
+        class_names=train.class_names,
+        clips=len(train),
+        seed=config["seed"],
+        protocol=protocol_of(config),
+        features={m: fingerprint(splits.provenance.get(m, {})) for m in train.modalities},
+    )
+
+
+def _without_path(key: str, value: Any) -> Any:
+    """Leave of a file that an option names only its name: a model travels, and needs none of them."""
+    return Path(value).name if isinstance(value, str) and (key == "start" or key.endswith("_weights")) else value
 
 
 def _dimension(features: Features) -> int:
-    return features.shape[1] if isinstance(features, Tensor) else 0
+    return features.shape[1] if isinstance(features, torch.Tensor) else 0
 
 
-def _write_checkpoint(folder: Path, encoder: Encoder, session: RunSession) -> None:
-    """Write the final state: the best epoch's weights and what `finish` added to them."""
-    tensors = {f"method.{k}": v for k, v in encoder.method.state().items()}
-    tensors |= {f"inputs.{k}": v for k, v in encoder.scaling.state().items()}
-    best = session.best()
-    write_tensors(folder / CHECKPOINT, tensors, best.facts if best else {})
-    # nothing is left to continue: the state is large, and the checkpoint has all that embedding needs
-    (folder / TRAINING_STATE).unlink(missing_ok=True)
-
-
-def _seconds_before(folder: Path) -> float:
-    """Sum the epochs of an interrupted training that is to be continued."""
-    if not (folder / TRAINING_STATE).is_file():
-        return 0.0
-    return sum(float(record.get("seconds", 0.0)) for record in read_metrics(folder))
-
-
-def _selected_epoch(session: RunSession) -> int | None:
-    best = session.best()
-    return int(best.facts["epoch"]) if best else None
-
-
-def _check_same_data(folder: Path, splits: Splits) -> None:
-    path = folder / ENVIRONMENT
-    if path.is_file() and read_json(path)["data"]["sha256"] != data_hash(splits):
-        raise InputError(f"{splits.name}: the data changed since {folder} was begun; start a new run")
+def _json(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(content, indent=2) + "\n").encode()

@@ -1,28 +1,28 @@
 """SELECTIONS: which anchors, positives and negatives of a comparison count, by name."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from aadml.comparison import Comparison
-from aadml.selections.chance import random_negative
-from aadml.selections.guided import audio_based_easy, audio_based_hard, text_based_easy, text_based_hard
-from aadml.selections.hardest import batch_hard, hardest
-from aadml.selections.pairs import one_pair_a_class
-from aadml.selections.semi_hard import semi_hard, semi_hard_two_sided
-from aadml.selections.whole import everything
+from feature_extraction.ground.tables import Table
 
-Selection = Callable[..., Comparison]
-"""A function `(comparison, generator, *, options) -> Comparison` that narrows masks, on detached scores."""
+if TYPE_CHECKING:
+    from aadml.comparison import Comparison
 
-SELECTIONS: dict[str, Selection] = {
-    "all": everything,
-    "one-pair-a-class": one_pair_a_class,
-    "hardest": hardest,
-    "batch-hard": batch_hard,
-    "semi-hard": semi_hard,
-    "semi-hard-two-sided": semi_hard_two_sided,
-    "random": random_negative,
-    "text-based-hard": text_based_hard,
-    "text-based-easy": text_based_easy,
-    "audio-based-hard": audio_based_hard,
-    "audio-based-easy": audio_based_easy,
-}
+SELECTIONS: Table["Callable[..., Comparison]"] = Table(
+    "selection",
+    {
+        "all": "aadml.selections.whole:everything",
+        "one-pair-a-class": "aadml.selections.pairs:one_pair_a_class",
+        "hardest": "aadml.selections.hardest:hardest",
+        "batch-hard": "aadml.selections.hardest:batch_hard",
+        "semi-hard": "aadml.selections.semi_hard:semi_hard",
+        "semi-hard-two-sided": "aadml.selections.semi_hard:semi_hard_two_sided",
+        "random": "aadml.selections.chance:random_negative",
+        "text-based-hard": "aadml.selections.guided:text_based_hard",
+        "text-based-easy": "aadml.selections.guided:text_based_easy",
+        "audio-based-hard": "aadml.selections.guided:audio_based_hard",
+        "audio-based-easy": "aadml.selections.guided:audio_based_easy",
+    },
+    group="aadml.selections",
+)
+"""Functions `(comparison, generator, *, options) -> Comparison` that narrow masks, on detached scores."""

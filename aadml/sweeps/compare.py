@@ -15,7 +15,7 @@ from aadml.sweeps.controls import ALONE, NONE, controls, weighted
 from aadml.sweeps.grid import Cell, file_name, without_proxy
 from aadml.sweeps.published_figures import published
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import Joined, lookup
 
 Space = Mapping[str, Sequence[Any]]
 Setting = tuple[str, Any]
@@ -170,13 +170,15 @@ def _values_of(name: str) -> dict[str, Any]:
     """Read the config of a method, or a shipped config."""
     stem = name.replace("-", "_")
     if name not in METHODS and not (configs_folder() / f"{stem}.yaml").is_file():
-        lookup({**METHODS, **{path.stem: path for path in configs_folder().glob("*.yaml")}}, name, "method or config")
+        lookup(known_methods(), name, "method or config")
+    if name in METHODS and not (configs_folder() / f"{stem}.yaml").is_file():
+        return {"method": name}  # one from outside has all its defaults in its code
     return read_yaml(stem)
 
 
-def known_methods() -> dict[str, Any]:
+def known_methods() -> Mapping[str, Any]:
     """Return what a row of methods may be: methods, and shipped configs."""
-    return {**METHODS, **{path.stem: path for path in sorted(configs_folder().glob("*.yaml"))}}
+    return Joined(METHODS, {path.stem: path for path in sorted(configs_folder().glob("*.yaml"))})
 
 
 def _config(values: Mapping[str, Any], row: str, settings: Settings, refused: dict[str, list[str]]) -> Config:

@@ -1,18 +1,15 @@
 """One run of many: worked off in whatever process, its failure caught and told."""
 
-import fcntl
-import os
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aadml.configuration.config import Config
-from aadml.runs.folder import CHECKPOINT, CONFIG, ENVIRONMENT, EVALUATION, METRICS, TRAINING_STATE
-from aadml.runs.train import Scoring, is_finished, train_run
-from feature_extraction.ground.atomic import remove_leftovers, write_text
+from aadml.runs.store import is_finished
+from aadml.runs.train import Scoring, train_into
+from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
 
 FAILURE = "failure.txt"
@@ -63,11 +60,11 @@ def work_off(job: Job, note: Note | None = None) -> str:
             note(epochs["done"], epochs["total"])
 
     try:
-        with _alone_in(job.folder):
-            if not is_done(job):
-                scoring = Scoring(job.split, queries=True)
-                train_run(job.config, job.folder, scoring, on_plan=planned, on_epoch=logged, saving_share=SAVING_SHARE)
-            (job.folder / FAILURE).unlink(missing_ok=True)
+        if not is_done(job):
+            callbacks: dict[str, Any] = {"on_plan": planned, "on_epoch": logged, "saving_share": SAVING_SHARE}
+            # a process that outlived its parent may still be at it: wait
+            train_into(job.config, job.folder, Scoring(job.split, queries=True), wait=True, **callbacks)
+        (job.folder / FAILURE).unlink(missing_ok=True)
     except InputError as error:
         return _told(job, " ".join(str(error).split()), "")
     except Exception as error:  # whatever one run does, it costs one run
@@ -79,17 +76,3 @@ def work_off(job: Job, note: Note | None = None) -> str:
 def _told(job: Job, reason: str, story: str) -> str:
     write_text(job.folder / FAILURE, f"{reason}\n{story}")
     return reason
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Wait until a process that outlived its parent is gone from a run folder, and clear what a kill left there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        for name in (CONFIG, ENVIRONMENT, METRICS, CHECKPOINT, TRAINING_STATE, EVALUATION, FAILURE):
-            remove_leftovers(folder / name)
-        yield
-    finally:
-        os.close(handle)

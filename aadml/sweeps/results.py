@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from aadml.retrieval.significance import Difference, Spread, Values, holm, paired_t, seeds_and_queries, spread
-from aadml.runs.folder import EVALUATION, read_json, read_metrics
+from aadml.runs.loading import read_evaluation
+from aadml.runs.train import read_records
 from aadml.sweeps.grid import Cell
 
 SIGNIFICANT = 0.05
@@ -80,7 +81,7 @@ def read_run(folder: Path) -> RunScores:
     Raises:
         InputError: not finished, or damaged.
     """
-    stored = read_json(folder / EVALUATION)
+    stored = read_evaluation(folder)
     asked = [direction["per_query"] for direction in stored["directions"].values()]
     same = all(one["id"] == asked[0]["id"] for one in asked)
     columns = [np.asarray(one["average_precision"], dtype=np.float64) for one in asked]
@@ -90,7 +91,7 @@ def read_run(folder: Path) -> RunScores:
         total = sum(len(column) for column in columns)
         ids = tuple(f"{name} {i}" for name, one in zip(stored["directions"], asked, strict=True) for i in one["id"])
         values = np.concatenate([column * (total / (len(columns) * len(column))) for column in columns])
-    return RunScores(stored, read_metrics(folder), ids, values)
+    return RunScores(stored, read_records(folder), ids, values)
 
 
 def difference(first: CellScores, second: CellScores) -> Difference | None:

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.configuration.config import Config
-from aadml.runs.folder import device_of, is_run, read_json
-from aadml.runs.train import read_config
+from aadml.runs.loading import read_config
+from aadml.runs.store import CONFIG, is_run, read_manifest
 from aadml.sweeps.job import Job, is_done, work_off
 from aadml.sweeps.workers import Crew, Report
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
+from feature_extraction.network_run import chosen_device
 
 RUNS = "runs"
 DATA = "data.json"
@@ -112,8 +113,12 @@ def check_same_data(folder: Path, data: str) -> None:
     if not path.is_file():
         write_text(path, json.dumps(own, indent=2) + "\n")
         return
-    known = read_json(path)
-    if known["sha256"] != own["sha256"]:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        same = known["sha256"] == own["sha256"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: damaged ({error}); choose another --output") from error
+    if not same:
         raise InputError(f"{folder}: holds runs on {known['data']} as it was; {data} differs; choose another --output")
 
 
@@ -136,14 +141,17 @@ def _worked_off(
 
 def _count(workers: int | None, jobs: Sequence[Job]) -> int:
     if workers is None:
-        on_gpu = any(device_of(job.config["device"]).type != "cpu" for job in jobs[:1])
+        on_gpu = any(chosen_device(job.config["device"], "config").type != "cpu" for job in jobs[:1])
         workers = 1 if on_gpu else len(os.sched_getaffinity(0))
     return min(workers, len(jobs)) if jobs else 0
 
 
 def _check_same_config(job: Job) -> None:
-    if is_run(job.folder) and read_config(job.folder).yaml() != job.config.yaml():
-        changed = _first_difference(read_config(job.folder), job.config)
+    if not is_run(job.folder) or CONFIG not in read_manifest(job.folder).files:
+        return
+    there = read_config(job.folder)
+    if there.yaml() != job.config.yaml():
+        changed = _first_difference(there, job.config)
         raise InputError(f"{job.folder}: holds a run of another config ({changed}); choose another --output")
 
 

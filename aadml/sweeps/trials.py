@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aadml.configuration.config import Config, resolve
-from aadml.runs.folder import EVALUATION, read_json
+from aadml.runs.loading import read_evaluation
 from aadml.sweeps.compare import Row
 from aadml.sweeps.grid import Cell, applied
 from aadml.sweeps.job import Job
@@ -79,7 +79,7 @@ def chosen_row(row: Row, trials: Sequence[Trial], outcomes: Mapping[str, Outcome
 
 def score_of(trial: Trial) -> float:
     """Return the validation MAP of a finished trial."""
-    stored = read_json(trial.job.folder / EVALUATION)
+    stored = read_evaluation(trial.job.folder)
     if stored["split"] != "valid":
         raise InputError(f"{trial.job.folder}: was scored on {stored['split']}; a trial is scored on valid")
     return float(stored["map_mean"])

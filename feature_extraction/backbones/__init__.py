@@ -1,4 +1,4 @@
-"""Extractors: what turns the sound or the frames of a clip into features. EXTRACTORS is the table, built on demand.
+"""Extractors: what turns the sound or the frames of a clip into features. EXTRACTORS are the tables.
 
 Two steps, two places. `prepare` runs in a decoding process, one clip at a time, where torch is not imported: whatever
 is cheap or must shrink what is sent on (resizing, a log-mel front end, a whole weight-free descriptor). `describe` runs
@@ -6,16 +6,20 @@ in the main process on several clips at once: the network. A descriptor without 
 `prepare` returns is the description.
 """
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.ground.options import completed, lookup, schema
-from feature_extraction.media import Frames, Sound
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import completed, schema
+from feature_extraction.ground.tables import Table, lookup
+
+if TYPE_CHECKING:
+    from feature_extraction.media import Frames, Sound
 
 Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame
 
@@ -30,7 +34,7 @@ class Extractor:
     """One way to turn a decoded clip into features.
 
     Attributes:
-        name: its name in `EXTRACTORS`.
+        name: its name in `EXTRACTORS`, or its place.
         modality: what it listens to or looks at.
         dimension: d of its descriptions, after `finish` where there is one.
         inputs: what is to be decoded.
@@ -54,7 +58,7 @@ class Extractor:
     name: str
     modality: Literal["audio", "visual"]
     dimension: int
-    inputs: Sound | Frames
+    inputs: "Sound | Frames"
     parameters: Mapping[str, Any]
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     describe: Callable[[Sequence[NDArray[Any]]], list[Description]] | None = None
@@ -66,14 +70,27 @@ class Extractor:
     ) = field(default=None)
 
 
-# name -> (modality, "module:factory"); a factory takes keyword-only options and returns an Extractor
-EXTRACTORS: dict[str, tuple[str, str]] = {
-    "log-mel": ("audio", "feature_extraction.backbones.descriptors:log_mel"),
-    "hog-color": ("visual", "feature_extraction.backbones.descriptors:hog_color"),
-    "vggish": ("audio", "feature_extraction.backbones.vggish:vggish"),
-    "vggish-hub": ("audio", "feature_extraction.backbones.vggish_hub:vggish_hub"),
-    "inception-v3": ("visual", "feature_extraction.backbones.inception_v3:inception_v3"),
+EXTRACTORS: dict[str, Table[Callable[..., Extractor]]] = {
+    "audio": Table(
+        "audio extractor",
+        {
+            "log-mel": "feature_extraction.backbones.descriptors:log_mel",
+            "vggish": "feature_extraction.backbones.vggish:vggish",
+            "vggish-hub": "feature_extraction.backbones.vggish_hub:vggish_hub",
+        },
+        group="aadml.extractors",
+    ),
+    "visual": Table(
+        "visual extractor",
+        {
+            "hog-color": "feature_extraction.backbones.descriptors:hog_color",
+            "inception-v3": "feature_extraction.backbones.inception_v3:inception_v3",
+        },
+        group="aadml.extractors",
+    ),
 }
+"""Modality -> name -> `(*, options) -> Extractor`. What an installed package brings is listed for both: which modality
+it is of, the extractor says that it makes."""
 
 
 def options_of(name: str, modality: str) -> list[str]:
@@ -89,7 +106,7 @@ def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None
     """Build an extractor of the table.
 
     Args:
-        name: a key of `EXTRACTORS`.
+        name: an entry of `EXTRACTORS[modality]`.
         modality: `audio` or `visual`; the extractor must be of that modality.
         options: keyword-only options of its factory.
 
@@ -100,13 +117,19 @@ def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None
         InputError: no such extractor for that modality, or an option it does not take.
     """
     factory = _factory(name, modality)
+    missing = [p.name for p in signature(factory).parameters.values() if p.default is p.empty and _is_named(p)]
+    if set(missing) - set(options or {}):
+        raise InputError(f"--{modality} {name}: needs {', '.join(missing)}; it makes an extractor of options alone")
     built = factory(**completed(factory, options or {}, name, name=name))
-    assert isinstance(built, Extractor)
+    if not isinstance(built, Extractor) or built.modality != modality:
+        what = f"one of {built.modality}" if isinstance(built, Extractor) else f"a {type(built).__name__}"
+        raise InputError(f"--{modality} {name}: it makes {what}; an extractor of {modality} is needed")
     return built
 
 
-def _factory(name: str, modality: str) -> Callable[..., Any]:
-    possible = {key: place for key, (kind, place) in EXTRACTORS.items() if kind == modality}
-    module, _, function = lookup(possible, name, f"{modality} extractor").partition(":")
-    factory: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return factory
+def _is_named(parameter: Parameter) -> bool:
+    return parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+
+def _factory(name: str, modality: str) -> Callable[..., Extractor]:
+    return lookup(EXTRACTORS[modality], name, f"{modality} extractor")

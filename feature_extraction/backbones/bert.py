@@ -1,5 +1,6 @@
 """BERT (Devlin et al., NAACL 2019) by `transformers`: a caption is the last hidden state of its [CLS] token."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,18 @@ def small_bert(
         max_position_embeddings=longest,
     )  # fmt: skip
     return Bert(transformers.BertModel(config, add_pooling_layer=False))
+
+
+def configuration_of(bert: Bert) -> dict[str, Any]:
+    """Give all that decides the shape of a network, as plain values without the path that it was read from."""
+    config = bert.model.config.to_dict()
+    return {key: value for key, value in config.items() if key not in ("_name_or_path", "transformers_version")}
+
+
+def bert_of(configuration: Mapping[str, Any]) -> Bert:
+    """Build the network that `configuration_of` described, with random weights."""
+    transformers = _transformers()
+    return Bert(transformers.BertModel(transformers.BertConfig(**configuration), add_pooling_layer=False))
 
 
 def load_word_pieces(folder: str | Path, *, download: bool = False) -> Any:

@@ -6,10 +6,10 @@ the features.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -19,12 +19,14 @@ from torch.nn import functional as F
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from feature_extraction.backbones import Description, Extractor
+from feature_extraction.chosen_weights import load_weights
 from feature_extraction.ground.errors import InputError
 from feature_extraction.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
+from feature_extraction.inception_readings import Reading, reading_of
 from feature_extraction.media import Frames
 from feature_extraction.network_run import batched, bfloat16_units, chosen_device, loaded, seeded
 from feature_extraction.tensor_files import sha256
-from feature_extraction.weights import load_weights, weights_path
+from feature_extraction.weights import weights_path
 from feature_extraction.whitening import Whitening, dequantize, fit_whitening, quantize, youtube8m_whitening
 
 Reduction = Callable[[Description], Description]
@@ -35,28 +37,6 @@ SIDE = 299  # pixels
 _BATCH = 8  # frames; fixed, so that a clip's values cannot depend on the clips beside it
 _IMAGENET_MEAN, _IMAGENET_SD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _UNUSED = ("fc.", "AuxLogits.")  # what features do not need
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a weight file wants the network to be built and fed.
-
-    Attributes:
-        pool_padding: see `InceptionV3`.
-        last_pool: see `InceptionV3`.
-        transform_input: see `network_input`.
-    """
-
-    pool_padding: PoolPadding = "counted"
-    last_pool: LastPool = "average"
-    transform_input: bool = True
-
-
-# what is known of the files of `weights.WEIGHTS`; any other file is read as torchvision's
-READINGS: dict[str, Reading] = {
-    "inception-v3-gluon": Reading(transform_input=False),
-    "inception-v3-2015": Reading(pool_padding="excluded", last_pool="max"),
-}
 
 
 class InceptionV3(nn.Module):
@@ -182,6 +162,7 @@ def inception_v3(
     *,
     weights: str = "auto",
     pool_padding: str | None = None,
+    last_pool: str | None = None,
     transform_input: bool | None = None,
     reduction: str = "none",
     matrices: str = "auto",
@@ -193,8 +174,9 @@ def inception_v3(
     """Describe frames by Inception-V3: 2048-d, or 1024-d after whitening; pooling is the mean over frames.
 
     Args:
-        weights: `auto` (torchvision's file), `untrained`, a name of the table of weights, or a file.
+        weights: `auto` (torchvision's file), `untrained`, a name of the table of weights, a file, or a folder with one.
         pool_padding: `counted` or `excluded` (see `InceptionV3`); None: as the weights want it.
+        last_pool: `average` or `max` (see `InceptionV3`); None: as the weights want it.
         transform_input: see `network_input`; None: as the weights want it.
         reduction: `none`; `own-pca` (PCA with whitening to 1024, fitted to the frames of the training clips and kept in
             the feature file); `youtube-8m` (the released matrices).
@@ -210,11 +192,11 @@ def inception_v3(
     Raises:
         InputError: an option is out of its range, or the weights cannot be had or read.
     """
-    _check_options(pool_padding=pool_padding, reduction=reduction, precision=precision, eight_bit=eight_bit)
+    given = {"pool_padding": pool_padding, "last_pool": last_pool, "transform_input": transform_input}
+    _check_options(**given, reduction=reduction, precision=precision, eight_bit=eight_bit)
     target = chosen_device(device, "inception-v3")
     half = precision == "bfloat16" or (precision == "auto" and bfloat16_units(target))
-    reading = _reading(weights, pool_padding, transform_input)
-    network, found = _loaded(weights, reading)
+    network, reading, found = _loaded(weights, given)
     reduce, source = _reduction(reduction, matrices, eight_bit)
     parameters: dict[str, Any] = {
         **asdict(reading),
@@ -257,34 +239,33 @@ def _describer(
     return describe
 
 
-def _check_options(*, pool_padding: str | None, reduction: str, precision: str, eight_bit: bool) -> None:
-    for option, given, possible in (
-        ("pool_padding", pool_padding or "counted", ("counted", "excluded")),
-        ("reduction", reduction, ("none", "own-pca", "youtube-8m")),
-        ("precision", precision, ("float32", "bfloat16", "auto")),
-    ):
-        if given not in possible:
-            raise InputError(f"inception-v3.{option}: given {given}, possible are {', '.join(possible)}")
-    if eight_bit and reduction == "none":
+def _check_options(*, eight_bit: bool, **given: Any) -> None:
+    possible: dict[str, tuple[Any, ...]] = {
+        "pool_padding": (None, *get_args(PoolPadding)),
+        "last_pool": (None, *get_args(LastPool)),
+        "transform_input": (None, True, False),
+        "reduction": ("none", "own-pca", "youtube-8m"),
+        "precision": ("float32", "bfloat16", "auto"),
+    }
+    for option, value in given.items():
+        if not any(type(value) is type(choice) and value == choice for choice in possible[option]):
+            choices = ", ".join(str(choice) for choice in possible[option] if choice is not None)
+            raise InputError(f"inception-v3.{option}: given {value}, possible are {choices}")
+    if eight_bit and given["reduction"] == "none":
         raise InputError("inception-v3.eight_bit: 8 bits hold whitened values; choose reduction own-pca or youtube-8m")
 
 
-def _reading(weights: str, pool_padding: str | None, transform_input: bool | None) -> Reading:
-    """Read the file as is known of it, save where the user says otherwise."""
-    reading = READINGS.get(weights, Reading())
-    if pool_padding is not None:
-        reading = replace(reading, pool_padding="counted" if pool_padding == "counted" else "excluded")
-    return reading if transform_input is None else replace(reading, transform_input=transform_input)
-
-
-def _loaded(weights: str, reading: Reading) -> tuple[InceptionV3, dict[str, Any]]:
+def _loaded(weights: str, given: Mapping[str, Any]) -> tuple[InceptionV3, Reading, dict[str, Any]]:
+    """Build the network; with it how it was read, and what has to be said about its origin."""
     if weights == "untrained":
+        reading = replace(Reading(), **{name: value for name, value in given.items() if value is not None})
         build = partial(
             InceptionV3, pool_padding=reading.pool_padding, last_pool=reading.last_pool, classes=0, auxiliary=False
         )
-        return seeded(build).eval(), {"weights": "untrained"}
-    tensors, found = load_weights(weights, "inception-v3")
-    return load_inception_v3(tensors, reading), found
+        return seeded(build).eval(), reading, {"weights": "untrained"}
+    found = load_weights(weights, "inception-v3")
+    reading = reading_of(found, given)
+    return load_inception_v3(found.tensors, reading), reading, found.provenance
 
 
 def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, Any]]:

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from feature_extraction.backbones import Description, Extractor
+from feature_extraction.chosen_weights import load_weights
 from feature_extraction.ground.errors import InputError
 from feature_extraction.log_mel import VGGISH, filled_log_mel
 from feature_extraction.media import Sound
 from feature_extraction.network_run import batched, chosen_device, loaded, seeded
-from feature_extraction.weights import load_weights
 from feature_extraction.whitening import quantize, vggish_pca
 
 Variant = Literal["pre-activation", "post-relu", "pca", "pca-8bit"]
@@ -139,7 +139,8 @@ def vggish(
         variant: `pre-activation` (Google's code since August 2020), `post-relu` (before, and the common PyTorch port),
             `pca` (whitened by AudioSet's PCA) or `pca-8bit` (then quantized to 0 ... 255, as AudioSet was released).
         patch_hop: seconds from one patch to the next, a multiple of 0.01.
-        weights: `auto` (the published checkpoint), `untrained`, a name of the table of weights, or a file.
+        weights: `auto` (the published checkpoint), `untrained`, a name of the table of weights, a file, or a folder
+            that holds one.
         pca: the PCA's parameters, alike; only read by the `pca` variants, and only where `weights` does not hold them.
         device: `auto`, `cpu` or `cuda`.
 
@@ -200,15 +201,15 @@ def _loaded(weights: str, pca: str, *, wants_pca: bool) -> tuple[VGGish, dict[st
                 "with weights untrained the variant is pre-activation or post-relu"
             )
         return seeded(VGGish), {"weights": "untrained"}, {}
-    tensors, found = load_weights(weights, "vggish")
-    network = loaded(VGGish, vggish_state(tensors))
+    file = load_weights(weights, "vggish")
+    network, found = loaded(VGGish, vggish_state(file.tensors)), dict(file.provenance)
     if not wants_pca:
         return network, found, {}
-    matrices = _pca(tensors)
+    matrices = _pca(file.tensors)
     if not matrices:
-        tensors, source = load_weights(pca, "vggish-pca")
-        found |= {"pca": source["weights"], "pca_file": source["weight_file"]}
-        matrices = _pca(tensors)
+        file = load_weights(pca, "vggish-pca")
+        found |= {"pca": file.provenance["weights"], "pca_file": file.provenance["weight_file"]}
+        matrices = _pca(file.tensors)
     shapes = {name: matrix.shape for name, matrix in matrices.items()}
     if shapes != {"eigenvectors": (DIMENSION, DIMENSION), "means": (DIMENSION,)}:
         raise InputError(f"vggish.pca: wants pca_eigen_vectors (128, 128) and pca_means (128,), found {shapes}")

@@ -27,13 +27,14 @@ _SHORTEST = 15_600  # samples of one patch
 _PACKAGES = ("tensorflow", "tensorflow-hub")
 
 
-def vggish_hub(*, model: str = PUBLISHED) -> Extractor:
+def vggish_hub(*, weights: str = "auto") -> Extractor:
     """Embed sound by a VGGish SavedModel (128-d); pooling is the mean over patches.
 
     Sound shorter than one patch (0.975 s) is filled with zeros at its end.
 
     Args:
-        model: a TF-Hub address, or a folder with a SavedModel that maps (s,) float32 samples at 16 kHz to (t, 128).
+        weights: `auto` (the published model), another TF-Hub address, or a folder with a SavedModel that maps (s,)
+            float32 samples at 16 kHz to (t, 128).
 
     Returns:
         The extractor.
@@ -41,6 +42,7 @@ def vggish_hub(*, model: str = PUBLISHED) -> Extractor:
     Raises:
         InputError: TensorFlow is not installed, or the model cannot be had or read.
     """
+    model = PUBLISHED if weights == "auto" else weights
     embed, folder = _loaded(model)
     parameters: dict[str, Any] = {
         "model": PUBLISHED if model == PUBLISHED else "a SavedModel of one's own",
@@ -67,7 +69,7 @@ def _embedded(embed: Callable[[NDArray[Any]], Any], sound: NDArray[Any]) -> Desc
     samples = np.pad(sound.astype(np.float32), (0, max(0, _SHORTEST - len(sound))))
     rows = np.asarray(embed(samples), dtype=np.float32)
     if rows.ndim != 2 or rows.shape[1] != 128 or not len(rows):
-        raise InputError(f"vggish-hub.model: gave {rows.shape} for {len(samples)} samples, wants (t, 128)")
+        raise InputError(f"vggish-hub.weights: gave {rows.shape} for {len(samples)} samples, wants (t, 128)")
     return rows
 
 
@@ -88,11 +90,11 @@ def _loaded(model: str) -> tuple[Callable[[NDArray[Any]], Any], Path]:
         except Exception as error:  # TensorFlow raises a dozen unrelated kinds for a file that is not there
             why = (str(error).splitlines() or [type(error).__name__])[0][:200]
             raise InputError(
-                f"vggish-hub.model: {model} cannot be loaded ({why}); give a folder that holds it"
+                f"vggish-hub.weights: {model} cannot be loaded ({why}); give --weights FOLDER that holds it"
             ) from error
     embed = loaded if callable(loaded) else loaded.signatures.get("serving_default")
     if embed is None:
-        raise InputError(f"vggish-hub.model: {model} is no callable and has no serving_default signature")
+        raise InputError(f"vggish-hub.weights: {model} is no callable and has no serving_default signature")
     return (lambda samples: _values(embed(samples))) if callable(loaded) else _signature(embed), folder
 
 

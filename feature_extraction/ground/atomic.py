@@ -49,6 +49,28 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
             temporary.unlink(missing_ok=True)
 
 
+def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = True) -> None:
+    """Write `data` to `path`, whole or not at all."""
+    with atomic_path(path, durable=durable) as temporary:
+        handle = os.open(temporary, os.O_WRONLY)
+        try:
+            append_all(handle, data)
+        finally:
+            os.close(handle)
+
+
+def append_all(handle: int, data: bytes) -> None:
+    """Write all of `data` to an open file, however often the system takes only a part of it."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
+def flush_folder(folder: str | os.PathLike[str]) -> None:
+    """Force the names in a folder to the disk."""
+    _flush_to_disk(Path(folder))
+
+
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove what killed processes left of their attempts to write `path`; nobody else may be writing it meanwhile."""
     final = Path(path)
@@ -61,8 +83,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 def write_text(path: str | os.PathLike[str], text: str, *, durable: bool = True) -> None:
     """Write `text` (UTF-8) to `path`, whole or not at all."""
-    with atomic_path(path, durable=durable) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_bytes(path, text.encode(), durable=durable)
 
 
 def _umask() -> int:

@@ -5,37 +5,17 @@ The type of an argument says what is possible: `Annotated[float, Interval(gt=0, 
 `feature_extraction.ground.validation` checks what comes from outside. A direct call from Python is not checked.
 """
 
-import difflib
 import inspect
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+import sys
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import OwnSection, Told, Tuning, metadata_of, possible
-
-T = TypeVar("T")
-
-
-def nearest(name: str, choices: Iterable[str]) -> str:
-    """Give the choice that is spelt most like `name`."""
-    known = list(choices)
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-    return found[0] if found else ""
-
-
-def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
-    """Return `table[name]`.
-
-    Raises:
-        InputError: no such entry; the message names the nearest one and all there are.
-    """
-    if name not in table:
-        raise InputError(f"no {kind} '{name}'; did you mean '{nearest(name, table)}'? There are: {', '.join(table)}")
-    return table[name]
-
+from feature_extraction.ground.tables import suggestion
 
 REQUIRED = inspect.Parameter.empty
 """The default of an option that has none."""
@@ -86,8 +66,7 @@ def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
 
 def sections(entry: Callable[..., object]) -> Mapping[str, object]:
     """Name the sections of the config that an entry takes beside its options: name -> default, REQUIRED for none."""
-    every = _arguments(inspect.unwrap(entry))
-    return {one.name: one.default for one in every if any(isinstance(m, OwnSection) for m in metadata_of(one.kind))}
+    return {one.name: one.default for one in _arguments(inspect.unwrap(entry)) if _is_section(one)}
 
 
 @cache
@@ -107,11 +86,25 @@ def _schema(entry: Callable[..., object]) -> Mapping[str, Option]:
 
 @cache
 def _arguments(entry: Callable[..., object]) -> list[Option]:
-    """Read the keyword-only arguments of an entry, a group of options as one."""
+    """Read the keyword-only arguments of an entry, a group of options as one; what is not annotated may be anything."""
+    found = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    kinds = {p.name: Any if p.annotation is p.empty else p.annotation for p in found}
     sentences = _sentences(inspect.getdoc(entry) or "")
-    hints = get_type_hints(entry.__init__ if inspect.isclass(entry) else entry, include_extras=True)
-    parameters = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    return [Option(p.name, hints[p.name], p.default, sentences.get(p.name, "")) for p in parameters]
+    hints = _resolved(kinds, entry)
+    return [Option(p.name, hints[p.name], p.default, sentences.get(p.name, "")) for p in found]
+
+
+def _resolved(kinds: dict[str, Any], entry: Callable[..., object]) -> dict[str, Any]:
+    """Resolve annotations that are text; those of other arguments may name what is imported for type checkers alone."""
+    place = getattr(entry, "__module__", "")
+
+    def stub() -> None: ...
+
+    stub.__annotations__ = kinds
+    try:
+        return get_type_hints(stub, vars(sys.modules[place]) if place in sys.modules else {}, include_extras=True)
+    except NameError as error:
+        raise InputError(f"{place}: an option's type is not imported while the module runs ({error})") from error
 
 
 def completed(
@@ -136,7 +129,7 @@ def completed(
     name = name or getattr(entry, "__name__", str(entry)).strip("_").replace("_", "-")
     for key in given:
         if key not in known:
-            raise InputError(f"{where}.{key}: {name} takes no such option; {_instead(str(key), known)}")
+            raise InputError(f"{where}.{key}: {name} takes no such option; {suggestion(str(key), known)}")
     complete = {key: given.get(key, option.default) for key, option in known.items()}
     for key, value in complete.items():
         if value is REQUIRED:
@@ -144,9 +137,14 @@ def completed(
     return complete
 
 
-def arguments(entry: Callable[..., object], values: Mapping[str, Any]) -> dict[str, Any]:
+def keywords(entry: Callable[..., object], values: Mapping[str, Any]) -> dict[str, Any]:
     """Turn options and sections into the keyword arguments of an entry: options of a group become one dataclass."""
-    found: dict[str, Any] = {name: values[name] for name in sections(entry) if name in values}
+    found: dict[str, Any] = {}
+    for one in _arguments(inspect.unwrap(entry)):
+        if one.name in values and _is_section(one):
+            kind, value = get_args(one.kind)[0], values[one.name]
+            built = inspect.isclass(kind) and is_dataclass(kind) and isinstance(value, Mapping)
+            found[one.name] = kind(**value) if built else value
     groups: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {}
     for name, option in schema(entry).items():
         if name not in values:
@@ -158,10 +156,8 @@ def arguments(entry: Callable[..., object], values: Mapping[str, Any]) -> dict[s
     return found | {group: owner(**own) for group, (owner, own) in groups.items()}
 
 
-def _instead(name: str, known: Mapping[str, object]) -> str:
-    if not known:
-        return "it takes none"
-    return f"did you mean '{nearest(name, known)}'?"
+def _is_section(one: Option) -> bool:
+    return any(isinstance(marker, OwnSection) for marker in metadata_of(one.kind))
 
 
 def _sentences(documentation: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from aadml.comparison.types import Splits
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
 from aadml.methods.session import Session
-from aadml.runs.train import build_encoder
+from aadml.runs.train import untrained_model
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
     device = torch.device(arguments.device)
     print(f"{len(splits.train)} clips, batch {config['training']['batch']}, {arguments.loss}; {platform.machine()}, "
           f"{torch.get_num_threads()} threads, {device}")  # fmt: skip
-    encoder = build_encoder(config, splits, device)
+    encoder = untrained_model(config, splits, device)
     bare = [
         passes(encoder.method.learner, splits, config["training"]["batch"], device) for _ in range(arguments.rounds)
     ]

@@ -32,7 +32,7 @@ from aadml.methods import METHODS
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.session import Session
 from aadml.reports.tables import Table, markdown
-from aadml.runs.train import build_encoder
+from aadml.runs.train import untrained_model
 
 VEGAS = 22_482
 # they embed sound and captions; their cost is that of networks on media, not on vectors
@@ -73,7 +73,7 @@ def measured(name, items, epochs):
     """Fit one method in this process and say what it took."""
     config, published = config_of(name, epochs)
     data = to_splits(synthetic(classes=10, train=items, valid=max(items // 10, 20), test=20, seed=0))
-    encoder = build_encoder(config, data, torch.device("cpu"))
+    encoder = untrained_model(config, data, torch.device("cpu"))
     train, valid = encoder.scaling.clips(data.train), encoder.scaling.clips(data.valid)
     session, nobody = Clock(), valid.select(torch.arange(0))
     gc.collect()

@@ -35,7 +35,8 @@ def test_a_session_trains_evaluates_embeds_and_reports(aadml, features, tmp_path
     assert code == 0, err
     folder = runs / out.strip().splitlines()[-1].rsplit("/", 1)[-1]
     assert sorted(path.name for path in folder.iterdir()) == [
-        "checkpoint.safetensors", "config.yaml", "environment.json", "evaluation.json", "metrics.jsonl",
+        "README.md", "config.yaml", "environment.json", "evaluation.json", "manifest.json", "metrics.jsonl",
+        "model.json", "model.safetensors",
     ]  # fmt: skip
     stored = json.loads((folder / "evaluation.json").read_text())
     assert stored["map_mean"] > 1.2 * stored["chance"]
@@ -63,16 +64,16 @@ def test_training_on_the_written_config_repeats_the_run(aadml, small_run, tmp_pa
     code, out, err = aadml("train", "--config", small_run / "config.yaml", "--runs", tmp_path / "again")
     assert code == 0, err
     again = tmp_path / "again" / out.strip().splitlines()[-1].rsplit("/", 1)[-1]
-    assert (again / "checkpoint.safetensors").read_bytes() == (small_run / "checkpoint.safetensors").read_bytes()
+    assert (again / "model.safetensors").read_bytes() == (small_run / "model.safetensors").read_bytes()
     assert (again / "config.yaml").read_text() == (small_run / "config.yaml").read_text()
 
 
 def test_a_finished_run_is_not_trained_again(aadml, small_run):
-    before = (small_run / "checkpoint.safetensors").stat().st_mtime_ns
+    before = (small_run / "model.safetensors").stat().st_mtime_ns
     code, _, err = aadml("train", "--resume", small_run)
     assert code == 0
     assert "finished" in err
-    assert (small_run / "checkpoint.safetensors").stat().st_mtime_ns == before
+    assert (small_run / "model.safetensors").stat().st_mtime_ns == before
 
 
 def test_resume_takes_no_other_settings(aadml, small_run):
@@ -210,7 +211,7 @@ def test_twenty_kills_at_random_moments_end_in_the_same_bytes(features, tmp_path
             assert same(whole, folders[0])
             subprocess.run(["rm", "-r", folders[0]], check=True)
             arguments = begin
-        elif folders and (folders[0] / "config.yaml").exists():
+        elif folders and has_begun(folders[0]):
             arguments = ["train", "--resume", folders[0]]
         elif folders:
             subprocess.run(["rm", "-r", folders[0]], check=True)
@@ -219,12 +220,16 @@ def test_twenty_kills_at_random_moments_end_in_the_same_bytes(features, tmp_path
     assert same(whole, killed)
 
 
+def has_begun(run):
+    return (run / "manifest.json").is_file() and "config.yaml" in (run / "manifest.json").read_text()
+
+
 def lines_of(run):
     return (run / "metrics.jsonl").read_text().splitlines()
 
 
 def same(one, other):
-    assert (one / "checkpoint.safetensors").read_bytes() == (other / "checkpoint.safetensors").read_bytes()
+    assert (one / "model.safetensors").read_bytes() == (other / "model.safetensors").read_bytes()
     first, second = (
         [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in lines_of(run)]
         for run in (one, other)
@@ -240,7 +245,7 @@ def test_an_interrupted_run_continues_to_the_same_bytes(aadml, features, tmp_pat
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
         preexec_fn=heed_interruptions,
     )  # fmt: skip
-    while not list((tmp_path / "runs").glob("*/training_state.safetensors")):
+    while not list((tmp_path / "runs").glob("*/state-*.safetensors")):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
@@ -256,7 +261,7 @@ def test_an_interrupted_run_continues_to_the_same_bytes(aadml, features, tmp_pat
     assert code == 0
     (whole,) = (tmp_path / "whole").iterdir()
     assert same(whole, folder)
-    assert load_file(folder / "checkpoint.safetensors")
+    assert load_file(folder / "model.safetensors")
 
 
 def test_help_answers_without_importing_torch():

@@ -11,7 +11,7 @@ Render = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def render() -> Render:
-    """Give a function that renders a small real media file: a tone, and frames whose gray level is 40 x the second."""
+    """Give a function that renders a small real media file: a tone, and frames whose gray is 40 x the second."""
 
     def rendered(
         path: Path,
@@ -49,7 +49,7 @@ def render() -> Render:
 
 def _pictures(size, frames_per_second, count):
     for number in range(count):
-        pixels = np.full((size[1], size[0], 3), 40 * (number // frames_per_second) + 10, np.uint8)
+        pixels = np.full((size[1], size[0], 3), (40 * (number // frames_per_second) + 10) % 256, np.uint8)
         pixels[:, : size[0] // 4, 0] = 250  # a red bar at the left tells what is upright
         frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
         frame.pts, frame.time_base = number, Fraction(1, frames_per_second)

@@ -81,7 +81,7 @@ def test_rows_are_those_of_their_clips(collection, whole):
     for number, name in enumerate(content.ids):
         row = by_id[name]
         for one in (AUDIO, VISUAL):
-            clip = decode(row.media[one.modality], one.inputs, Limits(), 0.0)
+            clip = decode(row.media[one.modality], one.inputs, Limits(), 0.0).values
             np.testing.assert_allclose(content.features[one.modality][number], one.pool(one.prepare(clip)), atol=1e-4)
         assert content.class_names[content.labels[number]] == row.label
         assert content.splits[number] == row.split
@@ -199,7 +199,7 @@ def test_descriptions_over_time_are_kept_with_their_offsets(small):
     for one in (AUDIO, VISUAL):
         timeline = content.sequences[one.modality]
         for number, name in enumerate(content.ids):
-            description = one.prepare(decode(str(small / name), one.inputs, Limits(), 0.0))
+            description = one.prepare(decode(str(small / name), one.inputs, Limits(), 0.0).values)
             kept = timeline.values[timeline.offsets[number] : timeline.offsets[number + 1]]
             np.testing.assert_allclose(kept, description, atol=1e-4)
 
@@ -236,7 +236,7 @@ def test_a_network_sees_groups_of_clips_and_rows_stay_aligned(collection, tmp_pa
     assert groups == [3, 3, 3]  # nine clips have sound
     by_id = {row.id: row for row in read_manifest(collection / "manifest.csv").rows}
     for number, name in enumerate(content.ids):
-        clip = decode(by_id[name].media["audio"], made.inputs, Limits(), 0.0)
+        clip = decode(by_id[name].media["audio"], made.inputs, Limits(), 0.0).values
         np.testing.assert_allclose(content.features["audio"][number], made.pool(made.describe([clip])[0]), atol=1e-6)
 
 

@@ -97,6 +97,23 @@ def test_the_other_files_are_loaded_whole(monkeypatch):
     assert "cannot be read" in examine("youtube-8m-pca").detail
 
 
+@pytest.mark.parametrize(
+    ("rows", "passed"),
+    [
+        (np.array([[0.0, 0.5]]), True),
+        (np.zeros((1, 2)), False),
+        (np.array([[1.0, np.nan]]), False),
+        (np.array([[np.inf, 1.0]]), False),
+    ],
+)
+def test_an_inception_that_gives_nothing_or_no_number_does_not_pass(monkeypatch, rows, passed):
+    unpublished(monkeypatch, "inception-v3-tf").write_bytes(b"weights")
+    monkeypatch.setattr(self_test, "_described", lambda *given: rows)
+    finding = examine("inception-v3-tf")
+    assert finding.passed is passed
+    assert ("gives no finite features for a gray frame" in finding.detail) is not passed
+
+
 def test_the_doctor_lists_packages_extras_and_weights(cache):
     result = CliRunner().invoke(cli, ["doctor"])
     assert result.exit_code == 0

@@ -26,6 +26,15 @@ def test_widths_have_the_mean_of_their_law():
     assert abs(frames.sum(1).float().mean() - 31.5) < 2.0  # uniform over 0..63
 
 
+def test_stripes_have_every_width_below_their_limit_and_no_other():
+    ones = torch.ones(4000, 1, 500, 100)
+    generator = torch.Generator().manual_seed(4)
+    frames, _ = zeros_of(spec_augment(ones[..., :1], band_stripes=0, time_stripes=1, generator=generator))
+    assert set(frames.sum(1).tolist()) == set(range(64))
+    _, bands = zeros_of(spec_augment(ones[:, :, :1], time_stripes=0, band_stripes=1, generator=generator))
+    assert set(bands.sum(1).tolist()) == set(range(8))
+
+
 def test_stripes_fall_on_sound_and_not_on_padding():
     lengths = torch.tensor([70, 300])
     generator = torch.Generator().manual_seed(2)

@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from feature_extraction import weights
+from feature_extraction.chosen_weights import load_weights
 from feature_extraction.download import download
 from feature_extraction.ground.errors import InputError
 from feature_extraction.tensor_files import write_tensors
-from feature_extraction.weights import WEIGHTS, WeightFile, load_weights, verify, weights_folder, weights_path
+from feature_extraction.weights import WEIGHTS, WeightFile, verify, weights_folder, weights_path
 
 CONTENT = bytes(range(256)) * 4000
 
@@ -211,10 +212,11 @@ def test_an_unknown_name_is_answered_with_the_nearest(server):
 
 def test_ones_own_file_is_read_as_it_is_and_told_by_its_checksum(server, tmp_path):
     torch.save({"a": torch.ones(2)}, tmp_path / "own.pth")
-    tensors, found = load_weights(str(tmp_path / "own.pth"), "vggish")
-    assert torch.equal(tensors["a"], torch.ones(2))
+    found = load_weights(str(tmp_path / "own.pth"), "vggish")
+    assert torch.equal(found.tensors["a"], torch.ones(2))
     digest = hashlib.sha256((tmp_path / "own.pth").read_bytes()).hexdigest()
-    assert found == {"weights": digest, "weight_file": "own.pth"}
+    assert found.provenance == {"weights": digest, "weight_file": "own.pth"}
+    assert found.published is None
     assert (weights_folder() / "converted" / f"{digest}.safetensors").is_file()
     with pytest.raises(InputError, match=r"weights mine.pth: no such file, and no published one of that name"):
         load_weights("mine.pth", "vggish")
@@ -225,9 +227,10 @@ def test_auto_is_the_default_of_the_table(server, tmp_path):
     server.content = (tmp_path / "toy.safetensors").read_bytes()
     toy(file="toy.safetensors", sha256=None)
     for choice in ("auto", "toy"):
-        tensors, found = load_weights(choice, "toy")
-        assert tensors.keys() == {"a"}
-        assert found["weights"] == hashlib.sha256(server.content).hexdigest()
+        found = load_weights(choice, "toy")
+        assert found.tensors.keys() == {"a"}
+        assert found.published == "toy"
+        assert found.provenance["weights"] == hashlib.sha256(server.content).hexdigest()
 
 
 def test_the_table_says_where_every_file_is_and_under_which_license():

@@ -30,7 +30,11 @@ class Setting:
         features = [body(x).tanh() for body, x in zip(self.bodies, self.inputs, strict=True)]
         anchors, candidates = (head(f) for head, f in zip(self.heads, features, strict=True))
         plain = Comparison.of_labels(anchors, candidates, self.labels, self.labels)
-        return replace(plain, candidate_features=features[1], candidate_head=self.heads[1], candidate_class=self.labels)
+        own = {"anchor_features": features[0], "candidate_features": features[1], "candidate_head": self.heads[1]}
+        return replace(plain, **own, anchor_class=self.labels, candidate_class=self.labels)
+
+
+FIDELITIES = pytest.mark.parametrize("fidelity", ["source", "repaired"])
 
 
 def hdml(**options):
@@ -85,8 +89,47 @@ def test_the_generator_pays_for_reconstruction_and_for_classes_it_confuses():
         pulled = torch.stack([pulled_one(a[k], p[k], n[k], 3.0, 1.5) for k in range(len(a))])
         confusion = F.cross_entropy(loss.classifier(loss.generator(pulled)), setting.labels[triples.negative])
         features = comparison.candidate_features
-        rebuilt = (loss.generator(comparison.candidates) - features).square().sum(1).mean()
+        rebuilt = (loss.generator(comparison.candidates) - features).square().sum()
         known = F.cross_entropy(loss.classifier(features), setting.labels)
+        expected = 0.7 * rebuilt + 0.3 * 7.0 * confusion + known
+    assert loss.generator_loss(comparison).item() == pytest.approx(expected.item(), rel=1e-9)
+
+
+@FORMS
+def test_in_the_source_anchors_and_positives_are_generated_too(form):
+    setting, loss = Setting(), hdml(form=form, pull=3.0, trust=2.0, fidelity="source").eval()
+    loss.metric_average.fill_(1.5)
+    loss.generator_average.fill_(4.0)
+    comparison = setting.comparison()
+    triples, (a, p, n) = vectors(loss, comparison)
+    with torch.no_grad():
+        pulled = torch.stack([pulled_one(a[k], p[k], n[k], 3.0, 1.5) for k in range(len(a))])
+        made = [setting.heads[1](loss.generator(rows)) for rows in (a, p, pulled)]
+        rivals = comparison.negatives[triples.anchor][:, triples.negative]
+        weight = math.exp(-2.0 / 4.0)
+        expected = torch.zeros(9, dtype=torch.float64)
+        for k, anchor in enumerate(triples.anchor.tolist()):
+            real, synthetic = cost_one(form, k, a, p, n, rivals), cost_one(form, k, *made, rivals)
+            expected[anchor] += weight * real + (1 - weight) * synthetic
+    assert torch.allclose(loss(comparison).total, expected, atol=1e-9)
+
+
+def test_in_the_source_every_row_of_every_triple_is_rebuilt_and_kept_in_its_class():
+    setting, loss = Setting(), hdml(pull=3.0, balance=0.3, class_factor=7.0, fidelity="source").eval()
+    loss.metric_average.fill_(1.5)
+    comparison = setting.comparison()
+    triples, (a, p, n) = vectors(loss, comparison)
+    rows = [triples.anchor, triples.positive, triples.negative]
+    with torch.no_grad():
+        pulled = torch.stack([pulled_one(a[k], p[k], n[k], 3.0, 1.5) for k in range(len(a))])
+        features = [comparison.anchor_features, comparison.candidate_features, comparison.candidate_features]
+        rebuilt = sum(
+            float((f[row] - loss.generator(z)).square().sum())
+            for f, row, z in zip(features, rows, (a, p, n), strict=True)
+        )
+        guesses = loss.classifier(loss.generator(torch.cat([a, p, pulled])))
+        confusion = F.cross_entropy(guesses, setting.labels[torch.cat(rows)])
+        known = F.cross_entropy(loss.classifier(comparison.candidate_features), setting.labels)
         expected = 0.7 * rebuilt + 0.3 * 7.0 * confusion + known
     assert loss.generator_loss(comparison).item() == pytest.approx(expected.item(), rel=1e-9)
 
@@ -101,8 +144,9 @@ def test_negatives_are_pulled_to_the_distance_of_the_positive_as_the_loss_vanish
 
 
 @FORMS
-def test_neither_players_gradient_reaches_the_other(form):
-    setting, loss = Setting(), hdml(form=form)
+@FIDELITIES
+def test_neither_players_gradient_reaches_the_other(form, fidelity):
+    setting, loss = Setting(), hdml(form=form, fidelity=fidelity)
     loss.generator_average.fill_(1e4)
     loss(setting.comparison()).total.sum().backward()
     assert all(parameter.grad is None for parameter in loss.parameters())
@@ -129,7 +173,7 @@ def test_the_classifier_learns_from_real_features_alone():
 def test_running_means_follow_both_losses_in_training_alone():
     setting, loss = Setting(), hdml(momentum=0.5)
     assert loss.metric_average.isinf()
-    first = loss(setting.comparison()).total.sum() / 9
+    first = loss(setting.comparison()).total.sum()
     assert loss.metric_average.item() == pytest.approx(first.item())
     cost = loss.generator_loss(setting.comparison())
     assert 0 < loss.generator_average.item() < cost.item()
@@ -200,7 +244,8 @@ def test_refuses_clips_in_place_of_classes():
 
 
 def test_refuses_other_forms_and_phases():
-    with pytest.raises(InputError, match="one of triplet, n-pair"):
-        checked_options(Hdml, {"form": "contrastive"}, "loss")
+    for wrong in ({"form": "contrastive"}, {"fidelity": "released"}):
+        with pytest.raises(InputError, match=r"one of triplet, n-pair|one of source, repaired"):
+            checked_options(Hdml, wrong, "loss")
     with pytest.raises(InputError, match="no phase 'metric'"):
         hdml().enter("metric")

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from aadml.comparison import Comparison
-from aadml.losses import LOSSES
-from aadml.losses.label_losses import LABEL_LOSSES
+from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.objective.recipes import RECIPES
 from feature_extraction.ground.options import schema
 

@@ -25,7 +25,7 @@ from aadml.protocols.audit import audit
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import evaluate
-from aadml.runs.train import build_encoder
+from aadml.runs.train import untrained_model
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import schema
 
@@ -68,7 +68,7 @@ def config(name, *settings):
 
 def built(name, *settings, data=None, seed=0):
     complete = config(name, *QUICK, *SMALL.get(name, ()), f"seed={seed}", *settings)
-    return build_encoder(complete, data or splits(), torch.device("cpu"))
+    return untrained_model(complete, data or splits(), torch.device("cpu"))
 
 
 def fit(encoder, data=None, session=None):
@@ -83,7 +83,7 @@ def fitted(name, seed=0):
 
 
 def embeddings(encoder, clips):
-    return {m: encoder.embed(clips[m], m) for m in clips.modalities}
+    return {m: encoder.embed_features(clips[m], m) for m in clips.modalities}
 
 
 def equal(one, other):
@@ -118,7 +118,7 @@ def name(request):
 def test_the_shipped_config_names_the_method_and_runs_one_step_as_it_is(name):
     complete = config(name, "training.epochs=1", "training.batch=110")
     assert complete.method == name
-    encoder = fit(build_encoder(complete, splits(), torch.device("cpu")))
+    encoder = fit(untrained_model(complete, splits(), torch.device("cpu")))
     for vectors in embeddings(encoder, splits().test).values():
         assert torch.isfinite(vectors).all()
 
@@ -185,7 +185,7 @@ def test_an_item_is_embedded_without_regard_to_order_batch_partner_or_label(name
         near = {"atol": 1e-5, "rtol": 1e-4}
         shuffled = encoder.embed_clips(test.select(order)).vectors[modality]
         torch.testing.assert_close(shuffled, whole[modality][order], **near)
-        one_by_one = torch.cat([encoder.embed(row[None], modality) for row in test.matrix(modality)])
+        one_by_one = torch.cat([encoder.embed_features(row[None], modality) for row in test.matrix(modality)])
         torch.testing.assert_close(one_by_one, whole[modality], **near)
         noise = {m: f if m == modality else 100 * torch.randn_like(f) for m, f in test.features.items()}
         with_noise = encoder.embed_clips(replace(test, features=noise)).vectors[modality]

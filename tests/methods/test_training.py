@@ -124,6 +124,15 @@ def test_same_seed_same_bytes_and_another_seed_other_bytes():
     assert not all(torch.equal(states[0][k], states[2][k]) for k in states[0])
 
 
+def test_every_epoch_of_every_stage_and_seed_has_an_order_of_its_own():
+    stages = [Stage("first", 2), Stage("second", 2)]
+    orders = []
+    for seed in (0, 1):
+        learner, _ = run(Training(batch=30), learner=Linear(stages=stages), seed=seed)
+        orders += [tuple(batch) for batch in learner.seen]
+    assert len(orders) == len(set(orders)) == 8
+
+
 def test_training_leaves_the_process_wide_generator_alone():
     torch.manual_seed(5)
     expected = torch.rand(3)
@@ -213,6 +222,25 @@ def test_a_plateau_lowers_the_learning_rate_as_torch_does(killed_after):
     run(settings, session, Scripted(scores))
     assert [record["learning_rate"] for record in session.history] == pytest.approx(expected)
     assert len(set(expected)) > 1
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.25])
+def test_a_score_that_is_above_the_best_by_the_threshold_alone_has_not_risen(threshold):
+    scores = [0.5, 0.5 + threshold, 0.5 + threshold, 0.5]
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    torchs = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimizer, mode="max", factor=0.1, patience=1, threshold=threshold, threshold_mode="abs"
+    )
+    expected = []
+    for score in scores:
+        expected.append(optimizer.param_groups[0]["lr"])
+        torchs.step(score)
+    settings = Training(
+        epochs=4, batch=8, learning_rate=1.0, schedule="plateau", schedule_every=2, schedule_threshold=threshold
+    )
+    _, session = run(settings, learner=Scripted(scores))
+    assert [record["learning_rate"] for record in session.history] == pytest.approx(expected)
+    assert expected[-1] == 0.1
 
 
 def test_gradients_are_clipped_to_the_norm():

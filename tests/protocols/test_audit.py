@@ -13,9 +13,11 @@ from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import Training
-from aadml.model.encoder import Encoder
-from aadml.protocols import PROTOCOLS, evaluate_under, protocols_of
+from aadml.model.facts import Facts
+from aadml.model.model import Model
+from aadml.protocols import PROTOCOLS
 from aadml.protocols.audit import audit
+from aadml.protocols.evaluation import evaluate_under, protocols_of
 from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from feature_extraction.ground.errors import InputError
@@ -27,7 +29,11 @@ def trained(splits):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         method = METHODS["aadml"](context, settings, network=NetworkOptions(hidden=(24,)), proxy="anchor-aware")
-    encoder = Encoder(method, fit_scaling(splits.train), splits.train.class_names)
+    facts = Facts(
+        label="aa-triplet", method={"name": "aadml", "arguments": {}}, training=vars(settings), inputs={},
+        dimensions=context.dimensions, class_names=splits.train.class_names, clips=len(splits.train), seed=0,
+    )  # fmt: skip
+    encoder = Model(method, fit_scaling(splits.train), facts)
     method.fit(encoder.scaling.clips(splits.train), encoder.scaling.clips(splits.valid))
     return encoder
 

@@ -7,7 +7,7 @@ from aadml.proxies import PROXIES
 from aadml.proxies.anchor_aware import AnchorAware, degeneracy
 from aadml.proxies.graph import clique_pairs, neighbors
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import arguments, schema
+from feature_extraction.ground.options import keywords, schema
 from feature_extraction.ground.validation import checked_options
 
 MODALITIES = ("audio", "visual")
@@ -28,7 +28,7 @@ def batch(seed=5):
 
 def built(modalities=MODALITIES, **options) -> AnchorAware:
     checked = checked_options(AnchorAware, options, "proxy")
-    return AnchorAware(DIMENSION, modalities, **arguments(AnchorAware, checked))
+    return AnchorAware(DIMENSION, modalities, **keywords(AnchorAware, checked))
 
 
 def ready(*, labels=LABELS, **options) -> AnchorAware:

@@ -14,7 +14,7 @@ from aadml.reports.audio_text_tables import (
     table_of,
 )
 from aadml.retrieval.significance import Spread
-from aadml.runs.folder import EVALUATION
+from aadml.runs.store import EVALUATION, begun
 from feature_extraction.ground.errors import InputError
 
 BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf", "3cmlf_sample"),
@@ -67,9 +67,10 @@ def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
     pairs = jobs_of("xie", read_yaml("xie"), (0, 1), tmp_path, data)
     assert len({job.folder for _, jobs in pairs for job in jobs}) == 16
     for seed, job in enumerate(pairs[2][1]):
-        job.folder.mkdir(parents=True)
         side = {"map": 0.1 + 0.1 * seed, "recall_at": {"5": 0.5}}
-        (job.folder / EVALUATION).write_text(json.dumps({"directions": {"text-audio": side, "audio-text": side}}))
+        stored = {"directions": {"text-audio": side, "audio-text": side}}
+        with begun(job.folder) as store:
+            store.commit({EVALUATION: json.dumps(stored).encode()})
     table = table_of("xie", pairs, data)
     row = dict(zip(table.columns, table.rows[2], strict=True))
     assert row["strategy"] == "cross-modality hard"
@@ -79,10 +80,47 @@ def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
     assert table.rows[0][1] is None
 
 
+def figures_of_one_run():
+    """A whole evaluation in which no two figures are equal."""
+    sides = {}
+    for offset, side in ((0.0, "text-audio"), (0.5, "audio-text")):
+        sides[side] = {"map": offset + 0.01} | {
+            kind: {str(k): offset + start + k / 100 for k in (1, 5, 10, 50)}
+            for kind, start in (("hit_rate_at", 0.1), ("recall_at", 0.2))
+        }
+    return {"directions": sides, "chance": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mei", {"T2A R@1": 11, "T2A R@5": 15, "T2A R@10": 20, "A2T R@1": 61, "A2T R@5": 65, "A2T R@10": 70}),
+        ("3cmlf", {"T2A R@1": 11, "T2A R@5": 15, "T2A R@10": 20, "A2T R@1": 61, "A2T R@5": 65, "A2T R@10": 70}),
+        (
+            "xie",
+            {
+                "T2A mAP": 0.01,
+                "T2A recall@5": 0.25,
+                "T2A recall@10": 0.3,
+                "A2T mAP": 0.51,
+                "A2T recall@5": 0.75,
+                "A2T recall@10": 0.8,
+            },
+        ),
+    ],
+)
+def test_every_column_shows_its_own_figure_in_the_unit_of_the_paper(name, expected):
+    rows = [row for row, _ in planned(name, read_yaml(BASES[name][0]), "Clotho")][:1]
+    table = laid_out(name, rows, [[figures_of_one_run()]], dataset="Clotho", data="nothing")
+    shown = dict(zip(table.columns, table.rows[0], strict=True))
+    assert {column: shown[column].mean for column in PAPER_TABLES[name].figures} == pytest.approx(expected)
+    assert len(PAPER_TABLES[name].columns) == len(expected)
+
+
 def test_names_of_tables_and_data_sets():
     assert checked_tables("all") == list(PAPER_TABLES)
     assert checked_tables("mei, xie") == ["mei", "xie"]
     for wrong in ("may", ""):
-        with pytest.raises(InputError, match=r"did you mean 'mei'|none named"):
+        with pytest.raises(InputError, match=r"there are: mei|none named"):
             checked_tables(wrong)
     assert (dataset_of("/x/Clotho-v2"), dataset_of("clips")) == ("Clotho", "AudioCaps")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from aadml.cli.settings import assemble, starting_file
+from aadml.configuration.assembly import assemble, starting_file
 from aadml.runs.data import with_sample_data
 from aadml.runs.train import remarks
 
@@ -76,15 +76,15 @@ def test_without_data_each_method_starts_from_its_sample_config_and_says_what_is
     monkeypatch.setattr("aadml.runs.data.sample_manifest", lambda say: clips)
     for method in NARROW:
         said = []
-        config = with_sample_data(assemble(method=method), said.append)
+        config = with_sample_data(assemble(method=method, sample=True), said.append)
         assert config.method == method
         assert config["data"] == str(clips)
         assert any("sample clips" in message for message in said)
         (remark,) = remarks(config)
         assert "random weights" in remark
-    assert starting_file(None, "3cmlf", None).values["method"]["audio"] == "cnn10"
-    assert starting_file(None, "3cmlf", "data").values["method"]["audio"] == "resnet38"
-    assert starting_file("mei_clotho", "audio-text", None).values["method"]["audio"] == "resnet38"
+    assert starting_file(None, "3cmlf", sample=True).values["method"]["audio"] == "cnn10"
+    assert starting_file(None, "3cmlf", sample=False).values.get("method") == "3cmlf"
+    assert starting_file("mei_clotho", "audio-text", sample=True).values["method"] == "audio-text"
 
 
 def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):

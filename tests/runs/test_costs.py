@@ -6,8 +6,8 @@ from aadml.configuration.changes import parse_setting, with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.data.synthetic import synthetic
-from aadml.runs.folder import read_json, read_metrics
-from aadml.runs.train import train_run
+from aadml.runs.loading import read_evaluation
+from aadml.runs.train import read_records, train_into
 from feature_extraction.feature_file import write_features
 
 
@@ -30,10 +30,10 @@ def config(tmp_path):
 
 
 def test_the_evaluation_says_how_long_fitting_took_and_how_much_was_fitted(config, tmp_path):
-    result = train_run(config("cca", "method.dimension=2"), tmp_path)
+    result = train_into(config("cca", "method.dimension=2"), tmp_path / "run").evaluation
     assert result["parameters"] == 6 + 8 + 2 * (6 + 8)
     assert result["seconds"] > 0
-    stored = read_json(tmp_path / "evaluation.json")
+    stored = read_evaluation(tmp_path / "run")
     assert (stored["seconds"], stored["parameters"]) == (result["seconds"], result["parameters"])
 
 
@@ -45,8 +45,8 @@ def test_the_seconds_of_an_interrupted_training_are_those_of_all_its_epochs(conf
             raise KilledError
 
     with pytest.raises(KilledError):
-        train_run(complete, tmp_path, on_epoch=die)
-    result = train_run(complete, tmp_path)
-    epochs = [record["seconds"] for record in read_metrics(tmp_path)]
+        train_into(complete, tmp_path / "run", on_epoch=die)
+    result = train_into(complete, tmp_path / "run").evaluation
+    epochs = [record["seconds"] for record in read_records(tmp_path / "run")]
     assert len(epochs) == 4
     assert result["seconds"] >= sum(epochs)

@@ -5,6 +5,7 @@ import pytest
 
 from aadml.configuration.config import resolve
 from aadml.retrieval.significance import Difference, paired_t, seeds_and_queries
+from aadml.runs.store import EVALUATION, begun
 from aadml.sweeps.grid import Cell
 from aadml.sweeps.results import CellScores, difference, differences, read_run, told
 
@@ -18,8 +19,8 @@ def run(folder, first, second, ids=None):
         for name, values in columns.items()
     }
     stored = {"map_mean": float(np.mean([one["map"] for one in directions.values()])), "directions": directions}
-    folder.mkdir(parents=True)
-    (folder / "evaluation.json").write_text(json.dumps(stored))
+    with begun(folder) as store:
+        store.commit({EVALUATION: json.dumps(stored).encode()})
     return read_run(folder)
 
 

@@ -67,7 +67,7 @@ def test_an_error_nobody_expected_is_told_with_its_story(base, tmp_path, monkeyp
     def broken(*arguments, **options):
         raise ZeroDivisionError("by nought")
 
-    monkeypatch.setattr(job, "train_run", broken)
+    monkeypatch.setattr(job, "train_into", broken)
     (outcome,) = sweep(jobs(base, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
     assert outcome.reason == "ZeroDivisionError: by nought"
     assert "Traceback" in (outcome.job.folder / FAILURE).read_text()

@@ -6,8 +6,9 @@ import torch
 
 from aadml.configuration.config import resolve
 from aadml.data.synthetic import synthetic
-from aadml.runs.evaluate import evaluate_run
-from aadml.runs.train import Scoring, load_run, train_run
+from aadml.runs.evaluate import evaluate
+from aadml.runs.loading import load_run
+from aadml.runs.train import Scoring, train_into
 from aadml.sweeps.compare import Row
 from aadml.sweeps.controls import ALONE, HALF, NONE, RANDOM, controls
 from aadml.sweeps.grid import Cell
@@ -41,14 +42,14 @@ def test_a_space_that_does_not_fit_is_refused(base, tmp_path):
 
 def test_a_trial_of_a_closed_form_is_not_fitted_on_the_clips_it_is_scored_on(features, tmp_path):
     config = resolve({"method": {"name": "cca", "dimension": 2}, "data": str(features), "inputs": {"scaling": "none"}})
-    stored = train_run(config, tmp_path / "trial", Scoring("valid"))
+    stored = train_into(config, tmp_path / "trial", Scoring("valid")).evaluation
     assert stored["split"] == "valid"
-    _, splits, encoder = load_run(tmp_path / "trial")
-    mean = encoder.method.state()["mean.audio"]
+    run = load_run(tmp_path / "trial")
+    splits, mean = run.splits, run.model.method.state()["mean.audio"]
     torch.testing.assert_close(mean, splits.train.matrix("audio").double().mean(0), rtol=1e-6, atol=1e-8)
-    train_run(config, tmp_path / "run")
+    train_into(config, tmp_path / "run")
     whole = torch.cat([splits.train.matrix("audio"), splits.valid.matrix("audio")]).double().mean(0)
-    mean = load_run(tmp_path / "run")[2].method.state()["mean.audio"]
+    mean = load_run(tmp_path / "run").model.method.state()["mean.audio"]
     torch.testing.assert_close(mean, whole, rtol=1e-6, atol=1e-8)
 
 
@@ -70,27 +71,27 @@ def test_unseen_classes_carry_their_protocol_and_no_accuracy(base, tmp_path):
     data = tmp_path / "six.h5"
     write_features(data, synthetic(classes=6, train=60, valid=12, test=24, dimensions=(6, 8), difficulty=0.2))
     config = resolve(base | {"data": str(data), "unseen_classes": 0.3})
-    stored = train_run(config, tmp_path / "run", Scoring(queries=True))
+    stored = train_into(config, tmp_path / "run", Scoring(queries=True)).evaluation
     assert stored["protocol"] == "unseen-classes"
     assert "label_space" not in stored
-    _, splits, _ = load_run(tmp_path / "run")
+    splits = load_run(tmp_path / "run").splits
     assert not set(splits.train.class_names) & set(splits.test.class_names)
-    assert evaluate_run(tmp_path / "run").protocol == "unseen-classes"
+    assert evaluate(tmp_path / "run").protocol == "unseen-classes"
     assert json.loads((tmp_path / "run" / "evaluations" / "unseen-classes-test.json").read_text())["map_mean"] == (
         pytest.approx(stored["map_mean"])
     )
     closed = resolve({"method": {"name": "c-cca", "dimension": 2}, "data": str(data), "unseen_classes": 0.3})
-    assert np.isfinite(train_run(closed, tmp_path / "closed")["map_mean"])
+    assert np.isfinite(train_into(closed, tmp_path / "closed").evaluation["map_mean"])
 
 
 def test_the_protocol_of_unseen_classes_refuses_a_run_that_saw_them(base, tmp_path):
-    train_run(resolve(base), tmp_path / "run")
+    train_into(resolve(base), tmp_path / "run")
     with pytest.raises(InputError, match="were trained on"):
-        evaluate_run(tmp_path / "run", protocol="unseen-classes")
+        evaluate(tmp_path / "run", protocol="unseen-classes")
 
 
 def test_few_training_clips_are_a_config_value(base, tmp_path):
-    train_run(resolve(base | {"train_per_class": 4, "validation": 0.5}), tmp_path / "run")
+    train_into(resolve(base | {"train_per_class": 4, "validation": 0.5}), tmp_path / "run")
     clips = json.loads((tmp_path / "run" / "environment.json").read_text())["clips"]
     assert clips == {"train": 16, "valid": 8, "test": 24}
 

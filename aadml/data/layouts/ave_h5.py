@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.ave import ORDER_FILES, annotations_of, class_names_of_columns
-from aadml.data.layouts.layout import ReadOptions, h5_arrays, same_rows
+from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, same_rows
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
 from feature_extraction.ground.errors import InputError
@@ -98,3 +98,7 @@ def _splits(path: Path, count: int) -> tuple[list[str], list[str]]:
     for split, order in orders.items():
         splits[order] = split
     return [str(split) for split in splits], []
+
+
+AVE_H5 = Layout("folder", KEYS, read_ave_h5)
+"""Folder with AVE's audio_feature.h5, visual_feature.h5, labels.h5 (key avadataset) and order files."""

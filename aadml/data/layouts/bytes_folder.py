@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.folds import chosen_fold, folds_of, some
-from aadml.data.layouts.layout import ReadOptions
+from aadml.data.layouts.layout import Layout, ReadOptions
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
 from feature_extraction.ground.errors import InputError
@@ -67,3 +67,7 @@ def _array(file: Path) -> NDArray[np.uint8]:
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{file}: cannot be read as npy ({' '.join(str(error).split())})") from error
     return np.asarray(values)
+
+
+BYTES_FOLDER = Layout("folder", KEYS, read_bytes_folder)
+"""Folder with vgg/, inception/, classes/ (npy, 8-bit) and folds/ (lists of ids), as used for VEGAS."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from aadml.data.layouts.layout import ReadOptions, h5_arrays, same_rows
+from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, same_rows
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
 
@@ -27,3 +27,7 @@ def read_embedding_dump(path: Path, options: ReadOptions) -> FeatureFile:
         class_names=options.class_names,
         notes=[f"'{audio}' was taken as audio and '{visual}' as visual; the file does not say which is which"],
     )
+
+
+EMBEDDING_DUMP = Layout("h5", KEYS, read_embedding_dump)
+"""HDF5 of test embeddings: featN1, featN2, testLs."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.layouts.layout import ReadOptions, h5_arrays, h5_keys, require, same_rows
+from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, h5_keys, require, same_rows
 from aadml.data.raw import assemble, text
 from feature_extraction.feature_file import FeatureFile
 from feature_extraction.ground.errors import InputError
@@ -51,3 +51,7 @@ def _splits(values: NDArray[np.generic], place: str) -> list[str]:
 
 def _meaning(word: str) -> str | None:
     return _MEANINGS.get(word.lower().removesuffix(".0"))
+
+
+FLAT = Layout("h5", KEYS, read_flat)
+"""HDF5 with audio_feat, visual_feat, Label_ID and Train_test or Split ('1' train, '0' test)."""

@@ -36,13 +36,11 @@ class Layout:
     """One way in which features lie on disk.
 
     Args:
-        description: one line for people.
         kind: what it is: an HDF5 file, an npz file, or a folder.
         keys: keys, name endings or entries by which it is known; the layout with the greatest share present is taken.
         read: the reader.
     """
 
-    description: str
     kind: Literal["h5", "npz", "folder"]
     keys: tuple[str, ...]
     read: Callable[[Path, ReadOptions], FeatureFile]

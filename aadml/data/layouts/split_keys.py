@@ -6,7 +6,7 @@ audio-visual retrieval papers have this layout. A validation part (`*_valid` or 
 
 from pathlib import Path
 
-from aadml.data.layouts.layout import ReadOptions, h5_arrays, h5_keys, same_rows, stacked
+from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, h5_keys, same_rows, stacked
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
 
@@ -35,3 +35,7 @@ def read_split_keys(path: Path, options: ReadOptions) -> FeatureFile:
         splits=[split for part, split in parts.items() for _ in range(len(arrays[f"lab_{part}"]))],
         class_names=options.class_names,
     )
+
+
+SPLIT_KEYS = Layout("h5", KEYS, read_split_keys)
+"""HDF5 with audio_train, visual_train, lab_train and the same for test (vegas_feature.h5, AVE_feature_...h5)."""

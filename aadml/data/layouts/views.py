@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.layouts.layout import ReadOptions, require, same_rows, stacked
+from aadml.data.layouts.layout import Layout, ReadOptions, require, same_rows, stacked
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
 from feature_extraction.ground.errors import InputError
@@ -72,3 +72,7 @@ def npz_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
             return {key: np.asarray(file[key]) for key in file.files}
     except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
         raise InputError(f"{path}: cannot be read as npz ({' '.join(str(error).split())})") from error
+
+
+VIEWS = Layout("npz", KEYS, read_views)
+"""npz with <view>_train, <view>_test, label_train, label_test; needs --audio VIEW and --visual VIEW."""

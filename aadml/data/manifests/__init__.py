@@ -1,30 +1,19 @@
-"""Data sets of which one has the media: each is listed as a manifest for `aadml extract`."""
+"""MANIFESTS: data sets of which one has the media; each is listed as a manifest for `aadml extract`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aadml.data.manifests.ave import ave
-from aadml.data.manifests.class_folders import class_folders
-from aadml.data.manifests.listing import Listing
-from aadml.data.manifests.vegas import vegas
+from feature_extraction.ground.tables import Table
 
+if TYPE_CHECKING:
+    from aadml.data.manifests.listing import Listing
 
-@dataclass(frozen=True)
-class ManifestSource:
-    """One kind of data set.
-
-    Args:
-        description: one line for people.
-        list: makes the listing of a folder; its keyword-only arguments are the options of `aadml manifest`.
-    """
-
-    description: str
-    list: Callable[..., Listing]
-
-
-MANIFESTS: dict[str, ManifestSource] = {
-    "ave": ManifestSource("AVE: Annotations.txt, order files and videos; 15 classes (default) or all 28", ave),
-    "vegas": ManifestSource("VEGAS: one folder of videos a class, folds as text files of ids", vegas),
-    "class-folders": ManifestSource("any media in one folder a class, or split/class; divided by lot", class_folders),
-}
-"""Data sets by name."""
+MANIFESTS: Table[Callable[..., "Listing"]] = Table(
+    "data set",
+    {
+        "ave": "aadml.data.manifests.ave:ave",
+        "vegas": "aadml.data.manifests.vegas:vegas",
+        "class-folders": "aadml.data.manifests.class_folders:class_folders",
+    },
+)
+"""name -> `(folder, *, options) -> Listing`; the options are those of `aadml manifest`."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.comparison.options import Layers, Margin, Weight, Width
+from aadml.comparison.options import Fidelity, Layers, Margin, Weight, Width
 from aadml.comparison.pairwise import at_least_float32, cosine
 from aadml.comparison.types import Modality
 from aadml.methods.heads import all_directions, heads
@@ -32,11 +32,16 @@ def lookalike_triplet(
     *,
     margin: float,
     positive_weight: float,
+    fidelity: Fidelity = "repaired",
 ) -> Tensor:
     """Triplets of partners against the clips of another class that look most alike before the encoders.
 
-        sum over directions (m, o) of  mean over i of  max(0, margin + w |m_i - o_i|^2 - |m_i - o_n|^2)
+        repaired:  sum over directions (m, o) of  mean over i of  max(0, margin + w |m_i - o_i|^2 - |m_i - o_n|^2)
+        source:    sum over directions (m, o) of  max(0, margin + sum over i of (w |m_i - o_i|^2 - |m_i - o_n|^2) / 2)
         n = argmax over j of another class of cos(x_i, x_j),   x the inputs of modality m
+
+    In the source the cosine of a clip of the same class counts as 0, so that such a clip is taken where all others are
+    less alike than that.
 
     Args:
         vectors: modality -> embeddings (b, d).
@@ -44,6 +49,7 @@ def lookalike_triplet(
         labels: (b,) int64.
         margin: how much nearer is near enough.
         positive_weight: w, of the distance between partners.
+        fidelity: "source" for one hinge a batch, as in the released code, or "repaired" for one a clip.
 
     Returns:
         A scalar; 0 where all clips are of one class.
@@ -53,11 +59,14 @@ def lookalike_triplet(
     costs = []
     for one, other in permutations(vectors, 2):
         alike = cosine(at_least_float32(inputs[one]), at_least_float32(inputs[one]))
-        negative = alike.masked_fill(~other_class, -torch.inf).argmax(1)
+        negative = alike.masked_fill(~other_class, 0 if fidelity == "source" else -torch.inf).argmax(1)
         near = (vectors[one] - vectors[other]).square().sum(1)
         far = (vectors[one] - vectors[other][negative]).square().sum(1)
-        cost = (margin + positive_weight * near - far).relu()
-        costs.append(cost.masked_fill(~contested, 0).mean())
+        if fidelity == "source":
+            costs.append((margin + (positive_weight * near - far).sum() / 2).relu())
+        else:
+            cost = (margin + positive_weight * near - far).relu()
+            costs.append(cost.masked_fill(~contested, 0).mean())
     return torch.stack(costs).sum()
 
 
@@ -71,9 +80,9 @@ class AdversarialLearner(Learner):
     The two play in turn on every batch, each with its own optimizer; to subtract D is what a layer that reverses the
     gradient does. In the released code D is minimized over the modality classifier's variables alone and the encoders'
     step leaves D out, so that nothing adversarial ever reaches the encoders; `adv_weight: 0` reproduces that. The code
-    also sums the triplets' norms over the batch into one hinge, where here each clip has its own, and its encoders'
-    step leaves the label classifier as it was drawn, where here both learn. The modality classifier is three linear
-    layers without activation, as there.
+    also sums the triplets' norms over the batch into one hinge (`fidelity: source`), where here each clip has its own
+    (`repaired`), and its encoders' step leaves the label classifier as it was drawn, where here both learn. The
+    modality classifier is three linear layers without activation, as there.
 
     Args:
         context: dimensions and classes.
@@ -84,6 +93,7 @@ class AdversarialLearner(Learner):
         margin: of the triplets (0.1: same source).
         positive_weight: of the distance between partners in the triplets (5: same source).
         adv_weight: of the adversarial term; 0 reproduces the released code.
+        fidelity: of the triplets: "source" for one hinge a batch, "repaired" for one a clip.
     """
 
     def __init__(
@@ -97,6 +107,7 @@ class AdversarialLearner(Learner):
         margin: Annotated[Margin, Tuning(0.05, 0.1, 0.5)] = 0.1,
         positive_weight: Weight = 5.0,
         adv_weight: Weight = 1.0,
+        fidelity: Fidelity = "repaired",
     ) -> None:
         super().__init__()
         all_directions(context)
@@ -111,7 +122,7 @@ class AdversarialLearner(Learner):
             nn.Linear(dimension, half), nn.Linear(half, quarter), nn.Linear(quarter, len(context.modalities))
         )
         self.label_weight, self.adv_weight = label_weight, adv_weight
-        self.triplet = {"margin": margin, "positive_weight": positive_weight}
+        self.triplet: dict[str, Any] = {"margin": margin, "positive_weight": positive_weight, "fidelity": fidelity}
 
     def players(self) -> Mapping[str, Player]:
         """Train the encoders with the label classifier, then the modality classifier, on each batch."""

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from safetensors.torch import load_file
+from safetensors.torch import load
 from torch import Tensor
 
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
@@ -16,6 +16,7 @@ from aadml.methods.method import Context, Method
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.sealed import FileSum, unseal
 
 
 class CaptionedLearner(Protocol):
@@ -32,6 +33,9 @@ class CaptionedLearner(Protocol):
 
     def begin(self) -> None:
         """Take note of the weights that training begins with."""
+
+    def architecture(self) -> dict[str, Any]:
+        """Describe networks whose shape was read from files."""
 
 
 class AudioText(Method):
@@ -93,6 +97,11 @@ class AudioText(Method):
         """Take over parameters and buffers."""
         self.inner.load(state)
 
+    def architecture(self) -> dict[str, Any]:
+        """Describe networks whose shape was read from files."""
+        learner: CaptionedLearner = self.learner  # type: ignore[assignment]
+        return learner.architecture()
+
     def parameters_count(self) -> int:
         """Count the parameters."""
         return self.inner.parameters_count()
@@ -104,10 +113,12 @@ def _take_over(learner: Learner, run: Path) -> None:
     Raises:
         InputError: no trained run, or one of other networks.
     """
-    path = run / "checkpoint.safetensors"
-    if not path.is_file():
-        raise InputError(f"method.start: {run} is no trained run (no {path.name} in it)")
-    found = {key.removeprefix("method."): value for key, value in load_file(path).items() if key.startswith("method.")}
+    path, facts = run / "model.safetensors", run / "model.json"
+    if not path.is_file() or not facts.is_file():
+        raise InputError(f"method.start: {run} is no trained run or model (no {path.name} and {facts.name} in it)")
+    data = path.read_bytes()
+    FileSum(**unseal(facts.read_bytes(), facts)["weights"]).check(data, path)
+    found = {key.removeprefix("method."): value for key, value in load(data).items() if key.startswith("method.")}
     own = learner.state_dict()
     for key, value in own.items():
         fits = key in found and (found[key].shape == value.shape or not value.is_floating_point())

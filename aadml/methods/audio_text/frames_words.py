@@ -69,6 +69,10 @@ class FramesAgainstWords(Learner):
         """Look up the words of the training captions."""
         self.text.learn_words(captions)  # type: ignore[arg-type]
 
+    def architecture(self) -> dict[str, Any]:
+        """Describe nothing: everything follows from the options."""
+        return {}
+
     def begin(self) -> None:
         """Begin training; there is nothing to take note of."""
 

@@ -65,6 +65,12 @@ class TwoTowers(Learner):
             weights = self.state_dict().items()
             self.curriculum.initial = {k: v.detach().clone() for k, v in weights if not k.startswith("curriculum.")}
 
+    def architecture(self) -> dict[str, Any]:
+        """Describe a text network whose shape was read from a folder."""
+        network = self.tower("text").network
+        assert isinstance(network, BertInput | WordInput)
+        return network.architecture()
+
     def prepared(self, clips: Clips) -> Clips:
         """Lay the towers' inputs over sound and captions."""
         laid = {m: prepared(f, self.tower(m).network, self.budget) for m, f in clips.features.items()}

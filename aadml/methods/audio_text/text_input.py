@@ -1,6 +1,6 @@
 """From captions to what a text network reads: word pieces for BERT, word vectors for the others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -9,7 +9,14 @@ from torch import Tensor, nn
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions, Tokens, tokens
 from aadml.methods.audio_text.options import UNTRAINED
-from feature_extraction.backbones.bert import LONGEST, load_bert, load_word_pieces, small_bert
+from feature_extraction.backbones.bert import (
+    LONGEST,
+    bert_of,
+    configuration_of,
+    load_bert,
+    load_word_pieces,
+    small_bert,
+)
 from feature_extraction.backbones.word2vec import read_vectors, table, untrained_table
 from feature_extraction.ground.errors import InputError
 from feature_extraction.word_pieces import train_vocabulary, word_piece_tokenizer
@@ -20,27 +27,40 @@ class BertInput(nn.Module):
 
     Attributes:
         dimension: d of a caption's vector.
-        source: "untrained", or the folder the weights come from.
+        source: "untrained", or the folder the weights come from; it is not read where a saved model gives `config`.
     """
 
     words: Tensor
 
-    def __init__(self, source: str, *, layers: int, dimension: int, vocabulary: int, dropout: float) -> None:
+    def __init__(
+        self,
+        source: str,
+        *,
+        layers: int,
+        dimension: int,
+        vocabulary: int,
+        dropout: float,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__()
         self.source = source
         self.size = vocabulary
-        trained = source != UNTRAINED
-        self.network = (
-            load_bert(source, dropout=dropout)
-            if trained
-            else small_bert(
-                vocabulary, layers=layers, dimension=dimension, heads=max(1, dimension // 64), dropout=dropout
-            )
-        )
+        written = ""
+        if config is not None:
+            self.network = bert_of(config)
+        elif source != UNTRAINED:
+            self.network = load_bert(source, dropout=dropout)
+            written = load_word_pieces(source).to_str()
+        else:
+            heads = max(1, dimension // 64)
+            self.network = small_bert(vocabulary, layers=layers, dimension=dimension, heads=heads, dropout=dropout)
         self.dimension = self.network.dimension
         self.longest = min(LONGEST, int(self.network.model.config.max_position_embeddings))
-        written = load_word_pieces(source).to_str() if trained else ""
         self.register_buffer("words", _as_bytes(written))
+
+    def architecture(self) -> dict[str, Any]:
+        """Describe a network whose shape came from a folder; an untrained one follows from its options."""
+        return {} if self.source == UNTRAINED else {"bert": configuration_of(self.network)}
 
     def learn_words(self, captions: Captions) -> None:
         """Train the vocabulary on the captions of the training split, unless it came with the weights."""
@@ -88,6 +108,10 @@ class WordInput(nn.Module):
         self.pooled = pooled
         self.register_buffer("words", torch.zeros(0, dtype=torch.uint8))
         self.register_buffer("vectors", torch.zeros(0, dimension))
+
+    def architecture(self) -> dict[str, Any]:
+        """Describe nothing: the vectors are kept with the weights."""
+        return {}
 
     def learn_words(self, captions: Captions) -> None:
         """Look up the words of the training captions."""

@@ -12,10 +12,11 @@ from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms
 from aadml.methods.audio_text.options import UNTRAINED, Freezing, TowerOptions
 from aadml.methods.audio_text.text_input import BertInput, WordInput
+from aadml.methods.method import Context
 from aadml.methods.networks import layers
 from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 from feature_extraction.log_mel import PANNS, LogMelSettings
 from feature_extraction.tensor_files import read_tensors
 
@@ -94,15 +95,16 @@ def audio_tower(options: TowerOptions, freezing: Freezing) -> Tower:
     return _tower(network, hidden, options, freezing, "audio")
 
 
-def text_tower(options: TowerOptions, freezing: Freezing, seed: int) -> Tower:
+def text_tower(options: TowerOptions, freezing: Freezing, context: Context) -> Tower:
     """Build the text tower that the options of a method describe."""
+    architecture = context.architecture or {}
     if options.text == "bert":
         network: nn.Module = BertInput(
             options.text_weights, layers=options.text_layers, dimension=options.text_dimension,
-            vocabulary=options.vocabulary, dropout=options.dropout,
+            vocabulary=options.vocabulary, dropout=options.dropout, config=architecture.get("bert"),
         )  # fmt: skip
         return _tower(network, options.hidden or 2048, options, freezing, "text")
-    network = WordInput(options.text_weights, dimension=options.text_dimension, seed=seed)
+    network = WordInput(options.text_weights, dimension=options.text_dimension, seed=context.seed)
     return _tower(network, options.hidden or 1024, options, freezing, "text")
 
 

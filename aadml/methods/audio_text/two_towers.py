@@ -1,9 +1,11 @@
 """The methods made of two towers: `audio-text` (Mei et al. 2022) and `3cmlf` (the three-stage curriculum)."""
 
+from dataclasses import replace
+
 from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.learner import TwoTowers
-from aadml.methods.audio_text.options import CaptionedOptions, CurriculumOptions, Freezing, TowerOptions
+from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, CurriculumOptions, Freezing, TowerOptions
 from aadml.methods.audio_text.towers import audio_tower, text_tower
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
@@ -89,5 +91,7 @@ def _learner(
     objective: Objective,
     curriculum: Curriculum | None,
 ) -> TwoTowers:
-    audio, text = audio_tower(towers, freezing), text_tower(towers, freezing, context.seed)
+    if context.architecture is not None:
+        towers = replace(towers, audio_weights=UNTRAINED)  # a saved model brings all of its weights
+    audio, text = audio_tower(towers, freezing), text_tower(towers, freezing, context)
     return TwoTowers(audio, text, objective, towers.recall, captioned.memory_mib << 20, curriculum)

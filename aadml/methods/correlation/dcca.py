@@ -27,7 +27,7 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Tuning
 
 EIGENVALUE_FLOOR = 1e-9
-CorrelationName = Literal["trace", "squared"]
+CorrelationName = Literal["trace", "squared", "source"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class CorrelationOptions:
         outputs: size of the encoders' last layer (10, in the cluster form 100: same source).
         dropout: share of the units dropped (same source).
         ridge: added to the covariances (1e-3 to 1e-4: same source).
-        objective: "trace" or "squared" (see `total_correlation`).
+        objective: "trace", "squared" or "source" (see `total_correlation`).
     """
 
     dimension: Width = 10
@@ -52,16 +52,27 @@ class CorrelationOptions:
 OF_PAIRS, OF_CLUSTERS = CorrelationOptions(), CorrelationOptions(outputs=100)
 
 
-def total_correlation(first: Tensor, second: Tensor, cross: Tensor, objective: CorrelationName = "trace") -> Tensor:
+def total_correlation(
+    first: Tensor,
+    second: Tensor,
+    cross: Tensor,
+    objective: CorrelationName = "trace",
+    *,
+    top: int = 0,
+    ridge: float = 0.0,
+) -> Tensor:
     """Sum of the canonical correlations, or of their squares, with a gradient that stays finite.
 
-        T = S_aa^{-1/2} S_av S_vv^{-1/2};   "trace": sum of the singular values of T;   "squared": |T|_F^2
+        T = S_aa^{-1/2} S_av S_vv^{-1/2} with the singular values s;   "trace": sum of s;   "squared": sum of s^2
+        "source": sum of sqrt(s^2 + ridge) over the `top` largest, as in the code that docs/fidelity.md names
 
     Args:
         first: (d, d) covariance of the first modality, with its ridge.
         second: (d, d) of the second.
         cross: (d, d) cross-covariance.
-        objective: "trace" (Andrew et al., 2013) or "squared".
+        objective: "trace" (Andrew et al., 2013), "squared" or "source".
+        top: of "source": how many singular values; 0 for all.
+        ridge: of "source".
 
     Returns:
         A scalar in the precision of the arguments.
@@ -73,6 +84,9 @@ def total_correlation(first: Tensor, second: Tensor, cross: Tensor, objective: C
         return squares
     # the Cholesky factor whitens as the symmetric root does, up to a rotation, which no singular value sees
     gram = whitened.T @ whitened
+    if objective == "source":
+        shifted: Tensor = torch.linalg.eigvalsh(gram) + ridge
+        return shifted.clamp_min(EIGENVALUE_FLOOR).sqrt()[-(top or len(shifted)) :].sum()
     scale = torch.eye(len(gram), dtype=gram.dtype, device=gram.device) * EIGENVALUE_FLOOR
     values: Tensor = torch.linalg.eigvalsh(gram + scale).clamp_min(EIGENVALUE_FLOOR).sqrt()
     return values.sum()
@@ -158,7 +172,12 @@ class CorrelationLearner(Learner):
         first, second = (values - values.mean(0) for values in outputs)
         cross = self.cross(first, second, batch.labels)
         correlation = total_correlation(
-            covariance(first, self.ridge), covariance(second, self.ridge), cross, self.objective
+            covariance(first, self.ridge),
+            covariance(second, self.ridge),
+            cross,
+            self.objective,
+            top=self.dimension,
+            ridge=self.ridge,
         )
         return {"loss": -correlation, "correlation": correlation}
 

@@ -16,7 +16,7 @@ from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Choice
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 EIGENVALUE_FLOOR = 1e-10
 BLOCK = 4096

@@ -1,12 +1,14 @@
 """TNN-C-CCA: deep triplet neural networks with cluster CCA (Zeng, Yu and Oyama, ACM TOMM 2020)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from aadml.comparison.options import Dropout, Layers, Margin, Ridge, Share, Width
+from aadml.comparison import Comparison
+from aadml.comparison.options import Dropout, Fidelity, Layers, Margin, Ridge, Share, Width
 from aadml.comparison.scores import Score
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
@@ -21,6 +23,8 @@ from aadml.objective.composition import Space, compose_objective
 from aadml.objective.sections import Section
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Tuning
+
+Selection = Callable[[Comparison, torch.Generator], Comparison]
 
 
 class ClusterSolution(nn.Module):
@@ -58,6 +62,17 @@ class ClusterSolution(nn.Module):
         """Project (b, d) -> (b, dimension), float32."""
         exact = values.double() - self.get_buffer(f"mean_{modality}")
         return (exact @ self.get_buffer(f"weights_{modality}")).float()
+
+
+def without_partners(selection: Selection) -> Selection:
+    """Take an anchor's own partner out of its positives, before `selection` sees them."""
+
+    def select(comparison: Comparison, generator: torch.Generator) -> Comparison:
+        column = torch.arange(comparison.positives.shape[1], device=comparison.own.device)
+        partner = comparison.own[:, None] == column
+        return selection(replace(comparison, positives=comparison.positives & ~partner), generator)
+
+    return select
 
 
 class TripletLearner(Learner):
@@ -141,6 +156,7 @@ def tnn_c_cca(
     selection: Section = "all",
     ridge: Ridge = 1e-4,
     pair_weight: Share = 0.2,
+    fidelity: Fidelity = "repaired",
 ) -> Method:
     """Triplet networks on top of cluster CCA: anchors audio, positives and negatives visual (Zeng et al., TOMM 2020).
 
@@ -149,7 +165,9 @@ def tnn_c_cca(
     released code the other order exists too (`order: tnn-first`): branches on the features, cluster CCA on their
     outputs. That code also passes a flag which leaves the cluster part out, and accumulates it in the wrong shape; here
     the cluster part is always in. Which distance the triplets take is not settled by the code; with the cosine a margin
-    of 0.5 could not be met, since outputs of a sigmoid of a tanh have cosines of 0.65 and more.
+    of 0.5 could not be met, since outputs of a sigmoid of a tanh have cosines of 0.65 and more. The triplets of that
+    code never have an anchor's own partner for positive (`fidelity: source`); here they do (`repaired`), for it is what
+    the anchor shall be found by. Its batch-hard form mines over a list of triplets, and is not reproduced.
 
     Args:
         context: dimensions of the two modalities.
@@ -164,6 +182,7 @@ def tnn_c_cca(
         selection: the section of that name: "all" triplets of a batch, or "batch-hard" (both in the code).
         ridge: added to the covariances of the cluster CCA.
         pair_weight: weight of the pairs in its cross-covariance (0.2: same source).
+        fidelity: "source" to leave an anchor's partner out of its positives, "repaired" to keep it.
     """
     names = pair(context, "tnn-c-cca")
     cca_first = order == "cca-first"
@@ -180,6 +199,8 @@ def tnn_c_cca(
         selection=selection,
         directions=("-".join(names),),
     )
+    if fidelity == "source":
+        objective.selection = without_partners(objective.selection)
     branches = _branches(below, hidden, dimension, dropout, share=share)
     return LearnedMethod(TripletLearner(names, branches, solution, objective, cca_first=cca_first), context, settings)
 

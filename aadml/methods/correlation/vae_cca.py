@@ -7,20 +7,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.comparison.options import Weight, Width
+from aadml.comparison.options import Fidelity, Weight, Width
 from aadml.comparison.types import Modality
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context, Method
-from aadml.methods.networks import layers
 from aadml.methods.pair_costs import partners_apart, same_class_costs
 from aadml.methods.settings import Training
 from feature_extraction.ground.markers import Tuning
 
 LOG_VARIANCE_LIMIT = 10.0
 """Log-variances are held within plus and minus this, so that their exponential cannot overflow."""
+
+CENTER_FACTOR = 0.25
+"""Half of the lambda 0.5 that the released center loss multiplies with half a squared distance."""
 
 
 def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
@@ -39,6 +41,23 @@ def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
     return total
 
 
+def center_loss(vectors: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
+    """Squared distance of vectors to the center of their class, each class of a batch counting the same.
+
+        J = 1/4 mean over i of |z_i - c_i|^2 / n_i,   c_i the center of i's class, n_i how many of the batch are of it
+
+    Args:
+        vectors: z (b, d).
+        labels: (b,) int64.
+        centers: (C, d).
+
+    Returns:
+        A scalar.
+    """
+    count = torch.bincount(labels, minlength=len(centers))[labels]
+    return CENTER_FACTOR * ((vectors - centers[labels]).square().sum(1) / count).mean()
+
+
 class VariationalLearner(Learner):
     """See `vae_cca`.
 
@@ -48,20 +67,28 @@ class VariationalLearner(Learner):
         inner: size of the shared layer before mean and variance.
         dimension: size of the latent.
         weights: of the parts of the loss: "vae", "label", "correlation", "apart", "center".
+        drawn_centers: whether class centers are drawn anew for every batch instead of learned.
     """
 
     def __init__(
-        self, context: Context, *, hidden: int, inner: int, dimension: int, weights: Mapping[str, float]
+        self,
+        context: Context,
+        *,
+        hidden: int,
+        inner: int,
+        dimension: int,
+        weights: Mapping[str, float],
+        drawn_centers: bool = False,
     ) -> None:
         super().__init__()
         self.own = heads(context, "vae-cca", (hidden,), activation="relu", last=True)
-        self.shared = layers((hidden, inner), activation="relu")
+        self.shared = nn.Linear(hidden, inner)
         self.mean = nn.Linear(inner, dimension)
         self.log_variance = nn.Linear(inner, dimension)
         self.classifier = nn.Linear(dimension, context.classes)
-        self.decoder = layers((dimension, hidden), activation="relu")
+        self.decoder = nn.Linear(dimension, hidden)
         self.outputs = nn.ModuleDict({m: nn.Linear(hidden, size) for m, size in context.dimensions.items()})
-        self.centers = nn.Parameter(torch.randn(context.classes, dimension))
+        self.centers = None if drawn_centers else nn.Parameter(torch.randn(context.classes, dimension))
         self.weights = weights
 
     def players(self) -> Mapping[str, Player]:
@@ -76,8 +103,14 @@ class VariationalLearner(Learner):
         inner = self.shared(self.own[modality](features))
         return self.mean(inner), self.log_variance(inner).clamp(-LOG_VARIANCE_LIMIT, LOG_VARIANCE_LIMIT)
 
+    def _centers(self, latent: Tensor) -> Tensor:
+        """Give the class centers (C, d): learned, or drawn."""
+        if self.centers is not None:
+            return self.centers
+        return torch.randn(self.classifier.out_features, latent.shape[1], dtype=latent.dtype, device=latent.device)
+
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        drawn: dict[Modality, Tensor] = {}
+        latents: dict[Modality, Tensor] = {}
         variational, label, center = [], [], []
         for modality, features in batch.features.items():
             mean, log_variance = self._latent(features, modality)
@@ -85,14 +118,14 @@ class VariationalLearner(Learner):
             rebuilt = self.outputs[modality](self.decoder(latent))
             variational.append(F.mse_loss(rebuilt, features) + divergence(mean, log_variance))
             label.append(row_norm(self.classifier(latent), batch.labels))
-            center.append((latent - self.centers[batch.labels]).square().sum(1).mean() / 2)
-            drawn[modality] = latent
+            center.append(center_loss(latent, batch.labels, self._centers(latent)))
+            latents[modality] = latent
         parts = {
             "vae": torch.stack(variational).sum(),
             "label": torch.stack(label).sum(),
-            "correlation": same_class_costs({m: z - z.mean(1, keepdim=True) for m, z in drawn.items()}, batch.labels),
-            "apart": partners_apart(drawn),
-            "center": torch.stack(center).sum(),
+            "correlation": same_class_costs({m: z - z.mean(1, keepdim=True) for m, z in latents.items()}, batch.labels),
+            "apart": partners_apart(latents),
+            "center": torch.stack(center).mean(),
         }
         loss = torch.stack([self.weights[name] * part for name, part in parts.items()]).sum()
         return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
@@ -110,20 +143,23 @@ def vae_cca(
     correlation_weight: Weight = 1e-3,
     apart_weight: Weight = 0.1,
     center_weight: Annotated[Weight, Tuning(0.001, 0.01, 0.1)] = 0.01,
+    fidelity: Fidelity = "repaired",
 ) -> Method:
     """Variational auto-encoders whose latents correlate, tell classes and meet in pairs (Zhang et al., ACM TOMM 2023).
 
-        x_m -> own layer -> shared layer -> mean, log variance;   z = mean + noise * deviation;   z -> x_m again
+        x_m -> own layer, ReLU -> shared layer -> mean, log variance;   z = mean + noise * deviation
+        z -> shared layer -> own layer -> x_m again
         J = vae_weight sum over modalities of [mean squared error of x_m + KL, summed over clips and dimensions]
             + label_weight sum of mean |p_i - Y_i|                           p: linear classifier on z
             + correlation_weight (T_aa + T_av + T_vv)                        T: see `same_class_cost`, Pearson's cosine
             + apart_weight mean |z_v - z_a|
-            + center_weight sum of mean |z_i - center of its class|^2 / 2
+            + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / size of its class
 
     Despite its name the released code solves no CCA: the correlation is a likelihood of pairs, on latents that have
     their own mean over dimensions removed. Its class centers are drawn anew at every call, so that its center loss only
-    shrinks norms; here centers are learned. KL is summed over the batch as there, so it grows with the batch size. The
-    embedding is the mean, without noise. Activations between layers are not all known; they are ReLU here.
+    shrinks norms (`fidelity: source`); here centers are learned (`repaired`). KL is summed over the batch as there, so
+    it grows with the batch size. The embedding is the mean, without noise. ReLU follows the own layers of the encoder
+    alone, as in the released network.
 
     Args:
         context: dimensions and classes.
@@ -136,6 +172,7 @@ def vae_cca(
         correlation_weight: of the likelihood of pairs (1e-3: same source).
         apart_weight: of the distance between partners (0.1: same source).
         center_weight: of the distance to the class centers (0.01: same source).
+        fidelity: "repaired" for centers that are learned, "source" for centers drawn anew for every batch.
     """
     weights = {
         "vae": vae_weight,
@@ -144,5 +181,12 @@ def vae_cca(
         "apart": apart_weight,
         "center": center_weight,
     }
-    learner = VariationalLearner(context, hidden=hidden, inner=inner, dimension=dimension, weights=weights)
+    learner = VariationalLearner(
+        context,
+        hidden=hidden,
+        inner=inner,
+        dimension=dimension,
+        weights=weights,
+        drawn_centers=fidelity == "source",
+    )
     return LearnedMethod(learner, context, settings)

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Modality
-from aadml.losses.label_losses import LABEL_LOSSES
+from aadml.losses import LABEL_LOSSES
 from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions
 from aadml.objective.composition import Weighted
 from aadml.objective.sections import Section, named
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import lookup
+from feature_extraction.ground.tables import lookup
 
 
 def need_vectors(context: Context, method: str) -> None:

@@ -13,9 +13,7 @@ from torch.nn import functional as F
 
 from feature_extraction.backbones import extractor
 from feature_extraction.backbones.inception_v3 import (
-    READINGS,
     InceptionV3,
-    Reading,
     folded,
     inception_v3,
     load_inception_v3,
@@ -23,6 +21,7 @@ from feature_extraction.backbones.inception_v3 import (
 )
 from feature_extraction.ground.errors import InputError
 from feature_extraction.inception_blocks import Conv, Mixed, Unit
+from feature_extraction.inception_readings import READINGS, Reading
 from feature_extraction.network_run import seeded
 from feature_extraction.tensor_files import read_tensors, sha256, write_tensors
 from feature_extraction.weights import WEIGHTS
@@ -176,7 +175,7 @@ def test_the_features_say_what_they_are(whole, tmp_path):
 
 
 def test_the_readings_are_of_files_in_the_table():
-    assert READINGS.keys() <= WEIGHTS.keys()
+    assert READINGS.keys() == {name for name in WEIGHTS if name.startswith("inception-v3")}
 
 
 def reduced(**options):
@@ -227,6 +226,8 @@ def test_the_matrices_of_youtube_8m_are_applied_frame_by_frame(frames, tmp_path)
     [
         ({"reduction": "pca"}, "inception-v3.reduction: given pca, possible are none, own-pca, youtube-8m"),
         ({"pool_padding": "some"}, "possible are counted, excluded"),
+        ({"last_pool": "some"}, "inception-v3.last_pool: given some, possible are average, max"),
+        ({"transform_input": 1}, "inception-v3.transform_input: given 1, possible are True, False"),
         ({"precision": "float16"}, "possible are float32, bfloat16, auto"),
         ({"eight_bit": True}, "choose reduction own-pca or youtube-8m"),
         ({"weights": "inception-v4"}, "no such file, and no published one of that name"),

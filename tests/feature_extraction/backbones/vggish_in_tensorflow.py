@@ -68,7 +68,7 @@ arrays = dict(np.load(folder / "weights.npz"))
 sound = np.load(folder / "sound.npy")
 tf.saved_model.save(Graph(arrays), str(folder / "saved_model"))
 np.save(folder / "tensorflow.npy", hub.load(str(folder / "saved_model"))(sound).numpy())
-extractor = vggish_hub(model=str(folder / "saved_model"))
+extractor = vggish_hub(weights=str(folder / "saved_model"))
 np.save(folder / "extractor.npy", extractor.describe([sound])[0])
 np.save(folder / "short.npy", extractor.describe([sound[:100]])[0])
 (folder / "provenance.json").write_text(json.dumps(dict(extractor.parameters)))
@@ -76,7 +76,7 @@ np.save(folder / "short.npy", extractor.describe([sound[:100]])[0])
 errors = []
 for model in (str(folder / "absent"), str(folder / "empty"), "http://127.0.0.1:9/vggish/1"):
     try:
-        vggish_hub(model=model)
+        vggish_hub(weights=model)
     except InputError as error:
         errors.append(str(error))
 (folder / "errors.json").write_text(json.dumps(errors))

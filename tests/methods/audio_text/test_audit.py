@@ -10,7 +10,7 @@ from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.protocols.audit import audit
 from aadml.retrieval import evaluate
-from aadml.runs.train import build_encoder
+from aadml.runs.train import untrained_model
 
 pytest.importorskip("transformers")
 
@@ -52,7 +52,7 @@ def encoder(request, tones):
     for setting in SETTINGS[request.param]:
         key, value = setting.split("=")
         values = with_setting(values, key, int(value))
-    built = build_encoder(resolve(values), tones, torch.device("cpu"))
+    built = untrained_model(resolve(values), tones, torch.device("cpu"))
     built.method.fit(tones.train, tones.valid)
     return built
 

@@ -6,11 +6,12 @@ import torch
 from aadml.comparison.relevance import relevance
 from aadml.methods import METHODS
 from aadml.methods.audio_text.negative_sampling import STRATEGIES
+from aadml.methods.learner import Batch, Epoch
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.retrieval import evaluate
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import arguments, schema
+from feature_extraction.ground.options import keywords, schema
 from feature_extraction.ground.validation import checked_options
 
 TRAINING = Training(epochs=1, batch=12, learning_rate=1e-3, drop_last=True)
@@ -21,7 +22,7 @@ def made(name, context, training, **options):
     """Build a method of flat options, checked as those of a config are."""
     own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
     checked = checked_options(METHODS[name], own, "method")
-    return METHODS[name](context, training, **arguments(METHODS[name], options | checked))
+    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
 
 
 def fit(tones, context, session=None, training=TRAINING, **options):
@@ -68,6 +69,31 @@ def test_scores_are_the_relevance_of_frames_and_words(tones, context, rate, form
     back = score_source(text, audio, "frame-word").block(0, 20)
     torch.testing.assert_close(torch.from_numpy(forth), expected, rtol=1e-2, atol=2e-3)  # kept as float16
     torch.testing.assert_close(torch.from_numpy(back), expected.T, rtol=1e-2, atol=2e-3)
+
+
+def test_captions_are_anchors_of_sounds_as_sounds_are_of_captions(tones, context):
+    """The loss of a batch as loops: each side against the other side's others, in the score of the very two."""
+    learner = METHODS["xie"](context, TRAINING, **SMALL | {"strategy": "full-mini-batch"}).learner
+    learner.learn_words(tones.train["text"])
+    learner.eval()
+    rows = torch.arange(0, 20, 4)
+    laid = learner.prepared(tones.train)
+    batch = Batch(
+        {m: laid[m].batch(rows) for m in ("audio", "text")}, tones.train.labels[rows], rows, torch.Generator(),
+        Epoch("train", 0, 1),
+    )  # fmt: skip
+    with torch.no_grad():
+        frames, lengths = learner._sequences(batch.features["audio"], "audio")
+        words, word_lengths = learner._sequences(batch.features["text"], "text")
+        scores = relevance(frames, lengths, words, word_lengths).tolist()
+        found = learner.players()["audio"].loss(batch)["loss"]
+    total = 0.0
+    for i in range(5):
+        for of in (lambda own, other: scores[own][other], lambda own, other: scores[other][own]):
+            hinges = [max(0.0, of(i, j) - of(i, i) + 1.0) for j in range(5) if j != i]
+            total += sum(hinges) / 4 / 5
+    assert len(set(tones.train.labels[rows].tolist())) == 5
+    assert float(found) == pytest.approx(total, rel=1e-5)
 
 
 def test_a_loaded_state_embeds_alike_and_equal_seeds_give_equal_weights(tones, context):

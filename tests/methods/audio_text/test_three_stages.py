@@ -10,7 +10,7 @@ from aadml.methods.learner import Epoch
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import arguments, schema
+from feature_extraction.ground.options import keywords, schema
 from feature_extraction.ground.validation import checked_options
 
 pytest.importorskip("transformers")
@@ -51,7 +51,7 @@ def made(name, context, training, **options):
     """Build a method of flat options, checked as those of a config are."""
     own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
     checked = checked_options(METHODS[name], own, "method")
-    return METHODS[name](context, training, **arguments(METHODS[name], options | checked))
+    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
 
 
 def fit(tones, context, options, session):

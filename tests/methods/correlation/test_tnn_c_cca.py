@@ -9,7 +9,7 @@ from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import arguments, schema
+from feature_extraction.ground.options import keywords, schema
 from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
@@ -19,7 +19,7 @@ def made(name, context, training, **options):
     """Build a method of flat options, checked as those of a config are."""
     own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
     checked = checked_options(METHODS[name], own, "method")
-    return METHODS[name](context, training, **arguments(METHODS[name], options | checked))
+    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
 
 
 def clips(n=40):
@@ -49,9 +49,10 @@ def test_below_the_branches_lies_the_cluster_cca_of_the_training_clips():
         torch.testing.assert_close(method.embed(data[modality], modality), outputs)
 
 
-def test_on_top_of_the_branches_lies_the_cluster_cca_of_their_outputs():
+@pytest.mark.parametrize("valid", [0, 20])
+def test_on_top_of_the_branches_lies_the_cluster_cca_of_their_outputs(valid):
     method, data = built(order="tnn-first"), clips()
-    method.fit(data, data.select(torch.arange(20)))
+    method.fit(data, data.select(torch.arange(valid)))
     with torch.no_grad():
         outputs = {m: method.learner.branches[m](data.matrix(m)) for m in data.modalities}
     linear = made("c-cca", Context({"audio": 4, "visual": 4}, 3), Training(), dimension=4)

@@ -7,10 +7,11 @@ import torch
 from torch.distributions import Normal, kl_divergence
 
 from aadml.methods import METHODS
-from aadml.methods.correlation.vae_cca import divergence
+from aadml.methods.correlation.vae_cca import center_loss, divergence
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
+from feature_extraction.ground.errors import InputError
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 WEIGHTS = {
@@ -64,7 +65,7 @@ def test_the_loss_is_the_weighted_sum_of_its_five_parts_as_loops():
         for row, y in zip(z, given.labels.tolist(), strict=True):
             target = torch.eye(3)[y]
             label += float((one.classifier(row) - target).norm()) / 6
-            center += float((row - one.centers[y]).square().sum()) / 2 / 6
+            center += 0.25 * float((row - one.centers[y]).square().sum()) / given.labels.tolist().count(y) / 6 / 2
     z = {m: found[2] for m, found in drawn.items()}
     for first, second in (("audio", "audio"), ("audio", "visual"), ("visual", "visual")):
         for i, x in enumerate(z[first]):
@@ -83,6 +84,23 @@ def test_centers_are_learned():
     one = learner()
     one.players()["all"].loss(batch())["loss"].backward()
     assert float(one.centers.grad.abs().min()) > 0
+
+
+def test_centers_of_the_source_are_drawn_for_every_batch():
+    one, given = learner(fidelity="source", center_weight=1.0), batch()
+    assert not [name for name, _ in one.named_parameters() if "centers" in name]
+    torch.manual_seed(0)
+    first, second = (one.players()["all"].loss(given)["center_loss"] for _ in range(2))
+    assert first != second
+    with pytest.raises(InputError, match="vae-cca has no 'faithful'; there are source, repaired"):
+        learner(fidelity="faithful")
+
+
+def test_a_class_counts_the_same_however_many_of_it_are_in_the_batch():
+    vectors, centers = torch.tensor([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0]]), torch.zeros(2, 2)
+    assert float(center_loss(vectors, torch.tensor([0, 0, 1]), centers)) == pytest.approx(
+        0.25 * (0.5 * (1 + 9) + 4) / 3
+    )
 
 
 def test_the_embedding_is_the_mean_without_noise():

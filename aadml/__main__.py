@@ -1,0 +1,5 @@
+"""`python -m aadml`: the command line."""
+
+from aadml.cli import main
+
+main()

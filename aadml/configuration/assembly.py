@@ -1,0 +1,83 @@
+"""Putting a config together: the file to start from, then what was said beside it, later words winning."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from aadml.configuration.changes import parse_setting, with_setting
+from aadml.configuration.config import Config, resolve
+from aadml.configuration.files import ConfigFile, configs_folder, open_config
+from aadml.methods import METHODS
+from feature_extraction.ground.places import search_beside
+from feature_extraction.ground.tables import lookup
+
+Settings = Mapping[str, Any] | Sequence[str]
+"""Any keys of the config, as {"proxy.k": 5} or as ["proxy.k=5"]."""
+
+
+def assemble(
+    *,
+    data: str | None = None,
+    method: str | None = None,
+    loss: str | None = None,
+    k: int | None = None,
+    config: str | None = None,
+    settings: Settings = (),
+    seed: int | None = None,
+    epochs: int | None = None,
+    device: str | None = None,
+    sample: bool = False,
+) -> Config:
+    """Put a config together: the file, then the named arguments, then `settings`.
+
+    Args:
+        data: path of the data.
+        method: a key of METHODS.
+        loss: a loss or recipe, with or without the prefix "aa-".
+        k: neighbors of the anchor-aware proxy.
+        config: path of a YAML file, or the name of a shipped one.
+        settings: any keys of the config.
+        seed: see `Common`.
+        epochs: `training.epochs`.
+        device: see `Common`.
+        sample: whether the sample clips are trained on, for which there are configs of their own.
+
+    Raises:
+        InputError: an unknown name or key, or a value of the wrong kind.
+    """
+    if data is not None:
+        search_beside(Path(data))
+    flags = {"loss": loss, "proxy.k": k, "data": data, "seed": seed, "training.epochs": epochs, "device": device}
+    return assembled(starting_file(config, method, sample=sample), flags, settings)
+
+
+def assembled(started: ConfigFile, flags: Mapping[str, Any], settings: Settings) -> Config:
+    """Lay flags (where given) and settings over the values of a file, and resolve."""
+    pairs = list(settings.items()) if isinstance(settings, Mapping) else [parse_setting(text) for text in settings]
+    changes = [*((path, value) for path, value in flags.items() if value is not None), *pairs]
+    values = started.values
+    for path, value in changes:
+        values = with_setting(values, path, value)
+    return resolve(values, started.without(path for path, _ in changes))
+
+
+def starting_file(config: str | None, method: str | None, *, sample: bool) -> ConfigFile:
+    """Read the config to start from: the one named, else the method's, else `aadml`.
+
+    On the sample clips it is `METHOD_sample`, where there is one, or `sample`.
+    """
+    if method:
+        lookup(METHODS, method, "method")
+    default = "sample" if sample else "aadml"
+    name = (method or default).replace("-", "_") if method != "aadml" else default
+    if sample and (configs_folder() / f"{name}_sample.yaml").is_file():
+        name = f"{name}_sample"
+    if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
+        return ConfigFile({"method": method})  # one from outside has all its defaults in its code
+    started = open_config(config or name)
+    own = started.values.get("method")
+    same = method == (own.get("name") if isinstance(own, dict) else own)
+    if not (method and config) or same:
+        return started
+    return replace(started, values=with_setting(started.values, "method", method))

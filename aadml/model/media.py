@@ -1,0 +1,101 @@
+"""Media for a model: extracted by what made the features that it was trained on, then embedded."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from aadml.comparison.types import Modality
+from aadml.data.captions import CLEANINGS
+from aadml.data.texts import Captions
+from aadml.data.waveforms import Waveforms
+from aadml.model.facts import difference, fingerprint
+from feature_extraction.backbones import EXTRACTORS, Extractor, extractor, options_of
+from feature_extraction.extract import extract
+from feature_extraction.feature_file import read_features
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.tables import lookup
+from feature_extraction.manifest import Manifest, Row
+from feature_extraction.weights import WEIGHTS
+
+if TYPE_CHECKING:
+    from aadml.model.model import Model
+
+
+def embed_media(model: "Model", modality: Modality, items: Sequence[str]) -> Tensor:
+    """Embed media files, or captions.
+
+    Args:
+        model: that embeds them.
+        modality: of the items.
+        items: paths; captions where the modality is text.
+
+    Returns:
+        (n, e).
+
+    Raises:
+        InputError: a file that cannot be read, or an extractor that is not known, not installed or other than the
+            model's.
+    """
+    if model.facts.dimensions[modality]:
+        return model.embed_features(describe_media(model, modality, items), modality)
+    if modality == "text":
+        clean = lookup(CLEANINGS, model.facts.method["arguments"].get("cleaning", "mei"), "cleaning")
+        return model.embed_features(Captions(tuple(clean(text) for text in items)), modality)
+    for path in items:
+        _check_file(path)
+    return model.embed_features(Waveforms(tuple(items), torch.arange(len(items))), modality)
+
+
+def describe_media(model: "Model", modality: Modality, paths: Sequence[str]) -> Tensor:
+    """Extract the features (n, d) of media as the model expects them; a file's values are those of `aadml extract`."""
+    chosen = extractor_of(model, modality)
+    for path in paths:
+        _check_file(path)
+    rows = tuple(
+        Row(str(i), {"audio": path, "visual": path}, label="-", split="test", columns={})
+        for i, path in enumerate(paths)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "features.h5"
+        outcome = extract(Manifest("media", rows, ("-",)), place, [chosen], workers=min(2, len(paths)))
+        if outcome.failures:
+            failure = outcome.failures[0]
+            raise InputError(f"{failure.media}: cannot be read as {modality}: {failure.reason}, {failure.detail}")
+        return torch.from_numpy(read_features(place).features[modality])
+
+
+def extractor_of(model: "Model", modality: Modality) -> Extractor:
+    """Build the extractor that made the features of a modality, and check that it is the same.
+
+    Raises:
+        InputError: the features are of unknown origin, or their extractor cannot be built here.
+    """
+    expected = model.facts.features.get(modality) or {}
+    if not expected:
+        raise InputError(f"{modality}: the model does not know what made its features; embed arrays instead of files")
+    name, parameters = str(expected["extractor"]), expected["parameters"]
+    if name not in EXTRACTORS:
+        raise InputError(f"{modality}: the model's features were made by {name}, which is not installed here")
+    options = {key: parameters[key] for key in options_of(name, modality) if key in parameters and key != "weights"}
+    if "weights" in options_of(name, modality):
+        options["weights"] = _weights_named(str(parameters.get("weights")))
+    built = extractor(name, modality, options)
+    other = difference(expected, fingerprint({"extractor": built.name, "parameters": dict(built.parameters)}))
+    if other:
+        raise InputError(f"{modality}: the model was trained on other features than can be made here: {other}")
+    return built
+
+
+def _weights_named(found: str) -> str:
+    """Name published weights by their checksum; "untrained" stays as it is."""
+    known: dict[str, Any] = {one.sha256: name for name, one in WEIGHTS.items() if one.sha256}
+    return next((name for digest, name in known.items() if found.startswith(digest)), found)
+
+
+def _check_file(path: str) -> None:
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file")

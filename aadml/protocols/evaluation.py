@@ -1,0 +1,75 @@
+"""Evaluating a split under a protocol, or under several leaks at once."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from aadml.comparison.types import Embeddings
+from aadml.protocols import PROTOCOLS
+from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
+from aadml.retrieval import Evaluation, evaluate, running_average_precisions
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.tables import lookup
+
+
+def evaluate_under(subject: Subject, name: str, *, split: str = "test", **options: Any) -> Evaluation:
+    """Evaluate a split under a protocol, or under several leaks at once ("legacy:partner+legacy:running-map").
+
+    Args:
+        subject: what is evaluated.
+        name: keys of PROTOCOLS joined by "+".
+        split: "train", "valid" or "test".
+        options: of `aadml.retrieval.evaluate`.
+
+    Raises:
+        InputError: an unknown protocol, or parts that cannot be joined.
+    """
+    parts = protocols_of(name)
+    for part in parts:
+        if part.before is not None:
+            subject = part.before(subject, split)
+    embeddings = embed_under(subject, parts, split)
+    evaluation = evaluate(embeddings, protocol=name, split=split, **options)
+    return _running(evaluation, embeddings) if any(part.metric == "running" for part in parts) else evaluation
+
+
+def protocols_of(name: str) -> Sequence[Protocol]:
+    """Read a name, or several joined by "+".
+
+    Raises:
+        InputError: an unknown name, a name twice, or `inductive` joined with anything.
+    """
+    names = name.split("+")
+    parts = [lookup(PROTOCOLS, part, "protocol") for part in names]
+    if len(set(names)) != len(names) or (len(names) > 1 and "inductive" in names):
+        raise InputError(
+            f"protocol: '{name}' cannot be joined; join different leaks, as in legacy:partner+legacy:drop-last"
+        )
+    return parts
+
+
+def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embeddings:
+    """Embed a split with what the parts mix in and leave out."""
+    clips = subject.splits[split]
+    mixes = [part.mix for part in parts if part.mix is not None]
+    if not mixes:
+        embeddings = subject.encoder.embed_clips(clips)
+    else:
+        vectors = vectors_of(subject.encoder, clips)
+        for mix in mixes:
+            vectors = mix(subject, clips, vectors)
+        embeddings = read_out(subject.encoder, vectors, clips)
+    for part in parts:
+        embeddings = part.keep(embeddings) if part.keep is not None else embeddings
+    return embeddings
+
+
+def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
+    """Put the running variant in the place of MAP; its bounds are not known."""
+    results = []
+    for result in evaluation.directions:
+        values = running_average_precisions(embeddings, result.direction, similarity=evaluation.similarity)
+        results.append(replace(result, average_precision=values, bounds=np.stack([values, values])))
+    return replace(evaluation, directions=tuple(results))

@@ -1,0 +1,30 @@
+"""Intervals of a mean over queries, by the percentile bootstrap (Efron and Tibshirani, 1993, chapter 13)."""
+
+import numpy as np
+
+from aadml.retrieval.ties import Values
+
+RESAMPLES = 1000
+_AT_ONCE = 1 << 22  # drawn indices held at a time
+
+
+def bootstrap_interval(values: Values, *, level: float = 0.95, seed: int = 0) -> tuple[float, float]:
+    """Give the interval of the mean of `values` (q,) over resampled queries.
+
+    It says how far the mean would move with other queries of the same kind; another training moves it too, which only
+    more seeds show.
+
+    Args:
+        values: (q,) one figure a query.
+        level: share of resampled means inside.
+        seed: same seed, same interval.
+
+    Returns:
+        Lower and upper end; both the value itself where there is one query.
+    """
+    generator = np.random.default_rng(seed)
+    count = max(1, _AT_ONCE // len(values))
+    parts = [min(count, RESAMPLES - start) for start in range(0, RESAMPLES, count)]
+    means = [values[generator.integers(0, len(values), (part, len(values)))].mean(axis=1) for part in parts]
+    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

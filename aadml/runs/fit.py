@@ -1,0 +1,144 @@
+"""Training by names: data and a method or loss in, a model out; with a run folder, or in memory alone."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from aadml.comparison.types import Clips, Splits
+from aadml.configuration.assembly import Settings, assemble
+from aadml.configuration.config import Config
+from aadml.data.splits import stratified
+from aadml.methods.session import Session
+from aadml.model.model import Model
+from aadml.runs.data import place_of, with_sample_data
+from aadml.runs.loading import load, read_config
+from aadml.runs.naming import new_run_folder
+from aadml.runs.store import CONFIG, begun, is_finished, opened, read_manifest
+from aadml.runs.train import Prepared, fit_model, prepare, remarks, score_model, train_run
+from feature_extraction.ground.errors import InputError
+
+_log = logging.getLogger("aadml")
+
+
+def fit(
+    data: str | Path | Splits | Clips | None = None,
+    *,
+    method: str | None = None,
+    loss: str | None = None,
+    k: int | None = None,
+    config: str | Path | None = None,
+    settings: Settings = (),
+    seed: int | None = None,
+    epochs: int | None = None,
+    device: str | None = None,
+    runs: str | Path | None = None,
+    on_note: Callable[[str], None] | None = None,
+    on_run: Callable[[Path], None] | None = None,
+    **callbacks: Any,
+) -> Model:
+    """Fit a method; choose the epoch on validation clips; score the test split once.
+
+    The same arguments give the same weights to the byte, from Python and from the command line, in memory and in a
+    run folder.
+
+    Args:
+        data: a feature file of any layout, captioned sound, or what `aadml.read` returned; `Clips` alone are trained
+            on, and a share of them validates. None takes the sample clips.
+        method: a name of `aadml list methods`; its shipped config is the starting point.
+        loss: a name of `aadml list losses`; "aa-LOSS" sees the anchors as anchor-aware proxies.
+        k: neighbors of the anchor-aware proxy.
+        config: a YAML file, or the name of a shipped one; the default is "aadml", or that of the method.
+        settings: any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
+        seed: decides weights, order, draws, and the validation split where one is made.
+        epochs: passes over the training clips.
+        device: "auto", "cpu" or "cuda".
+        runs: folder in which a run folder is made, which survives an interruption; None trains in memory alone.
+        on_note: told what people should know; by default it goes to the logger "aadml".
+        on_run: told the folder of the run as soon as there is one.
+        callbacks: `on_epoch`, `on_plan`, `on_warning`, for a progress bar.
+
+    Returns:
+        The model; `model.evaluation` says how it scored, `model.folder` where its run is.
+
+    Raises:
+        InputError: data, names or settings that do not fit; one line says what is possible.
+
+    Example:
+        >>> model = aadml.fit("clips.h5", loss="aa-triplet", runs="runs")  # doctest: +SKIP
+        >>> model.evaluation["map_mean"]  # doctest: +SKIP
+        0.754
+    """
+    note = on_note or _log.info
+    complete = assemble(
+        data=place_of(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
+        config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
+        sample=data is None,
+    )  # fmt: skip
+    complete = with_sample_data(complete, note) if data is None else complete
+    for message in remarks(complete):
+        note(message)
+    prepared = prepare(complete, _in_memory(data, complete))
+    if runs is None:
+        return _fit_in_memory(prepared, note, callbacks)
+    if not len(prepared.splits.test):
+        raise InputError("fit: a run is scored on its test clips, and there are none; train in memory, without runs")
+    folder = new_run_folder(Path(runs), complete.label(), complete["seed"])
+    if on_run:
+        on_run(folder)
+    with begun(folder, made=True) as store:
+        return train_run(prepared, store, on_note=note, **callbacks)
+
+
+def resume_run(
+    folder: str | Path, *, data: Splits | None = None, on_note: Callable[[str], None] | None = None, **callbacks: Any
+) -> Model:
+    """Continue an interrupted run; it ends in the same bytes as one that was never interrupted.
+
+    Args:
+        folder: of the run.
+        data: what it was trained on, where that was in memory.
+        on_note: see `fit`.
+        callbacks: see `fit`.
+
+    Raises:
+        InputError: not a run, in use, damaged, or its data changed or are gone; nothing is touched.
+    """
+    place, note = Path(folder), on_note or _log.info
+    if is_finished(place):
+        note(f"{place} is finished; nothing to resume")
+        return load(place)
+    if CONFIG not in read_manifest(place).files:
+        raise InputError(f"{place}: was stopped before it began; start it again")
+    prepared = prepare(read_config(place), data)
+    with opened(place) as store:
+        return train_run(prepared, store, on_note=note, **callbacks)
+
+
+def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: dict[str, Any]) -> Model:
+    session = Session(**callbacks)
+    model = fit_model(prepared, session)
+    if not len(prepared.splits.test):
+        return model
+    result = score_model(model, prepared, session, session.seconds)
+    for verdict in result["verdicts"]:
+        note(f"warning: {verdict}")
+    return replace(model, evaluation=result)
+
+
+def _in_memory(data: object, config: Config) -> Splits | None:
+    """Lay data in memory out as splits; None where the config names what is to be read."""
+    if isinstance(data, Splits):
+        return data
+    if not isinstance(data, Clips):
+        return None
+    labels, rows = data.labels.numpy(), np.arange(len(data), dtype=np.int64)
+    chosen = stratified(labels, rows, config["validation"], config["seed"])
+    rest = torch.from_numpy(np.setdiff1d(rows, chosen))
+    note = f"{len(chosen)} clips were set aside for validation (stratified, seed {config['seed']})"
+    empty = data.select(torch.arange(0))
+    return Splits(data.select(rest), data.select(torch.from_numpy(chosen)), empty, notes=(note,))

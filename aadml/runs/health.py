@@ -1,0 +1,68 @@
+"""Verdicts on a finished training: what a person must know before believing its number."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from aadml.comparison.types import Clips
+from aadml.model.facts import Facts
+from aadml.retrieval import Evaluation
+from aadml.retrieval.intervals import bootstrap_interval
+
+RAN_AWAY = 10.0
+"""A loss that ends so many times above its first value ran away."""
+
+FEWEST_EPOCHS = 5
+"""Trainings of fewer epochs are trials, in which the choice of the first or the last epoch says nothing."""
+
+Record = Mapping[str, Any]
+
+
+def verdicts(evaluation: Evaluation, train: Clips, history: Sequence[Record], facts: Facts) -> list[str]:
+    """Say what is wrong with a training, a sentence each; nothing where all is well.
+
+    Args:
+        evaluation: of the trained model.
+        train: clips that were fitted on, unscaled.
+        history: records of all epochs.
+        facts: of the model; the selected epoch is looked at.
+    """
+    return [*_views(train), *_chance(evaluation), *_losses(history), *_epochs(history, facts)]
+
+
+def _views(train: Clips) -> Iterator[str]:
+    for modality, features in train.features.items():
+        if isinstance(features, Tensor) and len(features) > 1 and bool((features == features[0]).all()):
+            yield f"all {len(features)} training clips have the same {modality} features: nothing can be learned"
+
+
+def _chance(evaluation: Evaluation) -> Iterator[str]:
+    for result in evaluation.directions:
+        low, high = bootstrap_interval(result.average_precision)
+        level = float(result.chance.mean())
+        if low <= level:
+            yield (
+                f"{result.name}: MAP {result.map:.3f} ({low:.3f} to {high:.3f} over queries) is within noise of chance "
+                f"({level:.3f})"
+            )
+
+
+def _losses(history: Sequence[Record]) -> Iterator[str]:
+    """Look at each stage by itself: another stage minimizes another loss."""
+    for stage in dict.fromkeys(record.get("stage") for record in history):
+        losses = [record["loss"] for record in history if record.get("stage") == stage and "loss" in record]
+        first, last = (losses[0], losses[-1]) if losses else (0.0, 0.0)
+        if first > 0 and (not math.isfinite(last) or last > RAN_AWAY * first):
+            yield f"the loss ran away, from {first:.3g} to {last:.3g}; lower training.learning_rate"
+
+
+def _epochs(history: Sequence[Record], facts: Facts) -> Iterator[str]:
+    scored = [record for record in history if any(key.startswith("valid ") for key in record)]
+    if facts.selected_epoch is None or len(scored) < FEWEST_EPOCHS or facts.training["select"] == "last":
+        return
+    if facts.selected_epoch == scored[0]["epoch"]:
+        yield "the very first epoch was chosen: training on made it worse on the validation clips"
+    elif facts.selected_epoch == scored[-1]["epoch"]:
+        yield "the very last epoch was chosen: training longer (training.epochs) may help"

@@ -1,0 +1,95 @@
+"""Data that a model meets after its training: read, checked against what the model expects, and laid out by split."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from aadml.comparison.types import MODALITIES, Clips, Splits
+from aadml.data import open_data
+from aadml.data.captioned_sets import captioned_splits, is_captioned
+from aadml.model.facts import difference, fingerprint
+from aadml.model.model import Model
+from feature_extraction.feature_file import FeatureFile
+from feature_extraction.ground.errors import InputError
+
+Note = Callable[[str], None]
+
+
+def read_for(
+    model: Model, path: str | Path, *, allow_other_features: bool = False, on_note: Note | None = None
+) -> Splits:
+    """Read data for a trained model; splits that the file does not have are empty.
+
+    Args:
+        model: whose modalities and features are expected.
+        path: a feature file of any layout, or captioned sound where the model reads that.
+        allow_other_features: take features of another extractor than the model was trained on.
+        on_note: told what people should know.
+
+    Raises:
+        InputError: a modality is missing, or has another width, or was made by another extractor.
+    """
+    wanted = {key: model.facts.method["arguments"].get(key) for key in ("cleaning", "captions")}
+    reads_sound = wanted["cleaning"] is not None
+    if reads_sound != is_captioned(path):
+        needs = "captioned sound" if reads_sound else f"features of {', '.join(model.modalities)}"
+        raise InputError(f"{path}: the model reads {needs}, which is not what this is")
+    if reads_sound:
+        return captioned_splits(path, **{key: value for key, value in wanted.items() if value is not None})
+    content = open_data(path)
+    check_features(model, content, str(path), allow=allow_other_features, on_note=on_note)
+    return _divided(content, str(path), model)
+
+
+def check_features(model: Model, content: FeatureFile, place: str, *, allow: bool, on_note: Note | None = None) -> None:
+    """Refuse features that are not what a model was trained on.
+
+    Raises:
+        InputError: a modality is missing, has another width, or was made by another extractor or variant.
+    """
+    for modality in model.modalities:
+        if modality not in content.features:
+            raise InputError(f"{place}: has no {modality} features; there are {', '.join(content.features)}")
+        given, wanted = content.features[modality].shape[1], model.facts.dimensions[modality]
+        if given != wanted:
+            raise InputError(f"{place}: {modality} has {given} dimensions; the model was trained on {wanted}")
+        expected = model.facts.features.get(modality, {})
+        found = fingerprint(content.provenance.get(modality, {}))
+        if not expected or not found:
+            if on_note and expected:
+                on_note(f"warning: {place} does not say what made its {modality} features; the model expects "
+                        f"{expected['extractor']}")  # fmt: skip
+            continue
+        other = difference(expected, found)
+        if other and not allow:
+            raise InputError(
+                f"{place}: its {modality} features were made by {other}, on which the model was not trained; give "
+                "--allow-other-features if that is meant"
+            )
+
+
+def _divided(content: FeatureFile, place: str, model: Model) -> Splits:
+    names, labels = content.class_names, content.labels
+    if names != model.class_names and set(names) <= set(model.class_names):
+        codes = np.asarray([model.class_names.index(name) for name in names], dtype=np.int64)
+        names, labels = model.class_names, codes[labels]
+    features: Any = {m: torch.from_numpy(np.asarray(content.features[m])) for m in MODALITIES if m in model.modalities}
+    whole = Clips(features, torch.from_numpy(labels), content.ids, names)
+    train, valid, test = (whole.select(torch.from_numpy(content.rows(split))) for split in ("train", "valid", "test"))
+    return Splits(train, valid, test, name=place, notes=content.notes(), provenance=content.provenance)
+
+
+def not_empty(splits: Splits, split: str) -> Clips:
+    """Return a split.
+
+    Raises:
+        InputError: it has no clips.
+    """
+    clips = splits[split]
+    if not len(clips):
+        counts = ", ".join(f"{len(splits[part])} {part}" for part in ("train", "valid", "test"))
+        raise InputError(f"{splits.name}: has no {split} clips (there are {counts}); choose another --split")
+    return clips

@@ -1,0 +1,111 @@
+"""Opening what a training left: a run, with its config and data where they are at hand, or a model folder alone."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from aadml.comparison.types import Splits
+from aadml.configuration.config import Config, resolve
+from aadml.configuration.files import parse_yaml
+from aadml.model.files import FACTS, load_model
+from aadml.model.model import Model
+from aadml.runs.data import load_splits
+from aadml.runs.environment import data_hash
+from aadml.runs.store import CONFIG, ENVIRONMENT, EVALUATION, Manifest, is_finished, is_run, read_file, read_manifest
+from feature_extraction.ground.errors import InputError
+from feature_extraction.network_run import chosen_device
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that was trained to the end, with the data it was trained on.
+
+    Attributes:
+        folder: where it lies.
+        config: that it was trained by.
+        splits: its data, unscaled.
+        model: trained.
+    """
+
+    folder: Path
+    config: Config
+    splits: Splits
+    model: Model
+
+
+def load(path: str | Path, *, device: str = "auto") -> Model:
+    """Load a model from a run or a model folder; neither its data nor its config's paths are needed.
+
+    Args:
+        path: a run folder of `aadml train`, or a folder of `Model.save`.
+        device: "auto", "cpu" or "cuda".
+
+    Raises:
+        InputError: neither a trained run nor a model, or damaged.
+    """
+    folder, target = Path(path), chosen_device(device, "load")
+    if not is_run(folder):
+        return load_model(folder, target)
+    manifest = read_manifest(folder)
+    if FACTS not in manifest.files:
+        raise InputError(f"{folder}: was not trained to the end; continue it with `aadml train --resume {folder}`")
+    model = _checked_model(folder, manifest, target)
+    evaluation = read_evaluation(folder, manifest) if is_finished(folder) else None
+    return replace(model, evaluation=evaluation)
+
+
+def load_run(folder: Path) -> Run:
+    """Load a trained run with its config and the data it was trained on.
+
+    Raises:
+        InputError: not a trained run, damaged, or its data changed or are gone.
+    """
+    if not is_run(folder) and (folder / FACTS).is_file():
+        raise InputError(f"{folder}: is a model without its run; give --data F.h5, or the run folder")
+    config = read_config(folder)
+    model = load(folder, device=config["device"])
+    try:
+        splits = load_splits(config)
+    except InputError as error:
+        raise InputError(f"{error}; the data of {folder} are needed here, or give --data F.h5") from error
+    if read_environment(folder)["data"]["sha256"] != data_hash(splits):
+        raise InputError(f"{splits.name}: the data changed since {folder} was trained; give --data to use other data")
+    return Run(folder, config, splits, model)
+
+
+def read_config(folder: Path) -> Config:
+    """Read the config of a run, as it was written.
+
+    Raises:
+        InputError: not a run, or a config that was damaged or changed.
+    """
+    return resolve(parse_yaml(read_file(folder, CONFIG).decode(), folder / CONFIG))
+
+
+def read_evaluation(folder: Path, manifest: Manifest | None = None) -> dict[str, Any]:
+    """Read the evaluation of a finished run.
+
+    Raises:
+        InputError: not finished, or damaged.
+    """
+    found: dict[str, Any] = json.loads(read_file(folder, EVALUATION, manifest))
+    return found
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """Read what a run was made with: versions, machine, hash of the data.
+
+    Raises:
+        InputError: not a run, or damaged.
+    """
+    found: dict[str, Any] = json.loads(read_file(folder, ENVIRONMENT))
+    return found
+
+
+def _checked_model(folder: Path, manifest: Manifest, device: torch.device) -> Model:
+    """Load the model of a run, whose manifest must agree with the model's own checksums."""
+    read_file(folder, FACTS, manifest)
+    return load_model(folder, device)

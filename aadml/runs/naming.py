@@ -1,0 +1,29 @@
+"""Where new runs go."""
+
+import time
+from pathlib import Path
+
+from feature_extraction.ground.errors import InputError
+
+
+def new_run_folder(runs: Path, label: str, seed: int) -> Path:
+    """Make an empty folder for a run, named by time, what is trained, and seed.
+
+    Raises:
+        InputError: `runs` cannot be written.
+    """
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    for number in range(1000):
+        folder = runs / (f"{stamp}-{label}-seed{seed}" + (f"-{number}" if number else ""))
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            if not runs.is_dir():
+                raise InputError(f"{runs}: is a file; --runs wants a folder") from None
+            continue
+        except OSError as error:
+            raise InputError(
+                f"{folder}: cannot be made ({error.strerror}); choose another place with --runs"
+            ) from error
+        return folder
+    raise InputError(f"{runs}: a thousand runs of this second are there already")

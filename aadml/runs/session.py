@@ -1,0 +1,79 @@
+"""A training that lives in a run folder: it survives Ctrl-C and kill -9, losing at most the current epoch."""
+
+import json
+import math
+import time
+from typing import Any
+
+from aadml.methods.session import Checkpoint, Record, Session
+from aadml.model.files import pack_tensors, unpack_tensors
+from aadml.runs.store import RunStore, read_log
+
+
+class RunSession(Session):
+    """A training whose log, best weights and state lie in a run's store; the last two are one commit.
+
+    Args:
+        store: of the run, under its lock.
+        saving_share: 0 saves after every epoch; n leaves out saves that would take more than 1/n of the time, for many
+            short runs in a row, where losing some seconds of one is cheaper than writing all states.
+        callbacks: see `Session`.
+    """
+
+    def __init__(self, store: RunStore, *, saving_share: int = 0, **callbacks: Any) -> None:
+        super().__init__(**callbacks)
+        self._store = store
+        self._best_is_stored = True
+        self._saving_share = saving_share
+        self._saved_at, self._saving_seconds = -math.inf, 0.0
+        self._seconds_before = store.manifest.seconds
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent fitting, in this process and earlier ones."""
+        return self._seconds_before + super().seconds
+
+    def log(self, record: Record) -> None:
+        """Append the figures of an epoch to the log."""
+        self._store.append((json.dumps(record) + "\n").encode())
+        super().log(record)
+
+    def keep_best(self, checkpoint: Checkpoint) -> None:
+        """Take the weights of the best epoch so far; the next `save` stores them."""
+        super().keep_best(checkpoint)
+        self._best_is_stored = False
+
+    def best(self) -> Checkpoint | None:
+        """Return the best weights, of this process or an earlier one."""
+        stored = self._store.manifest.numbered("best")
+        if super().best() is None and stored is not None:
+            super().keep_best(self._read(stored))
+        return super().best()
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Commit all that is needed to continue after this epoch, where it is time to."""
+        started = time.monotonic()
+        if started - self._saved_at < self._saving_share * self._saving_seconds:
+            return
+        manifest, number = self._store.manifest, self._store.next_number()
+        files, drop = {f"state-{number}.safetensors": checkpoint}, [manifest.numbered("state")]
+        best = super().best()
+        if best is not None and not self._best_is_stored:
+            files[f"best-{number}.safetensors"] = best
+            drop.append(manifest.numbered("best"))
+        packed = {name: pack_tensors(one.tensors, one.facts) for name, one in files.items()}
+        self._store.commit(packed, drop=[name for name in drop if name], seconds=self.seconds)
+        self._best_is_stored = True
+        self._saved_at = time.monotonic()
+        self._saving_seconds = self._saved_at - started
+
+    def resume(self) -> Checkpoint | None:
+        """Read the state to continue from, and the log up to it."""
+        name = self._store.manifest.numbered("state")
+        if name is None:
+            return None
+        self.history = [json.loads(line) for line in read_log(self._store.folder, self._store.manifest).splitlines()]
+        return self._read(name)
+
+    def _read(self, name: str) -> Checkpoint:
+        return Checkpoint(*unpack_tensors(self._store.read(name), self._store.folder / name))

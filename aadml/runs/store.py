@@ -1,0 +1,331 @@
+"""A run folder as a transactional store: replacing `manifest.json` is the only commit.
+
+The manifest names every file of the run with its size and SHA-256, and how much of the log counts. A commit writes new
+files, replaces the manifest, and then removes what the old manifest named and the new one does not. State and best
+weights get names that are never used again, so that a process that ends anywhere in between leaves the last commit
+whole. Nothing else in the folder is ever touched.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from feature_extraction.ground.atomic import append_all, flush_folder, write_bytes
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.sealed import FileSum, seal, unseal
+
+MANIFEST = "manifest.json"
+LOG = "metrics.jsonl"
+CONFIG = "config.yaml"
+ENVIRONMENT = "environment.json"
+EVALUATION = "evaluation.json"
+RESERVED = (MANIFEST, CONFIG, ENVIRONMENT, LOG, EVALUATION, "model.safetensors", "model.json", "README.md")
+"""Names that a run gives its files; a folder in which one of them lies already is not taken for a new run."""
+
+FORMAT = "aadml-run"
+VERSION = 2
+FLUSH_SECONDS = 60.0
+"""Files are forced to the disk at the end of a training, and before that at most so often."""
+
+NUMBERED = re.compile(r"(state|best)-(\d+)\.safetensors")
+_PARTIAL = re.compile(
+    r"\.(manifest|config|environment|evaluation|model|README|(state|best)-\d+)\.[a-z0-9_]{8}"
+    r"\.partial\.(json|yaml|safetensors|md)"
+)
+_EMPTY_LOG = FileSum.of(b"")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a commit says.
+
+    Attributes:
+        run: a name no other run has.
+        generation: of the commit, from 1.
+        log: how much of `metrics.jsonl` counts, and its SHA-256.
+        files: name -> sum.
+        seconds: spent fitting so far.
+    """
+
+    run: str
+    generation: int = 0
+    log: FileSum = _EMPTY_LOG
+    files: Mapping[str, FileSum] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def to_bytes(self) -> bytes:
+        """Write the manifest as it stands on disk."""
+        files = {name: one.to_json() for name, one in sorted(self.files.items())}
+        content = {"format": FORMAT, "version": VERSION, "run": self.run, "generation": self.generation}
+        return seal(content | {"log": self.log.to_json(), "files": files, "seconds": self.seconds})
+
+    def numbered(self, kind: str) -> str | None:
+        """Name the file of a kind ("state", "best"); None where there is none."""
+        return next((name for name in self.files if (found := NUMBERED.fullmatch(name)) and found[1] == kind), None)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a run folder.
+
+    Raises:
+        InputError: not a run folder, one of the first edition, or a damaged manifest.
+    """
+    path = folder / MANIFEST
+    try:
+        content = unseal(path.read_bytes(), path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{folder}: {_why_not_a_run(folder)}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if content.get("format") != FORMAT or content.get("version") != VERSION:
+        found = f"{content.get('format')} version {content.get('version')}"
+        raise InputError(f"{path}: is of {found}; this aadml reads {FORMAT} version {VERSION}")
+    files = {_inside(name, path): FileSum(**one) for name, one in content["files"].items()}
+    return Manifest(content["run"], content["generation"], FileSum(**content["log"]), files, content["seconds"])
+
+
+def is_run(folder: Path) -> bool:
+    """Tell whether a folder holds a run, finished or not."""
+    return (folder / MANIFEST).is_file()
+
+
+def is_finished(folder: Path) -> bool:
+    """Tell whether a folder holds a run that was trained and scored to the end."""
+    return (folder / EVALUATION).is_file() and is_run(folder) and EVALUATION in read_manifest(folder).files
+
+
+def read_file(folder: Path, name: str, manifest: Manifest | None = None) -> bytes:
+    """Read a file of a run and check it against the manifest.
+
+    Raises:
+        InputError: the manifest does not name it, or it is missing, damaged or changed.
+    """
+    manifest = manifest or read_manifest(folder)
+    path = folder / name
+    if name not in manifest.files:
+        raise InputError(f"{path}: no such file in this run; it was not trained to the end")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}), though the run names it") from error
+    manifest.files[name].check(data, path)
+    return data
+
+
+def read_log(folder: Path, manifest: Manifest | None = None) -> bytes:
+    """Read the part of the log that counts, and check it.
+
+    Raises:
+        InputError: it is missing, damaged or changed.
+    """
+    manifest = manifest or read_manifest(folder)
+    path = folder / LOG
+    try:
+        data = path.read_bytes() if manifest.log.size else b""
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}), though the run names it") from error
+    data = data[: manifest.log.size]
+    manifest.log.check(data, path)
+    return data
+
+
+class RunStore:
+    """A run folder under its lock, given by `begun` and `opened`.
+
+    Args:
+        folder: that exists.
+        manifest: of the last commit.
+        made: whether this process made the folder.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, *, made: bool = False) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self._made = made
+        self._log = hashlib.sha256()
+        self._logged = 0
+        self._flushed_at = time.monotonic()
+
+    def read(self, name: str) -> bytes:
+        """Read a file and check it; see `read_file`."""
+        return read_file(self.folder, name, self.manifest)
+
+    def next_number(self) -> int:
+        """Give a number that no state or best weights of this folder ever had."""
+        found = [int(match[2]) for path in self.folder.iterdir() if (match := NUMBERED.fullmatch(path.name))]
+        return max([self.manifest.generation, *found]) + 1
+
+    def append(self, line: bytes) -> None:
+        """Append a line to the log; it counts from the next commit on."""
+        path = self.folder / LOG
+        with _writing(path):
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            try:
+                append_all(handle, line)
+            finally:
+                os.close(handle)
+        self._log.update(line)
+        self._logged += len(line)
+
+    def commit(
+        self, files: Mapping[str, bytes], *, drop: Iterable[str] = (), seconds: float | None = None, flush: bool = False
+    ) -> None:
+        """Make new files and what was logged part of the run.
+
+        Args:
+            files: name -> content.
+            drop: names that are no longer part of the run; they are removed.
+            seconds: spent fitting so far; None leaves the figure.
+            flush: whether everything must be on the disk now.
+
+        Raises:
+            InputError: the folder cannot be written, or the disk is full; the last commit is untouched.
+        """
+        flush = flush or time.monotonic() - self._flushed_at >= FLUSH_SECONDS
+        for name, data in files.items():
+            write_bytes(self.folder / name, data, durable=flush)
+        kept = {name: one for name, one in self.manifest.files.items() if name not in set(drop)}
+        changed = replace(
+            self.manifest,
+            generation=self.manifest.generation + 1,
+            log=FileSum(self._logged, self._log.hexdigest()),
+            files=kept | {name: FileSum.of(data) for name, data in files.items()},
+            seconds=self.manifest.seconds if seconds is None else seconds,
+        )
+        if flush:
+            self._flush_log()
+        write_bytes(self.folder / MANIFEST, changed.to_bytes(), durable=flush)
+        gone = set(self.manifest.files) - set(changed.files)
+        self.manifest = changed
+        if flush:
+            flush_folder(self.folder)
+            self._flushed_at = time.monotonic()
+        with _writing(self.folder):
+            for name in gone:
+                (self.folder / name).unlink(missing_ok=True)
+
+    def abandon(self) -> None:
+        """Take back a run in which nothing was learned: its own files, and the folder if this process made it.
+
+        A folder in which anything else lies stays.
+        """
+        if self.manifest.numbered("state") or any(name.startswith("model.") for name in self.manifest.files):
+            return
+        for name in (MANIFEST, LOG, *self.manifest.files):
+            (self.folder / name).unlink(missing_ok=True)
+        if self._made:
+            with suppress(OSError):  # something else lies there
+                self.folder.rmdir()
+
+    def settle(self) -> None:
+        """Cut the log to what the manifest says, and remove what a process that was killed left of its own files."""
+        counted = read_log(self.folder, self.manifest)
+        path = self.folder / LOG
+        if path.is_file() and path.stat().st_size != len(counted):
+            os.truncate(path, len(counted))
+        self._log, self._logged = hashlib.sha256(counted), len(counted)
+        for path in list(self.folder.iterdir()):
+            unnamed = NUMBERED.fullmatch(path.name) and path.name not in self.manifest.files
+            if (unnamed or _PARTIAL.fullmatch(path.name)) and path.is_file():
+                path.unlink(missing_ok=True)
+
+    def _flush_log(self) -> None:
+        if self._logged:
+            handle = os.open(self.folder / LOG, os.O_RDONLY)
+            os.fsync(handle)
+            os.close(handle)
+
+
+@contextmanager
+def begun(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
+    """Begin a run in a folder, which is made where it is not there; the lock is held until the end.
+
+    A training that is refused before its first epoch leaves nothing behind.
+
+    Args:
+        folder: of the run.
+        made: whether this process made it.
+
+    Raises:
+        InputError: the folder cannot be made or written, holds a run or files of a run's names, or is in use.
+    """
+    with _writing(folder):
+        made = made or not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+    with _lock(folder, wait=False):
+        taken = [name for name in RESERVED if (folder / name).exists()]
+        if taken:
+            raise InputError(f"{folder}: holds a {taken[0]} already; a run wants a folder of its own")
+        store = RunStore(folder, Manifest(uuid.uuid4().hex), made=made)
+        try:
+            store.commit({})  # from here on the folder is known as a run
+            yield store
+        except InputError:
+            store.abandon()
+            raise
+
+
+@contextmanager
+def opened(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
+    """Open a run to continue it; the lock is held until the end, and leftovers of a killed process are cleared.
+
+    Args:
+        folder: of the run.
+        wait: whether to wait for the lock, or to refuse.
+
+    Raises:
+        InputError: not a run, damaged, or in use.
+    """
+    read_manifest(folder)
+    with _lock(folder, wait=wait):
+        store = RunStore(folder, read_manifest(folder))
+        with _writing(folder):
+            store.settle()
+        yield store
+
+
+@contextmanager
+def _lock(folder: Path, *, wait: bool) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise InputError(f"{folder}: another process is training this run; wait for it to end") from None
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _writing(place: Path) -> Iterator[None]:
+    """Say of what the system refuses where it happened and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{place}: cannot be written ({error.strerror or error}); choose another place or free some space"
+        ) from error
+
+
+def _inside(name: str, manifest: Path) -> str:
+    """Return the name of a file; one that leads out of the folder is refused."""
+    if name.startswith("/") or ".." in Path(name).parts:
+        raise InputError(f"{manifest}: names '{name}', which is not in its folder")
+    return name
+
+
+def _why_not_a_run(folder: Path) -> str:
+    if not folder.exists():
+        return "no such folder; `aadml train` makes one"
+    if not folder.is_dir():
+        return "is a file; a run is a folder"
+    if (folder / "checkpoint.safetensors").is_file():
+        return "is a run of the first edition, which this aadml does not read; train again on its config.yaml"
+    return f"not a run folder (no {MANIFEST} in it); `aadml train` makes one"

@@ -1,0 +1,42 @@
+"""Is everything in a run or a model folder what was written? Each file against its checksum."""
+
+from pathlib import Path
+
+from aadml.model.files import CARD, is_model, verify_model
+from aadml.runs.store import is_run, read_file, read_log, read_manifest
+from feature_extraction.ground.errors import InputError
+
+
+def verify(path: str | Path) -> list[str]:
+    """Check a run or a model folder.
+
+    Args:
+        path: of the folder.
+
+    Returns:
+        What is damaged, missing or was changed, a sentence a file; nothing where all is whole.
+
+    Raises:
+        InputError: neither a run nor a model.
+    """
+    folder = Path(path)
+    if not is_run(folder):
+        if not is_model(folder):
+            read_manifest(folder)  # says what the folder is instead
+        return verify_model(folder)
+    try:
+        manifest = read_manifest(folder)
+    except InputError as error:
+        return [str(error)]
+    found = []
+    for name in manifest.files:
+        try:
+            read_file(folder, name, manifest)
+        except InputError as error:
+            # a card is for people, who may write into it
+            found.append(str(error) + (" (a card may be edited)" if name == CARD else ""))
+    try:
+        read_log(folder, manifest)
+    except InputError as error:
+        found.append(str(error))
+    return found

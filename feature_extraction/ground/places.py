@@ -1,0 +1,156 @@
+"""Places: "package.module:name", the way in which tables, configs and flags name a thing that is to be imported.
+
+A module from outside is searched where Python searches, then in the folders given to `search_beside`, then in the
+current folder. These folders are put at the end of `sys.path`, so that no file there can take the place of an installed
+package; processes started by `multiprocessing` begin with the `sys.path` of the process that starts them.
+"""
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from feature_extraction.ground.errors import InputError
+
+_NAME = r"[^\W\d]\w*"
+_PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
+
+
+def is_place(text: object) -> bool:
+    """Tell whether `text` is written like "package.module:name"."""
+    return isinstance(text, str) and _PLACE.fullmatch(text) is not None
+
+
+def search_beside(path: Path) -> None:
+    """Let modules from outside be found in a folder, or in the folder of a file, after everything Python searches."""
+    folder = str((path if path.is_dir() else path.parent).resolve())
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
+def imported(place: str) -> Any:
+    """Import what stands at a place of this project or of an installed package; what goes wrong there is a defect."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def imported_from_outside(place: str) -> Any:
+    """Import what a user names; the module may lie in the current folder or beside the data.
+
+    Raises:
+        InputError: no such module, an error while it is imported, or no such name in it.
+    """
+    search_beside(Path.cwd())
+    importlib.invalidate_caches()
+    name, _, attribute = place.partition(":")
+    module = _module(place, name)
+    if not hasattr(module, attribute):
+        where = getattr(module, "__file__", None) or name
+        public = ", ".join(sorted(key for key in vars(module) if not key.startswith("_"))[:20]) or "nothing"
+        raise InputError(f"{place}: {where} holds no '{attribute}'; it holds {public}")
+    return getattr(module, attribute)
+
+
+def _module(place: str, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise InputError(
+                f"{place}: there is no module '{error.name}'; modules are searched among the installed packages, "
+                "beside the data and in the current folder"
+            ) from error
+        raise InputError(_failure(place, error)) from error
+    except (Exception, SystemExit) as error:  # whatever another's module does while it is imported
+        raise InputError(_failure(place, error)) from error
+
+
+def _failure(place: str, error: BaseException) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    at = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
+    what = " ".join(f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}".split())
+    return f"{place}: its module cannot be imported; {what} ({at[0]}, line {at[1]})"
+
+
+def first_line(place: str) -> str:
+    """Read the first line of the documentation of what stands at a place, without importing it.
+
+    The documentation is the docstring of a function or class, or the string below an assignment; a name that a module
+    has from another is followed there.
+
+    Returns:
+        The line; empty where there is no source or no documentation.
+    """
+    module, _, name = place.partition(":")
+    file = _source_file(module)
+    if file is None:
+        return ""
+    try:
+        body = ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    for statement, following in zip(body, [*body[1:], None], strict=True):
+        if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+            for alias in statement.names:
+                if (alias.asname or alias.name) == name:
+                    return first_line(f"{statement.module}:{alias.name}")
+        if name in _defined_names(statement):
+            return _documentation(statement, following).strip().partition("\n")[0]
+    return ""
+
+
+def _defined_names(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return [statement.name]
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _documentation(statement: ast.stmt, following: ast.stmt | None) -> str:
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return ast.get_docstring(statement) or ""
+    value = following.value if isinstance(following, ast.Expr) else None
+    text = value.value if isinstance(value, ast.Constant) else None
+    return inspect.cleandoc(text) if isinstance(text, str) else ""
+
+
+def _source_file(module: str) -> Path | None:
+    """Find the file of a module without importing its packages."""
+    top, *inner = module.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except ValueError:  # a module that a test or a script made up
+        return None
+    if spec is None:
+        return None
+    if not inner:
+        return Path(spec.origin) if spec.origin is not None and spec.origin.endswith(".py") else None
+    for folder in spec.submodule_search_locations or ():
+        path = Path(folder).joinpath(*inner)
+        for file in (path / "__init__.py", path.with_suffix(".py")):
+            if file.is_file():
+                return file
+    return None
+
+
+def imported_on_demand(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Make the `__getattr__` of a package whose names are imported on first use (PEP 562).
+
+    Args:
+        package: its `__name__`.
+        homes: name -> the module of the package that defines it.
+    """
+
+    def attribute(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return imported(f"{package}.{homes[name]}:{name}")
+
+    return attribute

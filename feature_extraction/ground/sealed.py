@@ -1,0 +1,75 @@
+"""JSON files that carry their own checksum, and the checksums by which other files are known."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from feature_extraction.ground.errors import InputError
+
+CHECKSUM = "checksum"
+
+
+@dataclass(frozen=True)
+class FileSum:
+    """What a file must hold.
+
+    Attributes:
+        size: in bytes.
+        sha256: of its content.
+    """
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, data: bytes) -> "FileSum":
+        """Take the sum of `data`."""
+        return cls(len(data), hashlib.sha256(data).hexdigest())
+
+    def check(self, data: bytes, place: Path) -> None:
+        """Compare `data`, read from `place`, with what it must be.
+
+        Raises:
+            InputError: it differs.
+        """
+        if len(data) != self.size:
+            raise InputError(f"{place}: damaged: {len(data)} bytes, {self.size} were written")
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise InputError(f"{place}: damaged or changed: its SHA-256 is not that of what was written")
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the plain values."""
+        return asdict(self)
+
+
+def seal(content: Mapping[str, Any]) -> bytes:
+    """Write a JSON object whose last key is the SHA-256 of all the others."""
+    return (json.dumps({**content, CHECKSUM: _digest(content)}, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def unseal(data: bytes, place: Path) -> dict[str, Any]:
+    """Read what `seal` wrote.
+
+    Args:
+        data: the bytes.
+        place: where they were read, for the message.
+
+    Raises:
+        InputError: no JSON object, or one whose checksum does not fit.
+    """
+    try:
+        content = json.loads(data)
+        found = content.pop(CHECKSUM)
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise InputError(f"{place}: damaged: not a JSON object with a checksum") from error
+    if found != _digest(content):
+        raise InputError(f"{place}: damaged or changed: its checksum does not fit its content")
+    assert isinstance(content, dict)
+    return content
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode(errors="replace")).hexdigest()

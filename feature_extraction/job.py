@@ -1,0 +1,90 @@
+"""Extraction by names: a manifest's path and the names of extractors, as on the command line."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from feature_extraction.backbones import Extractor, extractor, options_of
+from feature_extraction.extract import Outcome
+from feature_extraction.extract import extract as carry_out
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.places import search_beside
+from feature_extraction.manifest import Manifest, read_manifest
+from feature_extraction.media import Limits
+
+Options = Mapping[str, Mapping[str, Any]]
+"""Modality -> option of its extractor -> value."""
+
+DEFAULTS = {"audio": "log-mel", "visual": "hog-color"}
+"""Extractors that need no weights."""
+
+
+def extract(
+    manifest: Manifest | str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    audio: str | None = DEFAULTS["audio"],
+    visual: str | None = DEFAULTS["visual"],
+    options: Options | None = None,
+    weights: str | None = None,
+    workers: int | None = None,
+    time_limit: float = 120.0,
+    max_seconds: float = 3600.0,
+    shard: tuple[int, int] = (0, 1),
+    retry_failed: bool = False,
+    sequence: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Outcome:
+    """Turn a manifest of media into a feature file.
+
+    Args:
+        manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split.
+        output: the feature file to make. The same call continues a job that was interrupted.
+        audio: name of the audio extractor; None for none.
+        visual: name of the visual extractor; None for none.
+        options: of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
+        weights: "auto" (the published ones), a file, or "untrained", for the extractors that take weights.
+        workers: decoding processes; None: one a processor.
+        time_limit: seconds that decoding one clip may take.
+        max_seconds: longer clips are refused.
+        shard: (i, n): only part i of n; `aadml merge` joins them.
+        retry_failed: try again the clips that failed before.
+        sequence: keep descriptions over time beside the pooled ones.
+        progress: called with the number of clips done and failed so far.
+
+    Returns:
+        What the job came to: counts, failures with their reasons, remarks.
+
+    Raises:
+        InputError: a manifest, name or option that is wrong, or an output that cannot be written.
+    """
+    rows = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
+    search_beside(Path(rows.path))
+    extractors = choose_extractors(audio, visual, options, weights)
+    limits = Limits(seconds=max_seconds)
+    return carry_out(
+        rows, output, extractors, workers=workers, time_limit=time_limit, limits=limits, shard=shard,
+        retry_failed=retry_failed, sequence=sequence, progress=progress,
+    )  # fmt: skip
+
+
+def choose_extractors(
+    audio: str | None, visual: str | None, options: Options | None = None, weights: str | None = None
+) -> list[Extractor]:
+    """Build extractors by name, each with its options; see `extract`.
+
+    Raises:
+        InputError: an unknown name or option, or options or weights that none of the extractors takes.
+    """
+    given = {modality: dict(values) for modality, values in (options or {}).items()}
+    chosen = {modality: name for modality, name in (("audio", audio), ("visual", visual)) if name is not None}
+    for modality in sorted(set(given) - set(chosen)):
+        raise InputError(f"{modality}.{next(iter(given[modality]))}: there is no {modality} extractor in this job")
+    takers = [m for m, name in chosen.items() if "weights" in options_of(name, m)]
+    if weights is not None and not takers:
+        raise InputError(f"weights {weights}: neither of {', '.join(chosen.values())} takes weights")
+    for modality in takers:
+        if weights is not None:
+            given.setdefault(modality, {}).setdefault("weights", weights)
+    return [extractor(name, modality, given.get(modality)) for modality, name in chosen.items()]

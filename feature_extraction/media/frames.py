@@ -1,0 +1,125 @@
+"""Frames: the first video stream that is no cover picture, looked at on a grid in time."""
+
+import math
+from typing import Any
+
+import cv2
+import numpy as np
+from av.stream import Disposition
+from numpy.typing import NDArray
+
+from feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure
+from feature_extraction.media.streams import Source, source
+
+_EARLY = 1e-6  # in steps of the grid: times are rounded fractions
+_LATE = 0.05  # in steps: a clip that ends so soon after a step, mostly by rounding, does not reach it
+
+
+def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, *, open_ended: bool) -> Clip:
+    """Decode the frames of an opened file up to the last one that is kept; see `decode`."""
+    track = source(container, _stream(container), open_ended=open_ended)
+    context = track.stream.codec_context
+    if context.width * context.height > limits.pixels:
+        raise MediaFailure("too-large", f"{context.width} x {context.height} pixels")
+    grid, clock = _Grid(inputs), _Clock(track)
+    for frame in track.frames():
+        if frame.width * frame.height > limits.pixels:
+            raise MediaFailure("too-large", f"a frame of {frame.width} x {frame.height} pixels")
+        clock.advance(frame)
+        if clock.seconds > limits.seconds:
+            raise MediaFailure("too-large", f"more than {limits.seconds:g} s of video")
+        grid.show(frame, clock.seconds)
+        if grid.full and clock.seconds >= minimum_seconds:
+            break
+    if not clock.count:
+        raise MediaFailure("corrupt", "the video stream yields no frames")
+    broken_off = grid.full and (track.announced() or 0.0) > limits.seconds
+    if broken_off:
+        raise MediaFailure("too-large", f"more than {limits.seconds:g} s of video")
+    if clock.shown < minimum_seconds:
+        raise MediaFailure("too-short", f"{clock.shown:.3f} s of video; {minimum_seconds:g} s are needed")
+    remarks = () if grid.full else track.shortfall(clock.end)
+    grid.close(clock.end)
+    return Clip(np.stack(grid.kept), track.start(clock.begin), clock.end, remarks)
+
+
+def _stream(container: Any) -> Any:
+    streams = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
+    if not streams:
+        covers = len(container.streams.video)
+        raise MediaFailure("no-video", f"nothing but {covers} cover picture(s)" if covers else "no video stream")
+    return streams[0]
+
+
+class _Clock:
+    """Seconds since the first frame; it never goes back."""
+
+    def __init__(self, track: Source) -> None:
+        self._rate = float(track.stream.average_rate or 25)
+        self._lasts = 0.0
+        self.count, self.begin, self.seconds = 0, 0.0, 0.0
+
+    def advance(self, frame: Any) -> None:
+        """Read the time of the next frame; one without a time comes as its number says."""
+        time = frame.time if frame.time is not None else self.count / self._rate
+        self.begin = time if not self.count else self.begin
+        seconds = max(self.seconds, time - self.begin)
+        lasts = float(frame.duration * frame.time_base) if frame.duration and frame.time_base else 0.0
+        self._lasts = lasts or seconds - self.seconds or self._lasts
+        self.seconds = seconds
+        self.count += 1
+
+    @property
+    def end(self) -> float:
+        """Until when the last frame is shown: as long as it says, else as long as the one before it."""
+        return self.seconds + self._lasts
+
+    @property
+    def shown(self) -> float:
+        """How long the clip is if its last frame is shown as long as the others on average."""
+        return self.seconds + (self.seconds / (self.count - 1) if self.count > 1 else 0.0)
+
+
+class _Grid:
+    """One picture a step: the first frame that comes in the step, else the one that is shown since an earlier step."""
+
+    def __init__(self, inputs: Frames) -> None:
+        self._inputs = inputs
+        self._shown: Any = None
+        self.kept: list[NDArray[np.uint8]] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether all the pictures that are wanted are there."""
+        return len(self.kept) >= self._inputs.limit
+
+    def show(self, frame: Any, seconds: float) -> None:
+        """Take the next frame, due after so many seconds."""
+        step = math.floor(seconds * self._inputs.frames_per_second + _EARLY)
+        self._hold(step)
+        if step >= len(self.kept) and not self.full:
+            self.kept.append(self._picture(frame))
+        self._shown = frame
+
+    def close(self, end: float) -> None:
+        """Hold the last frame up to the end of the clip."""
+        self._hold(math.ceil(end * self._inputs.frames_per_second - _LATE))
+
+    def _hold(self, steps: int) -> None:
+        steps = min(steps, self._inputs.limit)
+        if len(self.kept) < steps:
+            self.kept += [self._picture(self._shown)] * (steps - len(self.kept))
+
+    def _picture(self, frame: Any) -> NDArray[np.uint8]:
+        """Turn a decoded frame into an upright RGB picture of the wanted size, or of the size of the clip's first."""
+        picture: NDArray[np.uint8] = frame.to_ndarray(format="rgb24")
+        quarters = round((frame.rotation or 0) / 90) % 4  # counterclockwise, as the display matrix counts
+        if quarters:
+            picture = np.ascontiguousarray(np.rot90(picture, quarters))
+        first = self.kept[0] if self.kept else picture
+        height, width = self._inputs.height or first.shape[0], self._inputs.width or first.shape[1]
+        if picture.shape[:2] == (height, width):
+            return picture
+        shrinks = height * width < picture.shape[0] * picture.shape[1]
+        resized = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+        return np.asarray(resized, dtype=np.uint8)

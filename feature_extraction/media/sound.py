@@ -1,0 +1,82 @@
+"""Sound: the first sound track, any number of channels, as the mean of them at one rate."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.media.inputs import Clip, Limits, MediaFailure, Sound
+from feature_extraction.media.streams import Source, source
+
+_TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two of its frames; a header further off is not believed
+
+
+def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds: float, *, open_ended: bool) -> Clip:
+    """Decode the first sound track of an opened file; see `decode`."""
+    if not container.streams.audio:
+        raise MediaFailure("no-audio", "no sound track")
+    track = source(container, container.streams.audio[0], open_ended=open_ended)
+    rate, most, count = inputs.sample_rate, int(limits.seconds * inputs.sample_rate), 0
+    blocks, begins = [], list[float]()
+    for block in _resampled(_timed(track.frames(), begins), rate):
+        blocks.append(block)
+        count += len(block)
+        if count > most + rate:
+            raise MediaFailure("too-large", f"more than {limits.seconds:g} s of sound")
+    if not count:
+        raise MediaFailure("corrupt", "the sound track yields no samples")
+    samples = _trimmed(np.concatenate(blocks), track, rate)
+    if not np.isfinite(samples).all():
+        raise MediaFailure("corrupt", "the sound holds NaN or infinity")
+    seconds = len(samples) / rate
+    if len(samples) < minimum_seconds * rate:
+        raise MediaFailure("too-short", f"{seconds:.3f} s of sound; {minimum_seconds:g} s are needed")
+    silent = () if samples.any() else ("the sound is all zero",)
+    return Clip(np.clip(samples, -1.0, 1.0), track.start(begins[0]), seconds, (*track.shortfall(seconds), *silent))
+
+
+def _timed(frames: Iterator[Any], begins: list[float]) -> Iterator[Any]:
+    """Note when the first frame is due; take the clocks off, as gaps and jumps of a clock are not sound."""
+    for frame in frames:
+        if not begins:
+            begins.append(0.0 if frame.time is None else frame.time)
+        frame.pts = None
+        yield frame
+
+
+def _trimmed(samples: NDArray[np.float32], track: Source, rate: int) -> NDArray[np.float32]:
+    """Take off what an encoder padded at the end."""
+    if track.stream.duration is None:
+        return samples
+    declared = round(float(track.stream.duration * track.stream.time_base) * rate)
+    return samples[:declared] if 0 < declared < len(samples) <= declared + int(_TRIM_SECONDS * rate) else samples
+
+
+def _resampled(frames: Iterator[Any], rate: int) -> Iterator[NDArray[np.float32]]:
+    """Yield mono blocks (s,); a stream that changes its layout or rate on the way gets a new resampler there.
+
+    The channels come interleaved: PyAV reads beyond its arrays where they are planes and there are more than seven.
+    """
+    kind: tuple[str, str, int] | None = None
+    resampler: Any = None
+    for frame in frames:
+        if (frame.format.name, frame.layout.name, frame.sample_rate) != kind:
+            yield from _drained(resampler)
+            kind = (frame.format.name, frame.layout.name, frame.sample_rate)
+            resampler = av.AudioResampler(format="flt", rate=rate)
+        yield from (_mono(block) for block in resampler.resample(frame))
+    yield from _drained(resampler)
+
+
+def _drained(resampler: Any) -> Iterator[NDArray[np.float32]]:
+    if resampler is not None:
+        yield from (_mono(block) for block in resampler.resample(None))
+
+
+def _mono(block: Any) -> NDArray[np.float32]:
+    """Average the channels; FFmpeg's own down-mix would make two equal channels louder by 3 dB."""
+    interleaved: NDArray[np.float32] = block.to_ndarray()  # (1, s * c)
+    channels = np.ascontiguousarray(interleaved.reshape(-1, block.layout.nb_channels).T)  # (c, s)
+    return channels[0] if len(channels) == 1 else np.asarray(channels.mean(axis=0), dtype=np.float32)

@@ -1,0 +1,40 @@
+"""Mutants that no test can kill, because they change nothing that anyone could see: `equivalent.toml`, with reasons."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutants import Mutant
+
+LISTED = Path(__file__).with_name("equivalent.toml")
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """One listed change: of which file, from which line to which, and why nothing follows from it."""
+
+    path: str
+    before: str
+    after: str
+    reason: str
+
+    def stands(self, root: Path) -> bool:
+        """Say whether the line is still in the file."""
+        path = root / self.path
+        return path.is_file() and self.before in {
+            line.strip() for line in path.read_text(encoding="utf-8").splitlines()
+        }
+
+
+def read(listed: Path = LISTED) -> list[Equivalent]:
+    """Read the list."""
+    if not listed.is_file():
+        return []
+    return [Equivalent(**entry) for entry in tomllib.loads(listed.read_text(encoding="utf-8")).get("mutant", [])]
+
+
+def reason_of(mutant: Mutant, known: Sequence[Equivalent]) -> str | None:
+    """Return why a mutant is equivalent, None if it is not listed."""
+    key = (str(mutant.path), *mutant.change())
+    return next((e.reason for e in known if (e.path, e.before, e.after) == key), None)

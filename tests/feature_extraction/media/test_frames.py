@@ -1,0 +1,133 @@
+import av
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
+from feature_extraction.media import frames as module
+
+
+def frames(path, inputs=None, **options):
+    return decode(str(path), inputs or Frames(**options), Limits(), 0.0)
+
+
+def numbers(clip):
+    return np.round(clip.values[:, 16, 16, 1] / 20).astype(int).tolist()
+
+
+def test_a_slideshow_has_a_row_for_every_second(tmp_path, slides):
+    clip = frames(slides(tmp_path / "a.mp4", [0, 4, 8], end=12))
+    assert numbers(clip) == [0] * 4 + [1] * 4 + [2] * 4
+    assert clip.seconds == pytest.approx(12, abs=0.05)
+
+
+def test_a_gap_holds_the_last_frame(tmp_path, slides):
+    clip = frames(slides(tmp_path / "a.mp4", [0, 0.5, 1.0, 5.25, 5.5, 5.75, 6.0, 7.0], end=8))
+    assert numbers(clip) == [0, 2, 2, 2, 2, 3, 6, 7]
+
+
+def test_more_rows_than_frames_hold_each_frame_until_the_next(tmp_path, slides):
+    clip = frames(slides(tmp_path / "a.mp4", [0, 1, 2], end=3), frames_per_second=4.0)
+    assert numbers(clip) == [0] * 4 + [1] * 4 + [2] * 4
+
+
+class Frame:
+    def __init__(self, time, number):
+        self.time, self.number = time, number
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 4000), min_size=1, max_size=12, unique=True).map(sorted),
+    st.sampled_from([0.5, 1.0, 2.0, 5.0]),
+    st.integers(1, 3000),
+)
+def test_equals_its_definition_on_any_times(times, rate, lasts):
+    """Row k is the first frame due in [k / rate, (k + 1) / rate), else the last one due before."""
+    seconds = [(time - times[0]) / 1000 for time in times]
+    end = seconds[-1] + lasts / 1000
+    grid = module._Grid(Frames(frames_per_second=rate, limit=10_000))
+    grid._picture = lambda frame: frame
+    for number, time in enumerate(seconds):
+        grid.show(number, time)
+    grid.close(end)
+    expected = []
+    for step in range(10_000):
+        inside = [n for n, time in enumerate(seconds) if step <= time * rate + 1e-6 < step + 1]
+        if not inside and step >= end * rate - 0.05:
+            break
+        expected.append(inside[0] if inside else max(n for n, time in enumerate(seconds) if time * rate < step + 1e-6))
+    assert grid.kept == expected
+
+
+def test_decoding_stops_after_the_last_frame_that_is_kept(tmp_path, render, monkeypatch):
+    path = render(tmp_path / "a.mp4", seconds=20.0, tone=None)
+    seen = []
+    original = module._Clock.advance
+    monkeypatch.setattr(module._Clock, "advance", lambda clock, frame: (seen.append(1), original(clock, frame)))
+    clip = frames(path, limit=3)
+    assert len(clip.values) == 3
+    assert len(seen) == 21  # of 200: those of the first two seconds, and the first of the third
+    np.testing.assert_array_equal(clip.values, frames(path).values[:3])
+
+
+def test_a_clip_that_says_it_is_too_long_is_refused_though_decoding_stopped(tmp_path, render):
+    path = render(tmp_path / "a.mp4", seconds=20.0, tone=None)
+    with pytest.raises(MediaFailure, match="more than 10 s of video"):
+        decode(str(path), Frames(limit=3), Limits(seconds=10), 0.0)
+
+
+def test_decoding_goes_on_until_the_clip_is_long_enough(tmp_path, render):
+    path = render(tmp_path / "a.mp4", seconds=3.0, tone=None)
+    assert len(decode(str(path), Frames(limit=1), Limits(), 2.9).values) == 1
+    with pytest.raises(MediaFailure, match="too-short"):
+        decode(str(path), Frames(limit=1), Limits(), 3.1)
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv"])
+def test_the_offset_between_sound_and_picture_is_kept(tmp_path, slides, name):
+    path = slides(tmp_path / name, [0, 1, 2, 3], end=4, tone_from=1.5)
+    assert frames(path).start == 0.0
+    assert decode(str(path), Sound(16_000), Limits(), 0.0).start == pytest.approx(1.5, abs=0.03)
+
+
+def test_a_box_a_few_bytes_too_long_costs_nothing(tmp_path, render):
+    path = render(tmp_path / "a.mp4")
+    content = bytearray(path.read_bytes())
+    at, box = 0, b""
+    while at < len(content):
+        last, box = at, bytes(content[at + 4 : at + 8])
+        at += int.from_bytes(content[at : at + 4])
+    assert box == b"moov"
+    moved = content[:last][content.index(b"mdat") - 4 :]
+    front = content[: content.index(b"mdat") - 4]
+    start = len(front) + len(content[last:]) - content.index(b"mdat") + 4
+    moov = shifted(bytes(content[last:]), start)
+    longer = (int.from_bytes(moved[:4]) + 8).to_bytes(4) + moved[4:]
+    (tmp_path / "long.mp4").write_bytes(bytes(front) + moov + bytes(longer))
+    clip = frames(tmp_path / "long.mp4")
+    np.testing.assert_array_equal(clip.values, frames(path).values)
+    assert clip.remarks == ("announces 8 bytes more than it holds",)
+
+
+def shifted(moov, by):
+    """Move the chunk offsets of an index by as much as its media move."""
+    content, at = bytearray(moov), 0
+    while (at := content.find(b"stco", at)) >= 0:
+        count = int.from_bytes(content[at + 8 : at + 12])
+        for entry in range(at + 12, at + 12 + 4 * count, 4):
+            content[entry : entry + 4] = (int.from_bytes(content[entry : entry + 4]) + by).to_bytes(4)
+        at += 4
+    return bytes(content)
+
+
+def test_a_video_shorter_than_it_says_is_remarked_on(tmp_path, render):
+    whole = render(tmp_path / "a.avi", seconds=10.0, tone=None)
+    with av.open(str(whole)) as file:
+        chunks = [packet.pos for packet in file.demux(video=0) if packet.pos]
+    (tmp_path / "cut.avi").write_bytes(whole.read_bytes()[: chunks[30]])
+    clip = frames(tmp_path / "cut.avi")
+    assert len(clip.values) == 3
+    assert any("s of video, holds 3.0 s" in remark for remark in clip.remarks)
+    assert frames(whole).remarks == ()

@@ -1,0 +1,134 @@
+import io
+
+import av
+import numpy as np
+import pytest
+
+from feature_extraction.media import Limits, MediaFailure, Sound, decode
+
+CODECS = {  # codec -> container, options, how far a sample may be off
+    "pcm_s16le": ("wav", {}, 1e-4),
+    "pcm_f32le": ("matroska", {}, 0.0),
+    "wavpack": ("wv", {}, 0.01),
+    "tta": ("tta", {}, 0.01),
+    "aac": ("mp4", {}, 0.2),
+    "libopus": ("ogg", {"mapping_family": "255"}, 0.05),
+}
+
+
+def sound(path, rate=48_000):
+    return decode(str(path), Sound(rate), Limits(), 0.0)
+
+
+def tones(channels, seconds=0.5):
+    time = np.arange(round(48_000 * seconds)) / 48_000
+    return np.stack([0.5 * np.sin(2 * np.pi * (200 + 20 * c) * time) for c in range(channels)]).astype(np.float32)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 6, 8, 16])
+@pytest.mark.parametrize("codec", CODECS)
+def test_any_number_of_channels_becomes_their_mean(tmp_path, encode, codec, channels):
+    container, options, off = CODECS[codec]
+    samples = tones(channels)
+    path = encode(tmp_path / "a", samples, codec, container=container, **options)
+    found = sound(path)
+    assert found.values.shape == (24_000,)
+    np.testing.assert_allclose(found.values, samples.mean(axis=0), rtol=0, atol=off + 1e-7)
+    assert sound(path, 16_000).values.shape == (8_000,)
+
+
+def test_eight_channels_of_flac_become_their_mean(tmp_path, encode):
+    samples = tones(8)
+    path = encode(tmp_path / "a.flac", samples, "flac")
+    np.testing.assert_allclose(sound(path).values, samples.mean(axis=0), atol=1e-4)
+
+
+@pytest.mark.parametrize("tag", ["Café".encode("latin-1"), "音楽".encode("shift-jis"), b"\xff\xfe\x80\xc3\x28\x01"])
+@pytest.mark.parametrize(("name", "codec"), [("a.wav", "pcm_s16le"), ("a.mp3", "libmp3lame"), ("a.flac", "flac")])
+def test_tags_in_any_encoding_cost_nothing(tmp_path, encode, tag, name, codec):
+    plain = encode(tmp_path / name, tones(1), codec)
+    with av.open(str(plain)) as file:
+        expected = sound(plain).values
+        assert not file.metadata.get("title")
+    tagged = tmp_path / f"tagged-{name}"
+    tagged.write_bytes(with_title(plain.read_bytes(), tag))
+    with pytest.raises(UnicodeDecodeError), av.open(str(tagged)) as file:
+        assert file.metadata is None
+    np.testing.assert_array_equal(sound(tagged).values, expected)
+
+
+def with_title(content, tag):
+    if content.startswith(b"RIFF"):
+        padded = tag + bytes(2 - len(tag) % 2)
+        chunk = b"INFOINAM" + len(padded).to_bytes(4, "little") + padded
+        return content[:36] + b"LIST" + len(chunk).to_bytes(4, "little") + chunk + content[36:]
+    if content.startswith(b"fLaC"):
+        comment = b"TITLE=" + tag
+        block = bytes(4) + (1).to_bytes(4, "little") + len(comment).to_bytes(4, "little") + comment
+        return content[:42] + b"\x04" + len(block).to_bytes(3) + block + content[42:]
+    padded = tag[:30] + bytes(30 - len(tag[:30]))
+    return content[content.index(b"\xff\xfb") :] + b"TAG" + padded + bytes(95)
+
+
+@pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0x7FFFF000, 0x7FFFFFFF])
+def test_a_wav_from_a_pipe_is_read_to_its_end(tmp_path, encode, size):
+    whole = encode(tmp_path / "a.wav", tones(2), "pcm_s16le")
+    content = bytearray(whole.read_bytes())
+    at = content.index(b"data") + 4
+    content[at : at + 4] = size.to_bytes(4, "little")
+    content[4:8] = (0 if size == 0 else min(size + 36, 0xFFFFFFFF)).to_bytes(4, "little")
+    (tmp_path / "pipe.wav").write_bytes(content)
+    found = sound(tmp_path / "pipe.wav")
+    np.testing.assert_array_equal(found.values, sound(whole).values)
+    assert found.remarks == ()
+    (tmp_path / "odd.wav").write_bytes(content[:-3])  # killed in the middle of a sample
+    assert sound(tmp_path / "odd.wav").values.shape == (23_999,)
+
+
+def test_what_ffmpeg_pipes_is_what_it_writes(tmp_path):
+    piped = io.BytesIO()
+    piped.seekable = lambda: False
+    piped.seek = piped.tell = None
+    with av.open(Pipe(piped), "w", format="wav") as file:
+        stream = file.add_stream("pcm_s16le", rate=48_000, layout="mono")
+        samples = np.round(tones(1) * 32767).astype(np.int16)
+        frame = av.AudioFrame.from_ndarray(samples, format="s16", layout="mono")
+        frame.sample_rate = 48_000
+        file.mux(stream.encode(frame))
+    assert b"data\xff\xff\xff\xff" in piped.getvalue()
+    (tmp_path / "a.wav").write_bytes(piped.getvalue())
+    np.testing.assert_allclose(sound(tmp_path / "a.wav").values, samples[0] / 32768, atol=1e-7)
+
+
+class Pipe:
+    def __init__(self, file):
+        self.write = file.write
+
+
+def test_a_wav_that_was_cut_is_corrupt_and_one_a_few_bytes_short_is_not(tmp_path, encode):
+    content = encode(tmp_path / "a.wav", tones(1), "pcm_s16le").read_bytes()
+    (tmp_path / "short.wav").write_bytes(content[:-6])
+    found = sound(tmp_path / "short.wav")
+    assert (len(found.values), found.remarks) == (23_997, ("announces 6 bytes more than it holds",))
+    (tmp_path / "cut.wav").write_bytes(content[:-2000])
+    with pytest.raises(MediaFailure, match="2000 bytes are missing"):
+        sound(tmp_path / "cut.wav")
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+@pytest.mark.parametrize("name", ["a.mp3", "a.opus"])
+def test_what_is_announced_and_not_held_is_a_remark(tmp_path, encode, name, share):
+    codec = {"a.mp3": "libmp3lame", "a.opus": "libopus"}[name]
+    whole = encode(tmp_path / name, tones(1, seconds=6.0), codec)
+    assert sound(whole).remarks == ()
+    cut = tmp_path / f"cut-{name}"
+    cut.write_bytes(whole.read_bytes()[: int(whole.stat().st_size * share)])
+    found = sound(cut)
+    assert len(found.values) < 0.6 * 6 * 48_000
+    assert any(mark in " ".join(found.remarks) for mark in ("announces 6.0 s of sound, holds", "may be cut short"))
+
+
+def test_silence_is_remarked_on(tmp_path, encode):
+    assert sound(encode(tmp_path / "a.wav", np.zeros((1, 4800), np.float32), "pcm_s16le")).remarks == (
+        "the sound is all zero",
+    )

@@ -1,0 +1,105 @@
+"""What was published is what is run: options, sizes and schedules whose source a baseline's docstring or config names.
+
+A published number stands here once more on purpose: an error of a power of ten in a default or a config trains without
+a complaint. Where one changes, its source must be looked up first.
+"""
+
+import inspect
+
+import pytest
+
+from aadml.configuration.config import read_yaml, resolve
+from aadml.methods import METHODS
+
+PUBLISHED = {
+    "c-cca": {"dimension": 10, "pair_weight": 0.2},
+    "dcca": {"outputs": 10, "ridge": 1e-3},
+    "c-dcca": {"dimension": 10, "outputs": 100, "pair_weight": 0.2},
+    "tnn-c-cca": {"dimension": 10, "hidden": (100, 100, 100), "dropout": 0.1, "margin": 0.5, "pair_weight": 0.2},
+    "vae-cca": {
+        "dimension": 64,
+        "hidden": 512,
+        "inner": 64,
+        "vae_weight": 1e-4,
+        "label_weight": 1.0,
+        "correlation_weight": 1e-3,
+        "apart_weight": 0.1,
+    },
+    "agah": {
+        "dimension": 64,
+        "hidden": (4096, 512),
+        "margin": 0.3,
+        "balance_weight": 1.0,
+        "class_weight": 0.0,
+        "code_weight": 1e-3,
+        "quantization_weight": 1.0,
+        "adv_weight": 1.0,
+        "penalty": 10.0,
+    },
+    "acmr": {
+        "dimension": 40,
+        "visual_hidden": (512, 100),
+        "hidden": (40, 100),
+        "label_weight": 100.0,
+        "margin": 0.1,
+        "positive_weight": 5.0,
+    },
+    "dscmr": {"hidden": (2048,), "dimension": 1024, "alpha": 1e-3, "beta": 0.1},
+    "tlca": {"margin": 1.2},
+    "msnsca": {
+        "dimension": 64,
+        "width": 128,
+        "visual_hidden": 512,
+        "kernels": (3, 5, 7),
+        "attention_heads": 1,
+        "dropout": 0.5,
+        "label_weight": 1.0,
+        "center_weight": 0.01,
+        "apart_weight": 0.1,
+    },
+    "clip": {"dimension": 512, "temperature": 0.07},
+    "bic-net": {"margin": 0.2},
+    "dcil": {"margin": 1.0, "ranking_weight": 1.0},
+}
+
+SCHEDULES = {
+    "acmr": {"epochs": 50, "batch": 64, "optimizer": "adam", "learning_rate": 1e-4, "betas": (0.5, 0.999)},
+    "agah": {
+        "epochs": 300,
+        "batch": 128,
+        "optimizer": "adamax",
+        "learning_rate": 1e-3,
+        "weight_decay": 5e-4,
+        "schedule": "step",
+        "schedule_every": 100,
+        "schedule_factor": 0.6,
+    },
+    "bic-net": {"schedule": "plateau", "schedule_every": 5, "schedule_factor": 0.5},
+    "dcca": {"epochs": 100, "batch": 200, "optimizer": "rmsprop", "learning_rate": 1e-3, "drop_last": True},
+    "c-dcca": {"epochs": 100, "batch": 200, "optimizer": "rmsprop", "learning_rate": 1e-3, "drop_last": True},
+    "dscmr": {"epochs": 500, "batch": 100, "optimizer": "adam", "learning_rate": 1e-4, "betas": (0.5, 0.999)},
+    "tnn-c-cca": {"epochs": 10, "batch": 45, "optimizer": "adam", "learning_rate": 1e-3},
+    "vae-cca": {"epochs": 500, "batch": 128, "optimizer": "adam", "learning_rate": 1e-4, "betas": (0.5, 0.999)},
+    "cctl": {"epochs": 400, "batch": 400, "optimizer": "adam", "learning_rate": 1e-4},
+    "eics": {"epochs": 400, "batch": 400, "optimizer": "adam", "learning_rate": 1e-4},
+    "tlca": {"epochs": 400, "batch": 400, "optimizer": "adam", "learning_rate": 1e-4},
+}
+
+
+def alike(value):
+    return tuple(value) if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_defaults_and_the_shipped_config_are_the_published_values(name):
+    defaults = {key: parameter.default for key, parameter in inspect.signature(METHODS[name]).parameters.items()}
+    shipped = read_yaml(name.replace("-", "_"))["method"]
+    for key, value in PUBLISHED[name].items():
+        assert alike(defaults[key]) == value, key
+        assert alike(shipped.get(key, value)) == value, key
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_shipped_config_has_the_published_schedule(name):
+    training = resolve(read_yaml(name.replace("-", "_")))["training"]
+    assert {key: alike(training[key]) for key in SCHEDULES[name]} == SCHEDULES[name]

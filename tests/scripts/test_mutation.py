@@ -1,0 +1,115 @@
+"""The script that tests the tests: on a tree of one function, with tests that notice everything, or nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cosmic_ray", reason="comes with the extra `mutation`")
+
+ROOT = Path(__file__).parents[2]
+SOURCE = "def area(width, height):\n    return width * height\n"
+STRICT = "from room import area\n\n\ndef test_area():\n    assert area(3, 5) == 15\n"
+BLIND = "from room import area\n\n\ndef test_area():\n    area(3, 5)\n"
+HANGING = "from room import area\n\n\ndef test_area():\n    while area(3, 5) != 15:\n        pass\n"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "tests" / "room").mkdir(parents=True)
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "__init__.py").write_text(SOURCE)
+    (tmp_path / "tests" / "room" / "test_area.py").write_text(STRICT)
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    return tmp_path
+
+
+def mutate(tree, *more):
+    command = [sys.executable, str(ROOT / "scripts" / "mutation" / "mutate.py"), "room", "--root", str(tree), *more]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_mutants_die_of_tests_that_notice(tree):
+    done = mutate(tree)
+    assert done.returncode == 0, done.stderr
+    assert "room: 0 of 1 mutants survive (seed 0)" in done.stdout
+
+
+def test_survivors_are_shown_with_their_place_and_the_tree_is_left_alone(tree):
+    (tree / "tests" / "room" / "test_area.py").write_text(BLIND)
+    done = mutate(tree)
+    assert done.returncode == 1
+    assert "room/__init__.py:2 ReplaceBinaryOperator_Mul_" in done.stdout
+    assert "-    return width * height" in done.stdout
+    assert "room: 1 of 1 mutants survive" in done.stdout
+    assert (tree / "room" / "__init__.py").read_text() == SOURCE
+    assert mutate(tree, "--most", "1").returncode == 0
+
+
+def test_tests_that_fail_without_any_mutant_are_refused(tree):
+    (tree / "tests" / "room" / "test_area.py").write_text("def test_area():\n    assert False\n")
+    done = mutate(tree)
+    assert done.returncode == 2
+    assert "tests/room failed without any change" in done.stderr
+
+
+def test_a_room_without_code_is_refused(tree):
+    assert mutate(tree, "--tests", "tests/room").returncode == 0
+    command = [sys.executable, str(ROOT / "scripts" / "mutation" / "mutate.py"), "nowhere", "--root", str(tree)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "nowhere: no Python file there" in done.stderr
+
+
+@pytest.fixture
+def modules(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "mutation"))
+    import equivalent
+    import mutants
+    import trial
+
+    return mutants, trial, equivalent
+
+
+def drawn(mutants, tmp_path, text, count=99, seed=0):
+    (tmp_path / "module.py").write_text(text)
+    return mutants.sample(tmp_path, [Path("module.py")], count, seed)
+
+
+def test_a_mutant_that_hangs_is_killed(modules, tree):
+    mutants, trial, _ = modules
+    (tree / "tests" / "room" / "test_area.py").write_text(HANGING)
+    mutant = mutants.Mutant(Path("room/__init__.py"), 2, "by hand", SOURCE, SOURCE.replace("*", "+"))
+    assert trial.try_mutant(tree, mutant, Path("tests/room"), limit=5.0).word == "timeout"
+    assert (tree / "room" / "__init__.py").read_text() == SOURCE
+
+
+def test_the_same_seed_draws_the_same_mutants(modules, tmp_path):
+    text = "def f(a, b):\n    if a > b and a != 3:\n        return a - 2 * b\n    return not a\n"
+    draws = [[m.after for m in drawn(modules[0], tmp_path, text, 4, seed)] for seed in (1, 1, 2)]
+    assert draws[0] == draws[1] != draws[2]
+    assert len(set(draws[0])) == 4
+
+
+def test_calls_and_transposes_are_left_out_too(modules, tmp_path):
+    found = {m.after for m in drawn(modules[0], tmp_path, "def f(a):\n    a.sort()\n    return a.T @ a\n")}
+    assert "def f(a):\n    pass\n    return a.T @ a\n" in found
+    assert "def f(a):\n    a.sort()\n    return a @ a\n" in found
+
+
+def test_annotations_are_no_place_for_a_mutant(modules, tmp_path):
+    assert not drawn(modules[0], tmp_path, "def f(a: int | None) -> int | str:\n    return a\n")
+
+
+def test_a_listed_change_is_equivalent_wherever_its_line_stands(modules, tmp_path):
+    mutants, _, equivalent = modules
+    listed = tmp_path / "equivalent.toml"
+    listed.write_text('[[mutant]]\npath = "m.py"\nbefore = "a = b"\nafter = "a = c"\nreason = "b is c"\n')
+    known = equivalent.read(listed)
+    here = mutants.Mutant(Path("m.py"), 2, "by hand", "\n  a = b\n", "\n  a = c\n")
+    assert equivalent.reason_of(here, known) == "b is c"
+    assert equivalent.reason_of(mutants.Mutant(Path("m.py"), 2, "by hand", "\na = b\n", "\na = d\n"), known) is None
+    assert not known[0].stands(tmp_path)
+    (tmp_path / "m.py").write_text("  a = b\n")
+    assert known[0].stands(tmp_path)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -58,12 +58,12 @@ class Player:
     Attributes:
         parameters: what the player's optimizer moves.
         loss: batch -> named scalars; "loss" is minimised, the others are logged.
-        options: overrides of the optimizer's settings (a subset of the `training` section's keys).
+        settings: the `training` section -> that of this player, where its optimizer is another.
     """
 
     parameters: Sequence[nn.Parameter]
     loss: Callable[[Batch], Mapping[str, Tensor]]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Callable[[Training], Training] = lambda settings: settings
 
 
 @dataclass(frozen=True)

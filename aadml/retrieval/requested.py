@@ -1,6 +1,5 @@
 """Metrics on request: from the names of METRICS, with a cutoff where they take one, to functions of rankings."""
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -12,7 +11,7 @@ from aadml.retrieval.metric_names import ALWAYS, SMALLER_IS_BETTER, place_of, sp
 from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import schema
+from feature_extraction.ground.options import REQUIRED, schema
 from feature_extraction.ground.tables import lookup
 
 FAMILIES = {"map-at-k": ("map", "map-min", "map-hits")}
@@ -98,7 +97,7 @@ def _spelled_out(name: str, cutoffs: Sequence[int]) -> list[str]:
     options = schema(lookup(METRICS, base, "metric"))
     if cutoff is not None and "cutoff" not in options:
         raise InputError(f"metric {name}: {base} takes no cutoff")
-    needs = options.get("cutoff") is inspect.Parameter.empty
+    needs = "cutoff" in options and options["cutoff"].default is REQUIRED
     return [f"{base}@{k}" for k in cutoffs] if needs and cutoff is None else [name]
 
 

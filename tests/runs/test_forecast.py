@@ -2,6 +2,7 @@ import pytest
 
 from aadml.methods import METHODS
 from aadml.methods.method import Context
+from aadml.methods.networks import Network
 from aadml.methods.settings import Training
 from aadml.runs.forecast import forecast
 
@@ -9,7 +10,7 @@ CONTEXT = Context({"audio": 5, "visual": 6}, 4)
 
 
 def built(epochs, **sections):
-    return METHODS["aadml"](CONTEXT, Training(epochs=epochs, batch=50), network={"hidden": (8,)}, **sections)
+    return METHODS["aadml"](CONTEXT, Training(epochs=epochs, batch=50), network=Network(hidden=(8,)), **sections)
 
 
 def test_a_long_training_is_foretold_with_steps_time_and_memory():

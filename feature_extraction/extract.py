@@ -125,11 +125,11 @@ def _work(job: _Job, workers: int, time_limit: float) -> None:
     """Do what the ledger does not have yet."""
     extractors = job.plan.by_modality
     wanted = {name: _wanted(one, job.plan) for name, one in extractors.items()}
-    crew = min(workers, max(1, len(job.plan.rows)))
+    count = min(workers, max(1, len(job.plan.rows)))
     decoded = decode_all(
         _tasks(job),
         wanted,
-        workers=crew,
+        workers=count,
         time_limit=time_limit,
         limits=job.plan.limits,
         gives_way=any(one.describe is not None for one in extractors.values()),

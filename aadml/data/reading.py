@@ -1,7 +1,6 @@
 """Opening features of any known layout."""
 
 import os
-import zipfile
 from pathlib import Path
 
 import h5py
@@ -12,6 +11,7 @@ from aadml.data.layouts.layout import Layout, ReadOptions, h5_keys
 from aadml.data.synthetic import SHAPES, synthetic
 from feature_extraction.feature_file import FeatureFile, is_feature_file, read_features
 from feature_extraction.foreign import npz_keys
+from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
@@ -78,7 +78,7 @@ def recognize(path: Path) -> str:
         raise InputError(f"{path}: is no file but a device or a pipe")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: is empty")
-    if zipfile.is_zipfile(path):
+    if is_archive(path):
         return _best(path, "npz", list(npz_keys(path)))
     if path.suffix.lower() == ".csv":
         raise InputError(f"{path}: is a table; if it is a manifest of media, run `aadml extract {path} -o F.h5` first")

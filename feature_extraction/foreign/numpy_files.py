@@ -2,9 +2,7 @@
 
 import math
 import os
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Collection
 from pathlib import Path
 from typing import IO, Any
@@ -12,26 +10,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from feature_extraction.ground.archives import DAMAGED
 from feature_extraction.ground.errors import InputError
 
 _FREE = 1 << 26  # bytes that may be declared whatever is there
 _RATIO = 200  # bytes declared for one that is there: more is no compression but a bomb
 _MEMBERS = 10_000
-_FAILURES = (
-    OSError,
-    ValueError,
-    TypeError,
-    EOFError,
-    KeyError,
-    OverflowError,
-    MemoryError,
-    RecursionError,
-    SyntaxError,  # a header that is no Python literal
-    tokenize.TokenError,
-    RuntimeError,  # an encrypted member, or a compression that is not known
-    zipfile.BadZipFile,
-    zlib.error,
-)
+# what reading raises beside DAMAGED: a header that is no Python literal, a size beyond all bounds
+_FAILURES = (*DAMAGED, TypeError, KeyError, OverflowError, MemoryError, RecursionError, SyntaxError)
 
 
 def npz_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:

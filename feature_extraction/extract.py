@@ -92,7 +92,7 @@ def extract(
         output: the feature file to make.
         extractors: one a modality.
         workers: decoding processes; None: one a processor.
-        time_limit: seconds one clip may take to decode.
+        time_limit: seconds of processor time that one modality of a clip may take to decode.
         limits: what is too large to be decoded.
         shard: (i, n): only the rows i, i + n, i + 2n ...; `merge` joins the files.
         retry_failed: try again what failed before.

@@ -142,7 +142,8 @@ def _resolved(values: Mapping[str, Any]) -> Config:
     build = lookup(METHODS, method.name, "method")
     wanted = sections(build)
     named = {key: _with_name(values[key], wanted[key]) for key in wanted if key in values and key in TABLES}
-    values = expand_loss({**values, **named})
+    own = {"loss": wanted["loss"]} if wanted.get("loss", REQUIRED) is not REQUIRED else {}
+    values = expand_loss({**own, **values, **named})
     if "proxy" not in wanted and "proxy" in values and not prefix_of(section_of(values["proxy"], "proxy").name):
         del values["proxy"]  # what "--loss NAME" says to methods that know proxies
     recipe = ["recipe"] if "loss" in wanted else []

@@ -125,9 +125,7 @@ def resolve(values: Mapping[str, Any], places: Mapping[str, str] | None = None) 
     try:
         return _resolved(values)
     except InputError as error:
-        key = str(error).partition(":")[0]
-        known = places or {}
-        found = next((known[one] for one in (key, key.rpartition(".")[0]) if one in known), None)
+        found = (places or {}).get(str(error).partition(":")[0])
         if found is None:
             raise
         raise InputError(f"{found}: {error}") from error

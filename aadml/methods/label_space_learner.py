@@ -15,6 +15,7 @@ from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, on_devic
 from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, label_space_network
 from aadml.methods.readouts import Readout, choose_readout, readout_candidates
+from aadml.methods.training_warnings import gradient_share
 from aadml.objective import Embedded
 from aadml.objective.composition import compose_objective
 from feature_extraction.ground.options import checked_options
@@ -87,7 +88,8 @@ class LabelSpaceLearner(Learner):
         generator = [parameter for loss in self._generative() for parameter in loss.parameters()]  # type: ignore[attr-defined]
         own = {id(parameter) for parameter in generator}
         rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
-        players = {"encoders": Player(rest, self._loss)}
+        anchored = self.objective.proxy is not None and self.metric_weight
+        players = {"encoders": Player(rest, self._loss, probe=self._probe if anchored else None)}
         return players | ({"generator": Player(generator, self._generator_loss)} if generator else {})
 
     def stages(self, epochs: int) -> Sequence[Stage]:
@@ -145,6 +147,14 @@ class LabelSpaceLearner(Learner):
             parts["loss"] = parts["loss"] + self.metric_weight * metric["loss"]
             parts |= {"metric_loss": metric["loss"], "active": metric["active"]}
         return parts
+
+    def _probe(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Say how much of the metric loss's gradient reaches the encoders, past the proxies' own parameters."""
+        proxy, metric = self.objective.proxy, parts["metric_loss"]
+        if proxy is None or not metric.requires_grad:
+            return {}
+        encoders, proxies = list(self.encoders.parameters()), list(proxy.parameters())
+        return {"metric_gradient_share": gradient_share(metric, encoders, proxies)}
 
     def _generator_loss(self, batch: Batch) -> dict[str, Tensor]:
         """Train the loss's own generator on vectors that carry no gradient into the encoders."""

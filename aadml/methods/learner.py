@@ -57,11 +57,13 @@ class Player:
         parameters: what the player's optimizer moves.
         loss: batch -> named scalars; "loss" is minimised, the others are logged.
         options: overrides of the optimizer's settings (a subset of the `training` section's keys).
+        probe: what the loss named, its graph still there -> further scalars, logged once an epoch; it draws nothing.
     """
 
     parameters: Sequence[nn.Parameter]
     loss: Callable[[Batch], Mapping[str, Tensor]]
     options: Mapping[str, Any] = field(default_factory=dict)
+    probe: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] | None = None
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,9 @@ def score_model(
     result = evaluation.to_json(queries=scoring.queries)
     result |= {"label": facts.label, "seed": facts.seed, "selected_epoch": facts.selected_epoch}
     result |= {"seconds": round(seconds, 3), "parameters": model.method.parameters_count()}
+    if session.history:
+        steps = [int(record.get("steps", 0)) for record in session.history]
+        result |= {"epochs": len(steps), "steps": sum(steps)}
     return result | {"verdicts": verdicts(evaluation, prepared.splits.train, session.history, facts)}
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from aadml.reports.tables import Cell, Table
-from aadml.retrieval.significance import Difference
+from aadml.retrieval.significance import Difference, Pair
 from aadml.runs.loading import read_environment
 from aadml.sweeps.ablate import Ablation, run_folder
-from aadml.sweeps.results import CellScores, Pair, differences, tested_over, told
+from aadml.sweeps.results import CellScores, differences, how_tested, in_words
 from feature_extraction.ground.errors import InputError
 
 
@@ -26,8 +26,16 @@ def results_table(ablation: Ablation, scores: Mapping[str, CellScores], about: s
         row: list[Cell] = [None if settings[key] is None else str(settings[key]) for key in named]
         row += [own.over_seeds("directions", name, "map") for name in directions] + [own.over_seeds("map_mean")]
         other = ablation.baselines.get(cell.name, "")
-        rows.append((*row, *([other, told(found.get((cell.name, other)))] if compared else []), len(own.runs)))
-    columns = (*named, *(f"MAP {name}" for name in directions), "MAP mean", *compared, "seeds")
+        rows.append(
+            (
+                *row,
+                *([other, in_words(found.get((cell.name, other)))] if compared else []),
+                own.mean_of("epochs"),
+                own.mean_of("steps"),
+                len(own.runs),
+            )
+        )
+    columns = (*named, *(f"MAP {name}" for name in directions), "MAP mean", *compared, "epochs", "steps", "seeds")
     return Table(columns, tuple(rows), about, tuple(_notes(found, scores)), best=("MAP mean",))
 
 
@@ -70,12 +78,7 @@ def _span(values: Sequence[Any]) -> str:
 
 
 def _notes(found: Mapping[Pair, Difference], scores: Mapping[str, CellScores]) -> list[str]:
-    notes = []
-    if found:
-        notes.append(
-            f"Differences of the mean MAP ± standard error, paired over {tested_over(list(found.values()))}, p "
-            f"corrected for {len(found)} comparisons (Holm); * is significant at 5 %."
-        )
+    notes = how_tested(list(found.values()))
     for name, one in scores.items():
         notes += [f"{name}, seed {seed}, failed: {reason}" for seed, reason in one.failed.items()]
     return notes

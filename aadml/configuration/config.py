@@ -102,13 +102,13 @@ def configs_folder() -> Path:
 
 
 def read_yaml(name: str | Path) -> dict[str, Any]:
-    """Read a config file, given by path or by the name of a shipped one ("paper").
+    """Read a config file, given by path or by the name of a shipped one ("paper-r1", "paper_r1").
 
     Raises:
         InputError: no such file, not YAML, or not a mapping.
     """
     path = Path(name)
-    shipped = configs_folder() / f"{name}.yaml"
+    shipped = configs_folder() / f"{str(name).replace('-', '_')}.yaml"
     if not path.is_file() and path.suffix == "" and shipped.is_file():
         path = shipped
     if not path.is_file():

@@ -1,8 +1,8 @@
 """Embeddings made elsewhere: npz or HDF5 files with `audio`, `visual` or `text`, `label`, optionally `id`, `split`."""
 
 import os
-import zipfile
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.types import MODALITIES, Embeddings, Modality
+from feature_extraction.foreign import npz_arrays, open_hdf5
+from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
@@ -53,6 +55,9 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     columns = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
     codes, names = _classes(columns["label"], arrays.get("class_names"))
     ids = columns.get("id", np.arange(count)).astype(str)
+    _check_unique(names, f"{place}: class_names")
+    if "text" not in vectors:  # a clip with several captions stands in several rows
+        _check_unique(ids.tolist(), f"{place}: id")
     kept, chosen = _rows(columns.get("split"), split, count, place)
     parts: dict[Modality, torch.Tensor] = {
         modality: torch.from_numpy(matrix[kept]) for modality, matrix in vectors.items()
@@ -68,17 +73,14 @@ def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str]:
     if not place.is_file():
         raise InputError(f"{place}: {'is a folder, not a file' if place.is_dir() else 'no such file'}")
     wanted = (*MODALITIES, *KEYS, CAPTION_CLIP)
-    try:
-        if zipfile.is_zipfile(place):
-            with np.load(place, allow_pickle=False) as archive:
-                similarity = str(archive["similarity"]) if "similarity" in archive else "cosine"
-                return {key: archive[key] for key in wanted if key in archive}, similarity
-        with h5py.File(place, "r") as file:
-            return {key: _dataset(file, key) for key in wanted if key in file}, _text(
-                file.attrs.get("similarity", "cosine")
-            )
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise InputError(f"{place}: cannot be read as npz or HDF5 ({error})") from error
+    if is_archive(place):
+        arrays = npz_arrays(place, (*wanted, "similarity"))
+        similarity = str(arrays.pop("similarity", "cosine"))
+        return {key: arrays[key] for key in wanted if key in arrays}, similarity
+    with open_hdf5(place) as file:
+        return {key: _dataset(file, key, place) for key in wanted if key in file}, _text(
+            file.attrs.get("similarity", "cosine")
+        )
 
 
 def check_once(embeddings: Embeddings, once: Collection[str]) -> None:
@@ -129,11 +131,14 @@ def _one_row_a_caption(
     return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
 
 
-def _dataset(file: Mapping[str, Any], key: str) -> NDArray[Any]:
+def _dataset(file: Mapping[str, Any], key: str, place: Path) -> NDArray[Any]:
     data = file[key]
-    if not isinstance(data, h5py.Dataset):
-        raise InputError(f"'{key}' is a group; wanted an array")
-    return np.asarray(data.asstr()[...] if h5py.check_string_dtype(data.dtype) else data[...])
+    if not isinstance(data, h5py.Dataset) or data.shape is None:
+        raise InputError(f"{place}: '{key}' is a group or empty; wanted an array")
+    try:
+        return np.asarray(data.asstr()[...] if h5py.check_string_dtype(data.dtype) else data[...])
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place}: '{key}' holds strings that are not UTF-8") from error
 
 
 def _text(value: Any) -> str:
@@ -155,6 +160,12 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     if flat.dtype.kind == "S":
         flat = np.char.decode(flat, "utf-8")
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat.astype(str) if flat.dtype.kind == "O" else flat
+
+
+def _check_unique(names: Sequence[str], where: str) -> None:
+    if len(set(names)) < len(names):
+        name, times = Counter(names).most_common(1)[0]
+        raise InputError(f"{where}: {name!r} stands there {times} times; each name must stand for one thing")
 
 
 def _classes(labels: NDArray[Any], names: NDArray[Any] | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:

@@ -56,6 +56,20 @@ def test_the_side_both_holds_every_modality_and_compares_nobody_with_itself():
     assert comparison.positives.sum(1).tolist() == [3] * 12
 
 
+def test_features_classes_and_the_last_layer_are_those_of_their_own_side():
+    plain = batch()
+    features = {m: torch.randn(6, width) for m, width in (("audio", 4), ("visual", 5))}
+    heads = {m: torch.nn.Linear(width, 3) for m, width in (("audio", 4), ("visual", 5))}
+    embedded = Embedded(plain.vectors, plain.groups, plain.index, features=features, heads=heads)
+    for one in objective().comparisons(embedded):
+        sides = ("audio", "visual") if one.anchors is plain.vectors["audio"] else ("visual", "audio")
+        assert one.candidates is plain.vectors[sides[1]]
+        assert (one.anchor_features is features[sides[0]], one.candidate_features is features[sides[1]]) == (True, True)
+        assert one.candidate_head is heads[sides[1]]
+        assert torch.equal(one.anchor_class, plain.groups)
+        assert torch.equal(one.candidate_class, plain.groups)
+
+
 def test_paired_ids_know_one_positive_and_never_an_item_of_the_same_clip_as_negative():
     embedded = Embedded(batch().vectors, torch.tensor([0, 0, 1, 2, 2, 3]), torch.arange(6), relation="id")
     (comparison,) = objective(directions=["audio-visual"]).comparisons(embedded)

@@ -107,3 +107,10 @@ def test_a_fixed_module_passes_gradient_to_its_inputs_alone():
     outputs.sum().backward()
     assert inputs.grad.abs().sum() > 0
     assert all(parameter.grad is None for parameter in module.parameters())
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 3])
+def test_the_length_penalty_is_that_of_the_mean_pair(pairs):
+    anchor, positive = torch.full((pairs, 2), 2.0), torch.full((pairs, 2), 3.0)
+    expected = 0.4 / 4 * (8.0 + 18.0) if pairs else 0.0
+    assert float(vector_penalty(anchor, positive, 0.4)) == pytest.approx(expected)

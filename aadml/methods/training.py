@@ -131,6 +131,7 @@ class _Loop:
         steps = 0
         for rows in batches:
             steps += 1
+            self.session.step(steps)
             features = {m: on_device(self.train[m], rows, self.learner.device) for m in self.train.modalities}
             labels = self.train.labels[rows.to(self.train.labels.device)]
             batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch)

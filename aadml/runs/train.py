@@ -148,7 +148,7 @@ def train_run(
         scoring: what is scored, and in what detail.
         on_note: told what people should know before training: what was done to the data, how long it will take; and the
             verdicts on the training at its end.
-        callbacks: of `RunSession` (`on_epoch`, `on_plan`, `on_warning`, `saving_share`).
+        callbacks: of `RunSession` (`on_epoch`, `on_step`, `on_plan`, `on_warning`, `saving_share`).
 
     Returns:
         The model with its evaluation, as written to `evaluation.json`.

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import warnings
 
 import click
 
@@ -69,6 +70,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; a wrong input is one line and exit code 2, an interruption exit code 130."""
+    warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
     try:
         code = cli(standalone_mode=False)  # click returns the code of an Exit here, and None otherwise
         if isinstance(code, int):

@@ -53,14 +53,8 @@ def mean_average_precision(
         similarity: instead of the one that belongs to the embeddings.
         threads: by default as many as torch uses.
     """
-    rows = [_rows(embeddings.labels, modality in embeddings.once) for modality in direction]
-    queries, gallery = (_vectors(embeddings, m)[own] for m, own in zip(direction, rows, strict=True))
-    source = score_source(queries, gallery, similarity or embeddings.similarity)
-    labels = embeddings.labels.cpu().numpy()
-    found = over_rankings(
-        source, labels[rows[0]], labels[rows[1]], lambda _, ranking: metrics.average_precision(ranking), threads=threads
-    )
-    return float(np.concatenate(list(found)).mean())
+    found = _over_direction(embeddings, direction, metrics.average_precision, similarity, threads)
+    return float(found.mean())
 
 
 def evaluate(
@@ -241,10 +235,20 @@ def running_average_precisions(
     embeddings: Embeddings, direction: Direction, *, similarity: str | None = None, threads: int | None = None
 ) -> Values:
     """The running variant of AP for each query (q,), see `aadml.retrieval.running`; args as of the function above."""
-    queries, gallery = (_vectors(embeddings, modality) for modality in direction)
+    return _over_direction(embeddings, direction, running_average_precision, similarity, threads)
+
+
+def _over_direction(
+    embeddings: Embeddings,
+    direction: Direction,
+    metric: Callable[[Ranking], Values],
+    similarity: str | None,
+    threads: int | None,
+) -> Values:
+    """Measure each query of a direction that has something relevant (q,)."""
+    rows = [_rows(embeddings.labels, modality in embeddings.once) for modality in direction]
+    queries, gallery = (_vectors(embeddings, m)[own] for m, own in zip(direction, rows, strict=True))
     source = score_source(queries, gallery, similarity or embeddings.similarity)
     labels = embeddings.labels.cpu().numpy()
-    found = over_rankings(
-        source, labels, labels, lambda _, ranking: running_average_precision(ranking), threads=threads
-    )
+    found = over_rankings(source, labels[rows[0]], labels[rows[1]], lambda _, ranking: metric(ranking), threads=threads)
     return np.concatenate(list(found))

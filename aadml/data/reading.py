@@ -8,9 +8,9 @@ import h5py
 from aadml.data.ave import with_official_validation
 from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.layout import Layout, ReadOptions, h5_keys
-from aadml.data.layouts.views import npz_keys
 from aadml.data.synthetic import SHAPES, synthetic
 from feature_extraction.feature_file import FeatureFile, is_feature_file, read_features
+from feature_extraction.foreign import npz_keys
 from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
@@ -70,8 +70,12 @@ def recognize(path: Path) -> str:
     """
     if path.is_dir():
         return _best(path, "folder", [entry.name for entry in path.iterdir()])
-    if not path.exists():
-        raise InputError(f"{path}: no such file or folder")
+    if "\0" in str(path) or not path.exists():
+        raise InputError(
+            f"{str(path)!r}: no such file or folder" if "\0" in str(path) else f"{path}: no such file or folder"
+        )
+    if not path.is_file():
+        raise InputError(f"{path}: is no file but a device or a pipe")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: is empty")
     if is_archive(path):

@@ -13,7 +13,7 @@ from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import Evaluation
 from aadml.retrieval import evaluate as evaluate_embeddings
-from aadml.retrieval.embeddings_file import read_embeddings
+from aadml.retrieval.embeddings_file import check_once, read_embeddings
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run
 from aadml.runs.store import EVALUATION, is_run, opened
@@ -89,12 +89,14 @@ def _of_embeddings(
     embeddings: Embeddings | str | Path | None, split: str | None, protocol: str | None, note: Note, options: Any
 ) -> Evaluation:
     if isinstance(embeddings, Embeddings):
+        check_once(embeddings, options.get("once", ()))
         return evaluate_embeddings(embeddings, protocol=protocol or "unstated", split=split or "all", **options)
     assert embeddings is not None
     search_beside(Path(embeddings))
     vectors, chosen = read_embeddings(embeddings, split)
     if split and chosen == "all":
         note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
+    check_once(vectors, options.get("once", ()))
     return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **options)
 
 

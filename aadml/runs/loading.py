@@ -56,8 +56,12 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
     return replace(model, evaluation=evaluation)
 
 
-def load_run(folder: Path) -> Run:
+def load_run(folder: Path, *, device: str | None = None) -> Run:
     """Load a trained run with its config and the data it was trained on.
+
+    Args:
+        folder: of the run.
+        device: instead of the config's.
 
     Raises:
         InputError: not a trained run, damaged, or its data changed or are gone.
@@ -65,7 +69,7 @@ def load_run(folder: Path) -> Run:
     if not is_run(folder) and (folder / FACTS).is_file():
         raise InputError(f"{folder}: is a model without its run; give --data F.h5, or the run folder")
     config = read_config(folder)
-    model = load(folder, device=config["device"])
+    model = load(folder, device=device or config["device"])
     try:
         splits = load_splits(config)
     except InputError as error:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aadml.configuration.config import resolve, with_setting
+from aadml.configuration.changes import with_setting
+from aadml.configuration.config import resolve
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import spread
 from aadml.runs.loading import read_evaluation

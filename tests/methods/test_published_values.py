@@ -5,12 +5,12 @@ number stands here once more on purpose: an error of a power of ten in a default
 Where one changes, its source must be looked up first.
 """
 
-import inspect
-
 import pytest
 
-from aadml.configuration.config import read_yaml, resolve
+from aadml.configuration.config import resolve
+from aadml.configuration.files import read_yaml
 from aadml.methods import METHODS
+from feature_extraction.ground.options import schema
 
 PUBLISHED = {
     "c-cca": {"dimension": 10, "pair_weight": 0.2},
@@ -125,11 +125,10 @@ def alike(value):
 @pytest.mark.parametrize("values", [PUBLISHED, DECIDED], ids=["published", "decided"])
 @pytest.mark.parametrize("name", sorted(PUBLISHED | DECIDED))
 def test_defaults_and_the_shipped_config_are_these_values(name, values):
-    defaults = {key: parameter.default for key, parameter in inspect.signature(METHODS[name]).parameters.items()}
-    shipped = read_yaml(name.replace("-", "_"))["method"]
+    defaults, shipped = schema(METHODS[name]), resolve(read_yaml(name.replace("-", "_")))["method"]
     for key, value in values.get(name, {}).items():
-        assert alike(defaults[key]) == value, key
-        assert alike(shipped.get(key, value)) == value, key
+        assert alike(defaults[key].default) == value, key
+        assert alike(shipped[key]) == value, key
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -108,7 +108,9 @@ def _map(embeddings: Embeddings) -> str:
     points: dict[str, NDArray[np.float64]] = dict(zip(parts, np.split(places, len(parts)), strict=True))
     drawn = figures.class_map(points, embeddings.labels.numpy()[rows], embeddings.class_names)
     return section(
-        "Map of the embeddings", drawn, "t-SNE of both modalities together: near means near, far means little."
+        "Map of the embeddings",
+        drawn,
+        "t-SNE of both modalities together: near means near, far means little.",
     )
 
 

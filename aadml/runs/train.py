@@ -204,7 +204,7 @@ def read_records(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in read_log(folder).splitlines()]
 
 
-def remarks(config: Config) -> list[str]:
+def config_warnings(config: Config) -> list[str]:
     """Say what people should know of a config before it trains: readings that degenerate, networks without training."""
     method = config.values["method"]
     weights = {key: value for key, value in method.items() if key.endswith("_weights")}

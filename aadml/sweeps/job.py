@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,8 @@ def work_off(job: Job, note: Note | None = None) -> str:
             callbacks: dict[str, Any] = {"on_plan": planned, "on_epoch": logged, "saving_share": SAVING_SHARE}
             # a process that outlived its parent may still be at it: wait
             train_into(job.config, job.folder, Scoring(job.split, queries=True), wait=True, **callbacks)
-        (job.folder / FAILURE).unlink(missing_ok=True)
+        if (job.folder / FAILURE).exists():
+            (job.folder / FAILURE).unlink()
     except InputError as error:
         return _told(job, " ".join(str(error).split()), "")
     except Exception as error:  # whatever one run does, it costs one run
@@ -74,5 +76,6 @@ def work_off(job: Job, note: Note | None = None) -> str:
 
 
 def _told(job: Job, reason: str, story: str) -> str:
-    write_text(job.folder / FAILURE, f"{reason}\n{story}")
+    with suppress(InputError):  # a full disk may be the failure
+        write_text(job.folder / FAILURE, f"{reason}\n{story}")
     return reason

@@ -156,5 +156,5 @@ _TWO = ("rename", "replace")
 def _place(argument: Any) -> Path:
     """Give the path that an argument means: a path, or an open file."""
     if isinstance(argument, int):
-        return Path(os.readlink(f"/proc/self/fd/{argument}").removesuffix(" (deleted)"))
+        return Path(str(Path(f"/proc/self/fd/{argument}").readlink()).removesuffix(" (deleted)"))
     return Path(os.fsdecode(argument)).absolute()

@@ -7,9 +7,10 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -18,9 +19,8 @@ import torch
 from faults import KILLED, REFUSED, Ending, in_child, killing, points
 from trainings import NAMES, config, contents, differences, write_data
 
-import aadml.runs.train
 from aadml.configuration.config import Config
-from aadml.runs.environment import commit
+from aadml.runs import environment
 from aadml.runs.fit import resume_run
 from aadml.runs.train import train_into
 from aadml.runs.verify import verify
@@ -37,16 +37,18 @@ class Tally:
         name: of the training.
         points: at which it can be killed.
         kills: that were tried.
-        begun: of these, how many found a run that had begun, and were resumed.
-        twice: kills of a resume of a killed run.
+        twice: kills of the resume of a killed run.
+        begun: how often a run had begun by then, and was resumed.
+        anew: how often none had begun, and the training was done anew in the same folder.
         failures: what went wrong, a sentence each.
     """
 
     name: str
     points: int = 0
     kills: int = 0
-    begun: int = 0
     twice: int = 0
+    begun: int = 0
+    anew: int = 0
     failures: list[str] = field(default_factory=list)
 
 
@@ -90,6 +92,7 @@ class Killer:
     def _compare(self, folder: Path, where: str) -> None:
         ending = in_child(lambda: self._recover(folder))
         self.tally.begun += ending.text == "resumed"
+        self.tally.anew += ending.text == "anew"
         self._expect(ending, 0, f"{where}: recovery")
         found = [*differences(self._whole, contents(folder)), *verify(folder)] if ending.code == 0 else []
         if found:
@@ -136,8 +139,8 @@ def kill_points(name: str, root: Path, *, every: int = 1, twice: int = 20, seed:
         seed: of the draws.
     """
     torch.set_num_threads(1)
-    same = commit()
-    aadml.runs.environment.commit = lambda: same  # asked once, not for every training
+    for name_of in ("commit", "installed"):  # they are slow, and say the same for every training
+        setattr(environment, name_of, cache(getattr(environment, name_of)))
     killer = Killer(name, config(name, write_data(root / "data")), root)
     random = Random(f"{name} {seed}")
     for number in range(random.randrange(every), len(killer.points), every):
@@ -155,27 +158,28 @@ def page(tallies: Sequence[Tally], seconds: float) -> str:
         "changes the disk: before every `mkdir`, `open`, `write`, `truncate`, `chmod`, `fsync`, `rename` and `unlink`",
         "(which is also after the one before), in the middle of every `write`, and after the last call. Then it is",
         "resumed, or trained anew where it had not begun, and its folder must hold the files and bytes of the",
-        "uninterrupted training (but for seconds and the run's id); files that are not the run's must be untouched.", "",
+        "uninterrupted training (but for seconds and the run's id); files that are not the run's are untouched.", "",
         f"{datetime.date.today()}, {platform.platform()}, Python {platform.python_version()}, torch "
-        f"{torch.__version__}, commit {commit()}; {seconds:.0f} s.", "",
-        "| training | points | kills | resumed | killed twice | failures |", "| --- | --: | --: | --: | --: | --: |",
+        f"{torch.__version__}, commit {environment.commit()}; {seconds:.0f} s.", "",
+        "| training | points | kills | kills of a resume | resumed | anew | failures |",
+        "| --- | --: | --: | --: | --: | --: | --: |",
     ]  # fmt: skip
     total = Tally("**all**")
     for one in tallies:
-        for key in ("points", "kills", "begun", "twice"):
+        for key in ("points", "kills", "twice", "begun", "anew"):
             setattr(total, key, getattr(total, key) + getattr(one, key))
         total.failures += one.failures
     for one in [*tallies, total]:
-        counts = (one.name, one.points, one.kills, one.begun, one.twice, len(one.failures))
+        counts = (one.name, one.points, one.kills, one.twice, one.begun, one.anew, len(one.failures))
         lines.append(f"| {' | '.join(map(str, counts))} |")
-    return "\n".join([*lines, *(["", "## Failures", ""] if total.failures else []), *(
-        f"- {one}" for one in total.failures)]) + "\n"  # fmt: skip
+    if total.failures:
+        lines += ["", "## Failures", "", *(f"- {one}" for one in total.failures)]
+    return "\n".join(lines) + "\n"
 
 
-def _in_folder(arguments: tuple[str, int, int, int]) -> Tally:
-    name, every, twice, seed = arguments
-    with tempfile.TemporaryDirectory(prefix="aadml-kills-") as folder:
-        return kill_points(name, Path(folder).resolve(), every=every, twice=twice, seed=seed)
+def _in_folder(name: str, *, folder: Path | None, **options: int) -> Tally:
+    with tempfile.TemporaryDirectory(prefix="aadml-kills-", dir=folder) as root:
+        return kill_points(name, Path(root).resolve(), **options)
 
 
 def main() -> int:
@@ -185,14 +189,13 @@ def main() -> int:
     parser.add_argument("--twice", type=int, default=20, help="kills of a resume, each training (20)")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn (0)")
     parser.add_argument("--jobs", type=int, default=1, help="trainings side by side (1)")
+    parser.add_argument("--folder", type=Path, help="where the runs lie; a file system in memory makes it faster")
     parser.add_argument("-o", "--output", type=Path, help="where the table goes, as Markdown")
     given = parser.parse_args()
     began, tallies = time.perf_counter(), []
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        asked: Iterable[tuple[str, int, int, int]] = (
-            (name, given.every, given.twice, given.seed) for name in given.names or NAMES
-        )
-        for tally in pool.map(_in_folder, asked):
+        work = partial(_in_folder, folder=given.folder, every=given.every, twice=given.twice, seed=given.seed)
+        for tally in pool.map(work, given.names or NAMES):
             tallies.append(tally)
             print(f"{tally.name}: {tally.kills} kills, {tally.twice} twice, {len(tally.failures)} failures", flush=True)
             for failure in tally.failures:
@@ -200,7 +203,7 @@ def main() -> int:
     text = page(tallies, time.perf_counter() - began)
     if given.output:
         given.output.write_text(text)
-    print(text.splitlines()[-1])
+    print(next(line for line in text.splitlines() if "**all**" in line))
     return int(any(tally.failures for tally in tallies))
 
 

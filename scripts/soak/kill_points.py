@@ -2,13 +2,13 @@
 
 import argparse
 import datetime
+import json
 import platform
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache, partial
 from multiprocessing import get_context
@@ -38,8 +38,6 @@ class Tally:
         points: at which it can be killed.
         kills: that were tried.
         twice: kills of the resume of a killed run.
-        begun: how often a run had begun by then, and was resumed.
-        anew: how often none had begun, and the training was done anew in the same folder.
         failures: what went wrong, a sentence each.
     """
 
@@ -47,8 +45,6 @@ class Tally:
     points: int = 0
     kills: int = 0
     twice: int = 0
-    begun: int = 0
-    anew: int = 0
     failures: list[str] = field(default_factory=list)
 
 
@@ -91,8 +87,6 @@ class Killer:
 
     def _compare(self, folder: Path, where: str) -> None:
         ending = in_child(lambda: self._recover(folder))
-        self.tally.begun += ending.text == "resumed"
-        self.tally.anew += ending.text == "anew"
         self._expect(ending, 0, f"{where}: recovery")
         found = [*differences(self._whole, contents(folder)), *verify(folder)] if ending.code == 0 else []
         if found:
@@ -102,7 +96,7 @@ class Killer:
     def _begin(self, folder: Path) -> None:
         train_into(self._config, folder)
 
-    def _recover(self, folder: Path) -> str:
+    def _recover(self, folder: Path) -> None:
         """Resume the run; where it had not begun, train anew in the same folder, as a sweep does."""
         from feature_extraction.ground.errors import InputError
 
@@ -112,8 +106,6 @@ class Killer:
             if "not a run folder" not in str(error) and "stopped before it began" not in str(error):
                 raise
             train_into(self._config, folder)
-            return "anew"
-        return "resumed"
 
     def _planted(self, name: str) -> Path:
         folder = self._root / name
@@ -150,7 +142,7 @@ def kill_points(name: str, root: Path, *, every: int = 1, twice: int = 20, seed:
     return killer.tally
 
 
-def page(tallies: Sequence[Tally], seconds: float) -> str:
+def page(tallies: Sequence[Tally]) -> str:
     """Write the results as Markdown."""
     lines = [
         "# Kills at every point of a training", "",
@@ -160,21 +152,26 @@ def page(tallies: Sequence[Tally], seconds: float) -> str:
         "resumed, or trained anew where it had not begun, and its folder must hold the files and bytes of the",
         "uninterrupted training (but for seconds and the run's id); files that are not the run's are untouched.", "",
         f"{datetime.date.today()}, {platform.platform()}, Python {platform.python_version()}, torch "
-        f"{torch.__version__}, commit {environment.commit()}; {seconds:.0f} s.", "",
-        "| training | points | kills | kills of a resume | resumed | anew | failures |",
-        "| --- | --: | --: | --: | --: | --: | --: |",
+        f"{torch.__version__}, commit {environment.commit()}.", "",
+        "| training | points | kills | kills of a resume | failures |", "| --- | --: | --: | --: | --: |",
     ]  # fmt: skip
     total = Tally("**all**")
     for one in tallies:
-        for key in ("points", "kills", "twice", "begun", "anew"):
+        for key in ("points", "kills", "twice"):
             setattr(total, key, getattr(total, key) + getattr(one, key))
         total.failures += one.failures
     for one in [*tallies, total]:
-        counts = (one.name, one.points, one.kills, one.twice, one.begun, one.anew, len(one.failures))
+        counts = (one.name, one.points, one.kills, one.twice, len(one.failures))
         lines.append(f"| {' | '.join(map(str, counts))} |")
     if total.failures:
         lines += ["", "## Failures", "", *(f"- {one}" for one in total.failures)]
     return "\n".join(lines) + "\n"
+
+
+def known_results(path: Path | None) -> dict[str, Tally]:
+    """Read the tallies that an earlier call has written."""
+    lines = path.read_text().splitlines() if path is not None and path.is_file() else []
+    return {tally.name: tally for line in lines for tally in [Tally(**json.loads(line))]}
 
 
 def _in_folder(name: str, *, folder: Path | None, **options: int) -> Tally:
@@ -190,17 +187,25 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn (0)")
     parser.add_argument("--jobs", type=int, default=1, help="trainings side by side (1)")
     parser.add_argument("--folder", type=Path, help="where the runs lie; a file system in memory makes it faster")
+    parser.add_argument("--results", type=Path, help="JSON lines, a training each; those that are there are not killed")
     parser.add_argument("-o", "--output", type=Path, help="where the table goes, as Markdown")
     given = parser.parse_args()
-    began, tallies = time.perf_counter(), []
+    names = given.names or NAMES
+    known = known_results(given.results)
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
         work = partial(_in_folder, folder=given.folder, every=given.every, twice=given.twice, seed=given.seed)
-        for tally in pool.map(work, given.names or NAMES):
-            tallies.append(tally)
+        asked = [pool.submit(work, name) for name in names if name not in known]
+        for done in as_completed(asked):
+            tally = done.result()
+            known[tally.name] = tally
             print(f"{tally.name}: {tally.kills} kills, {tally.twice} twice, {len(tally.failures)} failures", flush=True)
             for failure in tally.failures:
                 print(f"  {failure}", file=sys.stderr, flush=True)
-    text = page(tallies, time.perf_counter() - began)
+            if given.results:
+                with given.results.open("a") as file:
+                    file.write(json.dumps(vars(tally)) + "\n")
+    tallies = [known[name] for name in names]
+    text = page(tallies)
     if given.output:
         given.output.write_text(text)
     print(next(line for line in text.splitlines() if "**all**" in line))

@@ -1,4 +1,4 @@
-"""The run folder as a store: what was committed is there, whatever else happened; what is not the run's is untouched."""
+"""The run folder as a store: what was committed is there, whatever happened; other files are untouched."""
 
 import errno
 import os
@@ -40,6 +40,16 @@ def committed(folder):
     """What the manifest says that the run holds."""
     manifest = read_manifest(folder)
     return {name: read_file(folder, name) for name in manifest.files} | {LOG: read_log(folder)}
+
+
+def refuse(folder, line=b"", files=None, beside=None):
+    """Begin a run, commit, and end as a training does whose config turns out not to fit."""
+    with begun(folder) as store:
+        store.append(line)
+        store.commit(files or {})
+        if beside:
+            (folder / beside).write_text("mine")
+        raise InputError("k is too large")
 
 
 @pytest.fixture
@@ -115,10 +125,8 @@ def test_what_a_kill_left_of_a_first_manifest_is_gone_once_a_run_begins(folder):
 
 
 def test_a_run_that_is_refused_before_anything_was_learned_takes_its_own_files_back(folder):
-    with pytest.raises(InputError, match="k is too large"), begun(folder) as store:
-        store.append(b"one\n")
-        store.commit({"config.yaml": b"c"})
-        raise InputError("k is too large")
+    with pytest.raises(InputError, match="k is too large"):
+        refuse(folder, b"one\n", {"config.yaml": b"c"})
     assert own(folder) == {}
 
 
@@ -127,19 +135,17 @@ def test_a_folder_goes_with_a_refused_run_only_where_it_was_made_for_it_and_is_e
     place = tmp_path / "run"
     if not made:
         place.mkdir()
-    with pytest.raises(InputError), begun(place):
-        raise InputError("refused")
+    with pytest.raises(InputError, match="too large"):
+        refuse(place)
     assert place.exists() != made
-    with pytest.raises(InputError), begun(tmp_path / "other"):
-        (tmp_path / "other" / "notes.txt").write_text("mine")
-        raise InputError("refused")
+    with pytest.raises(InputError, match="too large"):
+        refuse(tmp_path / "other", beside="notes.txt")
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["notes.txt"]
 
 
 def test_a_run_that_learned_something_stays_when_it_is_refused(folder):
-    with pytest.raises(InputError), begun(folder) as store:
-        store.commit({"state-3.safetensors": b"s"})
-        raise InputError("the disk is full")
+    with pytest.raises(InputError, match="too large"):
+        refuse(folder, b"", {"state-3.safetensors": b"s"})
     assert committed(folder) == {"state-3.safetensors": b"s", LOG: b""}
 
 

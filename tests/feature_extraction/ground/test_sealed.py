@@ -29,25 +29,29 @@ def test_one_other_byte_is_refused_or_says_the_same(content, data):
     sealed = bytearray(seal(content))
     position = data.draw(st.integers(0, len(sealed) - 1))
     sealed[position] ^= data.draw(st.integers(1, 255))
+    read, said = outcome(bytes(sealed))
+    # a change may be one of white space, or of the way a value is written
+    assert read == content or (str(PLACE) in said and len(said.splitlines()) == 1)
+
+
+def outcome(data):
+    """What is read, or else what is said."""
     try:
-        read = unseal(bytes(sealed), PLACE)
+        return unseal(data, PLACE), ""
     except InputError as error:
-        assert str(PLACE) in str(error)
-        assert len(str(error).splitlines()) == 1
-    else:
-        assert read == content  # the change was one of white space or of the way a value is written
+        return None, str(error)
 
 
 @given(OBJECTS, st.data())
 def test_a_part_of_the_file_is_refused(content, data):
     sealed = seal(content).rstrip()
-    with pytest.raises(InputError, match="manifest.json: damaged"):
+    with pytest.raises(InputError, match=r"manifest\.json: damaged"):
         unseal(sealed[: data.draw(st.integers(0, len(sealed) - 1))], PLACE)
 
 
 @pytest.mark.parametrize("content", ["null", "[]", "3", '"text"', "{}", '{"checksum": null}', "[" * 100_000, "\ud800"])
 def test_json_that_is_no_sealed_object_is_refused(content):
-    with pytest.raises(InputError, match="manifest.json: damaged"):
+    with pytest.raises(InputError, match=r"manifest\.json: damaged"):
         unseal(content.encode(errors="surrogatepass"), PLACE)
 
 
@@ -64,5 +68,5 @@ def test_a_sum_knows_its_file_and_no_other(one, other):
     found.check(one, PLACE)
     assert FileSum(**found.to_json()) == found
     if one != other:
-        with pytest.raises(InputError, match="manifest.json: damaged"):
+        with pytest.raises(InputError, match=r"manifest\.json: damaged"):
             found.check(other, PLACE)

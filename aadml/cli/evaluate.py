@@ -11,7 +11,14 @@ import click
 @click.option(
     "--embeddings",
     type=click.Path(path_type=Path),
-    help="An npz or HDF5 file with audio, visual (or text), label, and optionally id, split.",
+    help="An npz or HDF5 file with audio, visual (or text), label, and optionally id, split; several captions a clip "
+    "as text (n, c, d), or (m, d) with text_row (m,).",
+)
+@click.option(
+    "--once",
+    multiple=True,
+    metavar="MODALITY",
+    help="With --embeddings: rank this modality once a label, where each clip stands in one row a caption. Repeatable.",
 )
 @click.option("--data", help="Score the model on this data instead of what the run was trained on.")
 @click.option(
@@ -28,7 +35,8 @@ import click
     "--metric",
     "metrics",
     multiple=True,
-    help="A further metric: running (a common error that averages AP over all cutoffs), or map-at-k. Repeatable.",
+    metavar="NAME[@K]",
+    help="A further metric of `aadml list metrics`, as recall@3; without a K at all of the table's. Repeatable.",
 )
 @click.option("--precision", default="float32", show_default=True, help="Of the scores: float32 or float64.")
 @click.option("--by-class", is_flag=True, help="Print the MAP of each class too.")
@@ -37,6 +45,7 @@ import click
 def command(
     run: Path | None,
     embeddings: Path | None,
+    once: tuple[str, ...],
     data: str | None,
     allow_other_features: bool,
     split: str | None,
@@ -59,8 +68,11 @@ def command(
 
     if (run is None) == (embeddings is None):
         raise click.UsageError("give either a run or model folder, or --embeddings FILE")
+    if once and embeddings is None:
+        raise click.UsageError("--once is for --embeddings; a run knows what stands in several rows")
     options: dict[str, Any] = {"similarity": similarity} if similarity is not None else {}
     options |= {"extra": metrics} if metrics else {}
+    options |= {"once": once} if once else {}
     options |= {"precision": precision} if precision != "float32" else {}
     evaluation = evaluate(
         run, embeddings=embeddings, data=data, split=split, protocol=protocol,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     help="Weights for the extractors that take them: the published ones, a file or its folder, or random ones.",
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
-@click.option("--time-limit", default=120.0, show_default=True, help="Seconds that decoding one clip may take.")
+@click.option("--time-limit", default=120.0, show_default=True, help="Seconds of processor time to decode a clip.")
 @click.option("--max-seconds", default=3600.0, show_default=True, help="Longer clips are refused.")
 @click.option("--shard", default="0/1", metavar="I/N", help="Do only part I (from 0) of N; `aadml merge` joins them.")
 @click.option("--retry-failed", is_flag=True, help="Try again the clips that failed before.")
@@ -72,8 +72,6 @@ def command(
 
 def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """Read `modality.key=value` settings; values are YAML."""
-    import yaml
-
     from aadml.configuration import plain_yaml
     from feature_extraction.ground.errors import InputError
 
@@ -85,8 +83,8 @@ def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
             raise InputError(f"--set {setting}: write audio.KEY=VALUE or visual.KEY=VALUE")
         try:
             options.setdefault(modality, {})[key.replace("-", "_")] = plain_yaml.load(value)
-        except yaml.YAMLError as error:
-            raise InputError(f"--set {setting}: '{value}' is not a YAML value") from error
+        except InputError as error:
+            raise InputError(f"--set {setting}: {str(error).removeprefix('line 1: ')}") from error
     return options
 
 

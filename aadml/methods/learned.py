@@ -1,16 +1,19 @@
 """A method whose parameters are trained by the one loop."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.learner import Learner
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context, Method, MetricLoss
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.methods.training import train as run_training
+
+P = ParamSpec("P")
 
 
 class LearnedMethod(Method):
@@ -40,6 +43,22 @@ class LearnedMethod(Method):
         """Embed n items of one modality (n, d) -> (n, dimension), each alone."""
         return self.learner.embed_all(features, modality)
 
+    def encode(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode one modality of `clips`, each item alone, up to where embeddings are read off."""
+        return self.learner.encode(clips, modality)
+
+    def read_off(self, outputs: Tensor) -> Tensor:
+        """Read embeddings off outputs."""
+        return self.learner.read_off(outputs)
+
+    def proxy(self) -> nn.Module | None:
+        """Give the trained proxy."""
+        return self.learner.proxy()
+
+    def metric_loss(self) -> MetricLoss | None:
+        """Lay out the metric loss that a training would compute."""
+        return self.learner.metric_loss(self.settings)
+
     def state(self) -> dict[str, Tensor]:
         """Return parameters and buffers."""
         return {key: value.detach().cpu() for key, value in self.learner.state_dict().items()}
@@ -56,3 +75,20 @@ class LearnedMethod(Method):
     def parameters_count(self) -> int:
         """Count the trainable parameters."""
         return sum(parameter.numel() for parameter in self.learner.parameters())
+
+
+def learned(learner: Callable[Concatenate[Context, P], Learner]) -> Callable[Concatenate[Context, Training, P], Method]:
+    """Make the builder of a method from the class of its learner, whose options it takes.
+
+    Args:
+        learner: (context, *, options) -> what is trained.
+
+    Returns:
+        (context, settings, *, options) -> the method.
+    """
+
+    def build(context: Context, settings: Training, /, *rest: P.args, **options: P.kwargs) -> Method:
+        return LearnedMethod(learner(context, *rest, **options), context, settings)
+
+    update_wrapper(build, learner, updated=())
+    return build

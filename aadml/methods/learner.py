@@ -2,13 +2,15 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Embeddings, Features, Modality, Source
+from aadml.methods.method import MetricLoss
+from aadml.methods.settings import Training
 from aadml.methods.training_warnings import collapse_warning
 from aadml.retrieval import mean_average_precision
 
@@ -56,12 +58,12 @@ class Player:
     Attributes:
         parameters: what the player's optimizer moves.
         loss: batch -> named scalars; "loss" is minimised, the others are logged.
-        options: overrides of the optimizer's settings (a subset of the `training` section's keys).
+        settings: the `training` section -> that of this player, where its optimizer is another.
     """
 
     parameters: Sequence[nn.Parameter]
     loss: Callable[[Batch], Mapping[str, Tensor]]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Callable[[Training], Training] = lambda settings: settings
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,13 @@ class Learner(nn.Module, ABC):
     Attributes:
         similarity: the name under which embeddings are compared.
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
+        takes_criterion: whether `training.criterion` may name another score; not where a stage trains something else.
         margin: of the hinge whose mean is logged as "metric_loss"; None where there is none.
     """
 
     similarity: str = "cosine"
     criterion: str = "map_mean"
+    takes_criterion: bool = True
     margin: float | None = None
 
     @abstractmethod
@@ -139,6 +143,22 @@ class Learner(nn.Module, ABC):
     def readout(self) -> dict[str, Any]:
         """Describe how embeddings are read off the outputs, where that was chosen; for people."""
         return {}
+
+    def encode(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode one modality of `clips`, each item alone, up to where embeddings are read off (n, outputs)."""
+        return self.embed_all(clips[modality], modality)
+
+    def read_off(self, outputs: Tensor) -> Tensor:
+        """Read embeddings off outputs (n, outputs) -> (n, dimension)."""
+        return outputs
+
+    def proxy(self) -> nn.Module | None:
+        """Give the proxy as which clips are seen in training; None where there is none."""
+        return None
+
+    def metric_loss(self, settings: Training) -> MetricLoss | None:
+        """Lay out the metric loss of a training; None where there is none to foretell."""
+        return None
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items in evaluation mode, batch by batch, without gradients -> (n, dimension) float32 on the CPU."""

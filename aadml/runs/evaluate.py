@@ -1,7 +1,7 @@
 """Scores of a trained model under a named protocol; those of a run's own data are kept beside the run."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import Evaluation
 from aadml.retrieval import evaluate as evaluate_embeddings
-from aadml.retrieval.embeddings_file import read_embeddings
+from aadml.retrieval.embeddings_file import check_once, read_embeddings
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run
 from aadml.runs.store import EVALUATION, is_run, opened
@@ -90,12 +90,14 @@ def _of_embeddings(
     embeddings: Embeddings | str | Path | None, split: str | None, protocol: str | None, note: Note, options: Any
 ) -> Evaluation:
     if isinstance(embeddings, Embeddings):
+        check_once(embeddings, options.get("once", ()))
         return evaluate_embeddings(embeddings, protocol=protocol or "unstated", split=split or "all", **options)
     assert embeddings is not None
     search_beside(Path(embeddings))
     vectors, chosen = read_embeddings(embeddings, split)
     if split and chosen == "all":
         note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
+    check_once(vectors, options.get("once", ()))
     return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **options)
 
 
@@ -103,11 +105,16 @@ def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options:
     run = load_run(folder)
     protocol = protocol or run.model.facts.protocol
     evaluation = _scored(subject_of(run.config, run.splits, run.model), protocol, split, options)
-    extra = [str(name) for name in options.pop("extra", ())]
-    name = "-".join([protocol.replace(":", "-"), split, *map(str, options.values()), *extra])
-    result = evaluation.to_json() | {"label": run.model.facts.label, "seed": run.model.facts.seed}
-    keep(folder, f"{EVALUATIONS}/{name}.json", (json.dumps(result, indent=2) + "\n").encode(), note)
+    record = replace(evaluation.record(), label=run.model.facts.label, seed=run.model.facts.seed)
+    keep(folder, file_of(protocol, split, options), (json.dumps(record.to_json(), indent=2) + "\n").encode(), note)
     return evaluation
+
+
+def file_of(protocol: str, split: str, options: Mapping[str, Any]) -> str:
+    """Name the file that keeps a later evaluation in its run; what the options change is part of the name."""
+    extra = [str(name) for name in options.get("extra", ())]
+    others = [str(value) for key, value in options.items() if key != "extra"]
+    return f"{EVALUATIONS}/{'-'.join([protocol.replace(':', '-'), split, *others, *extra])}.json"
 
 
 def keep(folder: Path, name: str, data: bytes, note: Note) -> None:

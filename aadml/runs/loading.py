@@ -8,9 +8,11 @@ from typing import Any
 import torch
 
 from aadml.comparison.types import Splits
-from aadml.configuration.config import Config, parse_yaml, resolve
+from aadml.configuration.config import Config, resolve
+from aadml.configuration.files import parse_yaml
 from aadml.model.files import FACTS, load_model
 from aadml.model.model import Model
+from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash
 from aadml.runs.store import CONFIG, ENVIRONMENT, EVALUATION, Manifest, is_finished, is_run, read_file, read_manifest
@@ -52,12 +54,16 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
     if FACTS not in manifest.files:
         raise InputError(f"{folder}: was not trained to the end; continue it with `aadml train --resume {folder}`")
     model = _checked_model(folder, manifest, target)
-    evaluation = read_evaluation(folder, manifest) if is_finished(folder) else None
+    evaluation = read_evaluation(folder, manifest).to_json() if is_finished(folder) else None
     return replace(model, evaluation=evaluation)
 
 
-def load_run(folder: Path) -> Run:
+def load_run(folder: Path, *, device: str | None = None) -> Run:
     """Load a trained run with its config and the data it was trained on.
+
+    Args:
+        folder: of the run.
+        device: instead of the config's.
 
     Raises:
         InputError: not a trained run, damaged, or its data changed or are gone.
@@ -65,7 +71,7 @@ def load_run(folder: Path) -> Run:
     if not is_run(folder) and (folder / FACTS).is_file():
         raise InputError(f"{folder}: is a model without its run; give --data F.h5, or the run folder")
     config = read_config(folder)
-    model = load(folder, device=config["device"])
+    model = load(folder, device=device or config["device"])
     try:
         splits = load_splits(config)
     except InputError as error:
@@ -84,14 +90,13 @@ def read_config(folder: Path) -> Config:
     return resolve(parse_yaml(read_file(folder, CONFIG).decode(), folder / CONFIG))
 
 
-def read_evaluation(folder: Path, manifest: Manifest | None = None) -> dict[str, Any]:
-    """Read the evaluation of a finished run.
+def read_evaluation(folder: Path, manifest: Manifest | None = None, *, name: str = EVALUATION) -> EvaluationRecord:
+    """Read the evaluation of a finished run, or a later one of another name.
 
     Raises:
-        InputError: not finished, or damaged.
+        InputError: not finished, not there, or damaged.
     """
-    found: dict[str, Any] = json.loads(read_file(folder, EVALUATION, manifest))
-    return found
+    return EvaluationRecord.from_json(json.loads(read_file(folder, name, manifest)), folder / name)
 
 
 def read_environment(folder: Path) -> dict[str, Any]:

@@ -7,11 +7,15 @@ from numpy.typing import NDArray
 
 from feature_extraction.ground.errors import InputError
 
+# Edition of the rules that turn a file into samples and frames: whatever changes values raises it, and then clips are
+# decoded anew. 2: frames stand on a grid in time.
+DECODING = 2
+
 # Why a clip has no features; where several things are wrong with one clip, the first of this list is named.
 REASONS = {
     "missing": "no such file, or it may not be read",
     "refused": "a playlist or another kind of file that points to further files",
-    "timeout": "decoding took longer than the time limit",
+    "timeout": "decoding took more processor time than the limit",
     "crashed": "the decoder took its process down",
     "too-large": "longer, larger or with more streams than the limits allow",
     "corrupt": "it cannot be opened, holds nothing, or decoding breaks off",

@@ -2,7 +2,9 @@
 
 import pytest
 
-from aadml.configuration.config import parse_setting, read_yaml, resolve, with_setting
+from aadml.configuration.changes import parse_setting, with_setting
+from aadml.configuration.config import resolve
+from aadml.configuration.files import read_yaml
 from aadml.data.synthetic import synthetic
 from aadml.runs.loading import read_evaluation
 from aadml.runs.train import read_records, train_into
@@ -32,7 +34,7 @@ def test_the_evaluation_says_how_long_fitting_took_and_how_much_was_fitted(confi
     assert result["parameters"] == 6 + 8 + 2 * (6 + 8)
     assert result["seconds"] > 0
     stored = read_evaluation(tmp_path / "run")
-    assert (stored["seconds"], stored["parameters"]) == (result["seconds"], result["parameters"])
+    assert (stored.seconds, stored.parameters) == (result["seconds"], result["parameters"])
 
 
 def test_the_seconds_of_an_interrupted_training_are_those_of_all_its_epochs(config, tmp_path):

@@ -87,17 +87,12 @@ def work_off(job: Job, note: Note | None = None) -> str:
         if not is_done(job):
             callbacks: dict[str, Any] = {"on_plan": planned, "on_epoch": logged, "saving_share": SAVING_SHARE}
             # a process that outlived its parent may still be at it: wait
-<<<<<<< HEAD
-            train_into(job.config, job.folder, Scoring(job.split, queries=True), wait=True, **callbacks)
-        if (job.folder / FAILURE).exists():
-            (job.folder / FAILURE).unlink()
-=======
             scoring = Scoring(job.split, queries=True, metrics=job.metrics)
             train_into(job.config, job.folder, scoring, wait=True, **callbacks)
             if missing := _missing(job, scored(job)):  # trained before anybody asked for them
                 evaluate(job.folder, split=job.split, extra=missing)
-        (job.folder / FAILURE).unlink(missing_ok=True)
->>>>>>> main
+        if (job.folder / FAILURE).exists():
+            (job.folder / FAILURE).unlink()
     except InputError as error:
         return _told(job, " ".join(str(error).split()), "")
     except Exception as error:  # whatever one run does, it costs one run

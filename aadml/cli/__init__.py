@@ -1,8 +1,11 @@
 """The command line: parse, call, print. Each command is a file of this folder, imported only when it is called."""
 
 import importlib
+import signal
 import sys
+import time
 import warnings
+from types import FrameType
 
 import click
 
@@ -68,15 +71,33 @@ def cli() -> None:
     """
 
 
+class Interruption:
+    """A handler of Ctrl-C that interrupts once: pressed again at once, it must not interrupt the tidying up."""
+
+    PAUSE = 3.0
+
+    def __init__(self) -> None:
+        self._last = -self.PAUSE
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Interrupt, unless that was done less than `PAUSE` seconds ago."""
+        now = time.monotonic()
+        if now - self._last >= self.PAUSE:
+            self._last = now
+            raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the command line; a wrong input is one line and exit code 2, an interruption exit code 130."""
     warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, Interruption())
     try:
         code = cli(standalone_mode=False)  # click returns the code of an Exit here, and None otherwise
         if isinstance(code, int):
             sys.exit(code)
     except click.exceptions.Abort:
-        sys.exit(130)
+        _leave_interrupted()
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
@@ -87,6 +108,11 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         click.echo("aadml: interrupted; nothing half-written was left behind", err=True)
-        sys.exit(130)
+        _leave_interrupted()
     except BrokenPipeError:
         sys.exit(0)
+
+
+def _leave_interrupted() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter takes a moment to end, without a handler
+    sys.exit(130)

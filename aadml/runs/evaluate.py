@@ -18,6 +18,7 @@ from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run
 from aadml.runs.store import EVALUATION, is_run, opened
 from aadml.runs.train import untrained_model
+from feature_extraction.ground.atomic import remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.places import search_beside
 from feature_extraction.network_run import chosen_device
@@ -123,6 +124,7 @@ def keep(folder: Path, name: str, data: bytes, note: Note) -> None:
     try:
         with opened(folder, wait=True) as store:
             if EVALUATION in store.manifest.files:
+                remove_leftovers(folder / name)
                 store.commit({name: data}, flush=True)
     except InputError as error:
         note(f"warning: not kept in the run: {error}")

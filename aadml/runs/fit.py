@@ -109,13 +109,13 @@ def resume_run(
         InputError: not a run, in use, damaged, or its data changed or are gone; nothing is touched.
     """
     place, note = Path(folder), on_note or _log.info
-    if is_finished(place):
-        note(f"{place} is finished; nothing to resume")
-        return load(place)
     if CONFIG not in read_manifest(place).files:
         raise InputError(f"{place}: was stopped before it began; start it again")
-    prepared = prepare(read_config(place), data)
+    prepared = None if is_finished(place) else prepare(read_config(place), data)
     with opened(place) as store:
+        if prepared is None or is_finished(place):
+            note(f"{place} is finished; nothing to resume")
+            return load(place)
         return train_run(prepared, store, on_note=note, **callbacks)
 
 

@@ -7,7 +7,7 @@ defaults. Names are imported on first use, so that `import aadml` answers at onc
     >>> splits = aadml.read("synthetic:ave")
     >>> model = aadml.fit(splits, method="cca")
     >>> model.embed(audio=splits.test["audio"].numpy()).shape
-    (180, 10)
+    (189, 10)
 """
 
 import importlib

@@ -59,12 +59,9 @@ def command(
 
     if (run is None) == (embeddings is None):
         raise click.UsageError("give either a run or model folder, or --embeddings FILE")
-    options: dict[str, Any] = {"similarity": similarity} if similarity is not None else {}
-    options |= {"extra": metrics} if metrics else {}
-    options |= {"precision": precision} if precision != "float32" else {}
     evaluation = evaluate(
-        run, embeddings=embeddings, data=data, split=split, protocol=protocol,
-        allow_other_features=allow_other_features, on_note=note, **options,
+        run, embeddings=embeddings, data=data, split=split, protocol=protocol, similarity=similarity, metrics=metrics,
+        allow_other_features=allow_other_features, precision=precision, on_note=note,
     )  # fmt: skip
     _print(evaluation, by_class=by_class, as_json=as_json, per_query=per_query)
 

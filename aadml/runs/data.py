@@ -78,7 +78,7 @@ def read(
     Example:
         >>> splits = aadml.read("synthetic:ave")
         >>> len(splits.train), splits.train.modalities
-        (1590, ('audio', 'visual'))
+        (1577, ('audio', 'visual'))
     """
     if is_captioned(path):
         return captioned_splits(path)

@@ -1,7 +1,7 @@
 """Scores of a trained model under a named protocol; those of a run's own data are kept beside the run."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,10 @@ def evaluate(
     split: str | None = None,
     protocol: str | None = None,
     allow_other_features: bool = False,
+    similarity: str | None = None,
+    metrics: Sequence[str] = (),
+    precision: str = "float32",
     on_note: Note | None = None,
-    **options: Any,
 ) -> Evaluation:
     """Score a model, or embeddings made elsewhere: every query ranks the whole gallery, ties count by expectation.
 
@@ -46,17 +48,28 @@ def evaluate(
         split: "train", "valid" or "test"; None is test, and all of an embeddings file without splits.
         protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own.
         allow_other_features: score features of another extractor than the model was trained on.
+        similarity: instead of the one that belongs to the embeddings.
+        metrics: further ones, "running" (a common error that averages AP over all cutoffs) or "map-at-k".
+        precision: of the scores, "float32" or "float64": scores equal in it are ties.
         on_note: told what people should know.
-        options: of `aadml.retrieval.evaluate` (`similarity`, `extra`, `precision`, ...).
 
     Returns:
-        The evaluation. That of a run on its own data is kept in it as `evaluations/<protocol>-<split>.json`; what the
-        options change is part of the name, so that no score is taken for another.
+        The evaluation. That of a run on its own data is kept in it as `evaluations/<protocol>-<split>.json`;
+        similarity, metrics and precision are part of the name, so that no score is taken for another.
 
     Raises:
         InputError: neither or both of model and embeddings, nothing to score, or an unknown split or protocol.
+
+    Example:
+        >>> model = aadml.fit("synthetic:ave", method="cca")
+        >>> found = aadml.evaluate(model, data="synthetic:ave", split="valid")
+        >>> found.split, [direction.name for direction in found.directions]
+        ('valid', ['audio-visual', 'visual-audio'])
     """
     note = on_note or (lambda message: None)
+    options: dict[str, Any] = {"similarity": similarity} if similarity is not None else {}
+    options |= {"extra": tuple(metrics)} if metrics else {}
+    options |= {"precision": precision} if precision != "float32" else {}
     if (model is None) == (embeddings is None):
         raise InputError("evaluate: give either a model (a run, a model folder) or embeddings")
     if model is None:

@@ -44,6 +44,11 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
 
     Raises:
         InputError: neither a trained run nor a model, or damaged.
+
+    Example:
+        >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")
+        >>> aadml.load(folder)
+        <Model cca: audio 128-d, visual 1024-d, 15 classes, cosine, test MAP 0.110>
     """
     folder, target = Path(path), chosen_device(device, "load")
     if not is_run(folder):

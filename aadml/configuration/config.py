@@ -82,9 +82,12 @@ class Config:
         return yaml.safe_dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
-        """Name what is trained, for folders and tables."""
+        """Name what is trained, for folders and tables: the metric loss, or the label loss where that acts alone."""
         if "loss" not in self.values:
             return self.method
+        if not self.values["loss"].get("weight", 1.0) and "label_loss" in self.values:
+            name = str(self.values["label_loss"]["name"])
+            return name if self.method == "aadml" else f"{self.method}-{name}"
         loss = str(self.values.get("recipe") or self.values["loss"]["name"])
         anchored = self.values.get("proxy", {}).get("name") == "anchor-aware"
         name = f"{PREFIX}{loss}" if anchored else loss

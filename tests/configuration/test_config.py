@@ -134,3 +134,11 @@ def test_the_list_command_names_every_table():
         result = CliRunner().invoke(cli, ["list", kind])
         assert result.exit_code == 0, result.output
         assert len(result.output.splitlines()) >= 2
+
+
+def test_a_run_is_called_after_the_loss_that_trains_it():
+    assert resolve(read_yaml("recommended")).label() == "ce"
+    assert resolve(read_yaml("aadml")).label() == "aa-triplet"
+    assert resolve(read_yaml("cca")).label() == "cca"
+    assert assemble(config="recommended", settings=("loss.weight=1",)).label() == "triplet"
+    assert assemble(config="aadml", settings=("loss.weight=0",)).label() == "row-norm"

@@ -1,7 +1,9 @@
 """The command line: parse, call, print. Each command is a file of this folder, imported only when it is called."""
 
 import importlib
+import os
 import sys
+from typing import NoReturn
 
 import click
 
@@ -41,6 +43,13 @@ class LazyGroup(click.Group):
         command = importlib.import_module(f"aadml.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; one whose output nobody reads to the end (`aadml list | head`) did not fail."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _leave_quietly()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""
@@ -86,5 +95,9 @@ def main() -> None:
     except KeyboardInterrupt:
         click.echo("aadml: interrupted; nothing half-written was left behind", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
+
+
+def _leave_quietly() -> NoReturn:
+    """End where nobody reads on: what is left to flush must not fail again on the way out."""
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123
+    sys.exit(0)

@@ -28,9 +28,10 @@ def command(
     """
     import sys
 
+    from aadml.cli.progress import note
     from aadml.runs.audit import audit
 
-    findings = audit(run, data=data, encoder=encoder, command=shell, protocol=protocol, split=split)
+    findings = audit(run, data=data, encoder=encoder, command=shell, protocol=protocol, split=split, on_note=note)
     if as_json:
         import json
 

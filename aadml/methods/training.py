@@ -134,8 +134,8 @@ class _Loop:
                 if first:
                     figures[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
         means = {key: float(torch.stack(values).mean()) for key, values in figures.items()}
-        first = {key: float(values[0]) for key, values in figures.items()}
-        return {"loss": _loss(means)} | means | {"first_loss": _loss(first)}
+        begun = {key: float(values[0]) for key, values in figures.items()}
+        return {"loss": _loss(means)} | means | {"first_loss": _loss(begun)}
 
     def _score(self, *, last: bool) -> dict[str, float]:
         """Score the validation clips where it is their turn, and keep the weights that `select` asks for."""

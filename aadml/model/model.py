@@ -41,6 +41,7 @@ class Model:
         scaling: what its inputs pass through first, fitted on the training clips.
         facts: what it is, what it was trained on, what it expects.
         evaluation: how it was scored, as in `evaluation.json`; None where it was not.
+        audit: the verdict of its audit, one sentence; empty where there was none.
         folder: where it lies; None where it is in memory alone.
     """
 
@@ -48,6 +49,7 @@ class Model:
     scaling: Scaling
     facts: Facts
     evaluation: Mapping[str, Any] | None = None
+    audit: str = ""
     folder: Path | None = None
 
     def __repr__(self) -> str:

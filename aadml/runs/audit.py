@@ -1,17 +1,23 @@
 """The audit of a run, or of an encoder made elsewhere."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from aadml.data import open_data, to_splits
+from aadml.model.card import card
+from aadml.model.files import CARD
 from aadml.protocols.audit import Finding, Pipeline
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject
-from aadml.runs.evaluate import subject_of
+from aadml.runs.evaluate import Note, keep, subject_of
 from aadml.runs.later_data import read_for
-from aadml.runs.loading import load, load_run, read_evaluation
+from aadml.runs.loading import AUDIT, load, load_run, read_evaluation
 from aadml.runs.train import read_records
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.places import imported_from_outside, is_place, search_beside
@@ -25,6 +31,7 @@ def audit(
     command: str | None = None,
     protocol: str = "inductive",
     split: str = "test",
+    on_note: Note | None = None,
 ) -> list[Finding]:
     """Audit a trained run, a model on other data, or an encoder made elsewhere.
 
@@ -36,6 +43,11 @@ def audit(
         command: a command line with {input} and {output}.
         protocol: of a run or model: a key of PROTOCOLS, or leaks joined by "+".
         split: that is scored.
+        on_note: told what people should know.
+
+    Returns:
+        What each check saw. Those of a finished run under its own protocol are kept in it as `audit.json`, and their
+        verdict stands on its card.
 
     Raises:
         InputError: not exactly one of run, encoder and command, or one that cannot be found.
@@ -45,7 +57,7 @@ def audit(
             "audit: give one of: a run or model, --encoder MODULE:FUNCTION, --command (the last two: --data)"
         )
     if run is not None and data is None:
-        return _audit_run(Path(run), protocol, split)
+        return _audit_run(Path(run), protocol, split, on_note or (lambda message: None))
     if data is None:
         raise InputError("audit: an encoder made elsewhere needs --data F.h5")
     if run is not None:
@@ -57,11 +69,26 @@ def audit(
     return run_checks(pipeline, splits, split=split)
 
 
-def _audit_run(run: Path, protocol: str, split: str) -> list[Finding]:
+def verdict(findings: Sequence[Finding]) -> str:
+    """Say in a sentence what an audit came to."""
+    named = {passed: [one.check for one in findings if one.passed is passed] for passed in (True, False, None)}
+    parts = [f"FAILED: {', '.join(named[False])}"] if named[False] else []
+    parts.append(f"{len(named[True])} checks passed")
+    parts += [f"not checkable: {', '.join(named[None])}"] if named[None] else []
+    return "; ".join(parts)
+
+
+def _audit_run(run: Path, protocol: str, split: str, note: Note) -> list[Finding]:
     opened = load_run(run)
     subject = subject_of(opened.config, opened.splits, opened.model)
     findings = run_checks(ProtocolPipeline(subject, protocol), opened.splits, split=split)
-    return [*findings, _kept_epoch(run)]
+    findings = [*findings, _kept_epoch(run)]
+    if (protocol, split) == (opened.model.facts.protocol, "test"):
+        model = replace(opened.model, audit=verdict(findings))
+        content: dict[str, Any] = {"protocol": protocol, "split": split, "verdict": model.audit}
+        content["findings"] = [vars(finding) for finding in findings]
+        keep(run, {AUDIT: (json.dumps(content, indent=2) + "\n").encode(), CARD: card(model).encode()}, note)
+    return findings
 
 
 def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipeline:

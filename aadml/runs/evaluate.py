@@ -1,7 +1,7 @@
 """Scores of a trained model under a named protocol; those of a run's own data are kept beside the run."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,18 +118,18 @@ def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options:
     extra = [str(name) for name in options.pop("extra", ())]
     name = "-".join([protocol.replace(":", "-"), split, *map(str, options.values()), *extra])
     result = evaluation.to_json() | {"label": run.model.facts.label, "seed": run.model.facts.seed}
-    keep(folder, f"{EVALUATIONS}/{name}.json", (json.dumps(result, indent=2) + "\n").encode(), note)
+    keep(folder, {f"{EVALUATIONS}/{name}.json": (json.dumps(result, indent=2) + "\n").encode()}, note)
     return evaluation
 
 
-def keep(folder: Path, name: str, data: bytes, note: Note) -> None:
-    """Add a file to a finished run; where the folder cannot be written, say so and go on."""
+def keep(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
+    """Add files to a finished run; where the folder cannot be written, say so and go on."""
     if not is_run(folder):
         return
     try:
         with opened(folder, wait=True) as store:
             if EVALUATION in store.manifest.files:
-                store.commit({name: data}, flush=True)
+                store.commit(files, flush=True)
     except InputError as error:
         note(f"warning: not kept in the run: {error}")
 

@@ -17,6 +17,9 @@ from aadml.runs.store import CONFIG, ENVIRONMENT, EVALUATION, Manifest, is_finis
 from feature_extraction.ground.errors import InputError
 from feature_extraction.network_run import chosen_device
 
+AUDIT = "audit.json"
+"""The last audit of a run under its own protocol."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -57,8 +60,10 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
     if FACTS not in manifest.files:
         raise InputError(f"{folder}: was not trained to the end; continue it with `aadml train --resume {folder}`")
     model = _checked_model(folder, manifest, target)
-    evaluation = read_evaluation(folder, manifest) if is_finished(folder) else None
-    return replace(model, evaluation=evaluation)
+    if not is_finished(folder):
+        return model
+    audit = json.loads(read_file(folder, AUDIT, manifest))["verdict"] if AUDIT in manifest.files else ""
+    return replace(model, evaluation=read_evaluation(folder, manifest), audit=audit)
 
 
 def load_run(folder: Path) -> Run:

@@ -2,13 +2,14 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from feature_extraction.backbones import Extractor
 from feature_extraction.feature_file import FeatureFile, Shard, Timeline, is_feature_file, write_features
 from feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from feature_extraction.ground.errors import InputError
@@ -147,7 +148,8 @@ def _feature_file(plan: Plan, ledger: Ledger, rows: Sequence[Row], shard: Shard 
             descriptions, fitted[modality] = one.finish(descriptions, splits)
         features[modality] = _matrix((one.pool(description) for description in descriptions), len(rows), one.dimension)
         if plan.sequence:
-            timelines[modality] = _timeline(descriptions, one.dimension)
+            begins = (_begins(one, ledger.find(row.id, modality, plan.settings[modality])) for row in rows)
+            timelines[modality] = _timeline(descriptions, list(begins), one)
     class_names = plan.manifest.class_names
     numbers = {name: number for number, name in enumerate(class_names)}
     return FeatureFile(
@@ -172,8 +174,19 @@ def _matrix(values: Iterable[NDArray[np.float32]], n: int, dimension: int) -> ND
     return matrix
 
 
-def _timeline(descriptions: Sequence[NDArray[np.float32]], dimension: int) -> Timeline:
+def _begins(one: Extractor, record: Record | None) -> Callable[[int], NDArray[np.float64]]:
+    """Return the function that turns a number of rows into the times at which they begin."""
+    assert record is not None
+    return lambda rows: record.start + one.times(rows, record.seconds)
+
+
+def _timeline(
+    descriptions: Sequence[NDArray[np.float32]], begins: Sequence[Callable[[int], NDArray[np.float64]]], one: Extractor
+) -> Timeline:
     lengths = [len(description) for description in descriptions]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    values = np.concatenate(descriptions) if descriptions else np.empty((0, dimension), dtype=np.float32)
-    return Timeline(values=values.astype(np.float32, copy=False), offsets=offsets)
+    times = [begin(length) for begin, length in zip(begins, lengths, strict=True)]
+    return Timeline(
+        values=np.concatenate([np.empty((0, one.dimension), np.float32), *descriptions]).astype(np.float32, copy=False),
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        times=np.concatenate([np.empty(0), *times]),
+    )

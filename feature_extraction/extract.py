@@ -206,6 +206,8 @@ def _record(job: _Job, number: int, part: Part, description: NDArray[Any] | None
             reason=part.reason,
             detail=part.detail,
             warnings=part.warnings,
+            start=part.start,
+            seconds=part.seconds,
             values=values,
         )
     )

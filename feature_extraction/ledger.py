@@ -38,6 +38,8 @@ class Record:
         reason: empty, or why there is nothing.
         detail: what was seen.
         warnings: what is odd about a clip that was accepted.
+        start: when the sound or the picture begins, in seconds after the beginning of the file.
+        seconds: how long it lasts.
         values: pooled (d,), or (t, d) where descriptions over time are kept; None for a failure.
     """
 
@@ -49,6 +51,8 @@ class Record:
     reason: str = ""
     detail: str = ""
     warnings: tuple[str, ...] = ()
+    start: float = 0.0
+    seconds: float = 0.0
     values: NDArray[np.float32] | None = field(default=None, compare=False)
 
 

@@ -88,7 +88,7 @@ PANNS = LogMelSettings(
 )  # fmt: skip
 CRNN = LogMelSettings(
     sample_rate=44_100, window=1764, hop=882, fft=2048, bands=64, low=12.0, high=8000.0, power=2,
-    scale="slaney", edges="hertz", area=True, padding="reflect", logarithm="natural", offset=float(np.spacing(1.0)),
+    scale="slaney", edges="hertz", area=True, padding="zeros", logarithm="natural", offset=float(np.spacing(1.0)),
 )  # fmt: skip
 DESCRIPTOR = LogMelSettings(
     sample_rate=16_000, window=400, hop=160, fft=512, bands=64, low=50.0, high=8000.0, power=2,

@@ -157,12 +157,14 @@ def _problems(row: Row) -> list[str]:
             problems.append(f"the {name} '{_shown(text)}' is not UTF-8")
         if "\0" in text:
             problems.append(f"the {name} holds a zero byte")
+    if any("\0" in path for path in row.media.values()):
+        problems.append("the path of its media holds a zero byte")
     return problems
 
 
 def _class_names(labels: Iterable[str]) -> tuple[str, ...]:
     names = set(labels)
-    integers = all(re.fullmatch(r"-?[0-9]+", name) for name in names)
+    integers = all(re.fullmatch(r"-?[0-9]{1,18}", name) for name in names)
     return tuple(sorted(names, key=lambda name: (int(name), name)) if integers else sorted(names))
 
 

@@ -103,9 +103,19 @@ def _joined(contents: Sequence[FeatureFile], shards: Sequence[Shard]) -> tuple[F
 
 
 def _timeline(parts: Sequence[Timeline], order: Sequence[int]) -> Timeline:
-    clips = [
-        part.values[start:stop] for part in parts for start, stop in zip(part.offsets, part.offsets[1:], strict=False)
+    clips = [slice(*ends) for ends in _ends(parts)]
+    values = np.concatenate([part.values for part in parts])
+    times = None if any(part.times is None for part in parts) else np.concatenate([part.times for part in parts])
+    rows = np.concatenate([np.arange(clips[row].start, clips[row].stop) for row in order])
+    offsets = np.concatenate([[0], np.cumsum([clips[row].stop - clips[row].start for row in order])]).astype(np.int64)
+    return Timeline(values=values[rows], offsets=offsets, times=None if times is None else times[rows])
+
+
+def _ends(parts: Sequence[Timeline]) -> list[tuple[int, int]]:
+    """List where each clip of each part begins and ends once the parts stand one after the other."""
+    before = np.cumsum([0, *(len(part.values) for part in parts)])
+    return [
+        (int(first + start), int(first + stop))
+        for first, part in zip(before, parts, strict=False)
+        for start, stop in zip(part.offsets, part.offsets[1:], strict=False)
     ]
-    values = np.concatenate([clips[row] for row in order])
-    offsets = np.concatenate([[0], np.cumsum([len(clips[row]) for row in order])]).astype(np.int64)
-    return Timeline(values=values, offsets=offsets)

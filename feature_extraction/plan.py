@@ -9,7 +9,7 @@ from typing import Any
 from feature_extraction.backbones import Extractor
 from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import Manifest, Row
-from feature_extraction.media import Limits, decoder_versions
+from feature_extraction.media import DECODING, Limits, decoder_versions
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class Plan:
                 "about": dict(one.about),
                 "inputs": dict(vars(one.inputs)),
                 "decoder": decoder_versions(),
+                "decoding": DECODING,
                 "limits": dict(vars(self.limits)),
             }
             for one in self.extractors

@@ -6,6 +6,7 @@ Nothing but tensors is ever read: a pickle goes through `torch.load(weights_only
 
 import hashlib
 import pickle
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,14 +14,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from feature_extraction.foreign import npz_arrays, refuse_zip_bomb
+from feature_extraction.ground.archives import DAMAGED, is_archive
 from feature_extraction.ground.atomic import atomic_path
 from feature_extraction.ground.errors import InputError
 from feature_extraction.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
+# what a damaged pickle raises beside DAMAGED
+_MISREAD = (KeyError, IndexError, AttributeError, TypeError, AssertionError, struct.error)
 _WRAPPERS = ("model", "state_dict", "model_state_dict")  # keys under which people keep the state dict
 
 
@@ -77,18 +83,14 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 def _foreign(path: Path) -> dict[str, Tensor]:
     if is_tf_checkpoint(path):
         return {name: torch.from_numpy(array) for name, array in read_tf_checkpoint(path).items()}
-    if zipfile.is_zipfile(path) and _is_numpy_archive(path):
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                return {name: torch.from_numpy(np.asarray(archive[name])) for name in archive.files}
-        except (ValueError, TypeError, OSError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path}: is not a whole NumPy archive of numbers ({_line(error)})") from error
+    if is_archive(path) and _is_numpy_archive(path):
+        return {name: _tensor(name, array, path) for name, array in npz_arrays(path).items()}
     try:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise InputError(f"{path}: holds more than tensors, or is no weight file at all; it was not read") from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, IndexError, AttributeError) as error:
+    except (*DAMAGED, *_MISREAD) as error:
         raise InputError(f"{path}: is not a whole PyTorch weight file ({_line(error)})") from error
     return _unwrapped(content, path)
 
@@ -101,9 +103,21 @@ def _numpy_arrays() -> list[Any]:
 
 
 def _is_numpy_archive(path: Path) -> bool:
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
+    """Tell an npz from PyTorch's archives; whichever it is, it must not unpack to far more than it is."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            refuse_zip_bomb(archive, path.stat().st_size)
+            names = archive.namelist()
+    except DAMAGED as error:
+        raise InputError(f"{path}: is no whole archive ({_line(error)})") from error
     return bool(names) and all(name.endswith(".npy") for name in names)
+
+
+def _tensor(name: str, array: NDArray[Any], path: Path) -> Tensor:
+    try:
+        return torch.from_numpy(array)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: {name} holds {array.dtype}; numbers are needed") from error
 
 
 def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
@@ -117,6 +131,10 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
         for name, value in content.items()
     }
     tensors = {name: value for name, value in arrays.items() if isinstance(value, Tensor)}
+    for name, tensor in tensors.items():
+        dense = tensor.layout is torch.strided and tensor.device.type == "cpu"
+        if not dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+            raise InputError(f"{path}: {name} declares {tuple(tensor.shape)}, more than is there")
     if not tensors:
         raise InputError(f"{path}: holds no tensors (its keys are {', '.join(map(str, list(content)[:5]))})")
     return tensors

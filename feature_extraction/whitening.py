@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from feature_extraction.ground.archives import DAMAGED
 from feature_extraction.ground.errors import InputError
 
 Floats = NDArray[np.floating[Any]]
@@ -174,7 +175,7 @@ def _matrix(path: Path, name: str) -> NDArray[np.float64]:
                     raise InputError(f"{path}: holds no {name}.npy")
                 content = opened.read()
         return np.asarray(np.load(io.BytesIO(content), allow_pickle=False), dtype=np.float64)
-    except (OSError, ValueError, EOFError, tarfile.TarError) as error:
+    except (*DAMAGED, tarfile.TarError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path}: {name}.npy cannot be read ({error})") from error
+        raise InputError(f"{path}: {name}.npy cannot be read ({' '.join(str(error).split())})") from error

@@ -36,7 +36,7 @@ def test_the_session_in_python_and_its_models_run(tmp_path):
     program = blocks("python", "A session")[0] + blocks("python", "Models")[0]
     program += "\nprint(row.shape == audio[0].shape, best.shape, damaged, scores.split)"
     program += "\nprint(found.directions[0].map == model.evaluation['directions']['audio-visual']['map'])"
-    program += "\nprint([one.check for one in findings if one.passed is False])"
+    program += "\nprint([one.check for one in findings if one.failed])"
     said = run([sys.executable, "-c", program], tmp_path).splitlines()
     assert said[0].startswith("True (")
     assert said[0].endswith(", 5) [] valid")

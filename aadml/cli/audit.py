@@ -1,6 +1,7 @@
 """`aadml audit`: does any embedding depend on what it must not know?"""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,32 +13,27 @@ import click
 @click.option("--data", type=click.Path(path_type=Path), help="Feature file, to audit an encoder made elsewhere.")
 @click.option("--encoder", help="MODULE:FUNCTION of (features by modality, labels) -> embeddings by modality.")
 @click.option("--command", "shell", help="A command line with {input} (feature file) and {output} (HDF5).")
+@click.option("--retrain", is_flag=True, help="Train RUN again without the scored clips, and compare the weights.")
+@click.option("--time-limit", default=600.0, show_default=True, help="Seconds that one check may take.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def command(
-    run: Path | None,
-    protocol: str,
-    split: str,
-    data: Path | None,
-    encoder: str | None,
-    shell: str | None,
-    as_json: bool,
-) -> None:
-    """Audit RUN, or an encoder made elsewhere: labels, partners, batch, order, scaling, selection, metric, duplicates.
+def command(shell: str | None, as_json: bool, **options: Any) -> None:
+    """Audit RUN, or an encoder made elsewhere: labels, ids, partners, batch, order, scaling, selection, duplicates.
 
-    Exits with 1 if a check fails.
+    A check passes, fails, or is not checkable. Exit status 1 if one fails.
     """
     import sys
 
     from aadml.cli.progress import note
+    from aadml.protocols.audit import summary
     from aadml.runs.audit import audit
 
-    findings = audit(run, data=data, encoder=encoder, command=shell, protocol=protocol, split=split, on_note=note)
+    findings = audit(command=shell, on_note=note, **options)
     if as_json:
         import json
 
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
     else:
-        words = {True: "pass", False: "FAIL", None: "none"}
         for finding in findings:
-            click.echo(f"{words[finding.passed]}  {finding.check:<18}  {finding.evidence}")
-    sys.exit(1 if any(finding.passed is False for finding in findings) else 0)
+            click.echo(f"{finding.verdict:<13}  {finding.check:<19}  {finding.evidence}")
+        click.echo(summary(findings), err=True)
+    sys.exit(1 if any(finding.failed for finding in findings) else 0)

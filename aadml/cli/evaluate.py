@@ -11,7 +11,14 @@ import click
 @click.option(
     "--embeddings",
     type=click.Path(path_type=Path),
-    help="An npz or HDF5 file with audio, visual (or text), label, and optionally id, split.",
+    help="An npz or HDF5 file with audio, visual (or text), label, and optionally id, split; several captions a clip "
+    "as text (n, c, d), or (m, d) with text_row (m,).",
+)
+@click.option(
+    "--once",
+    multiple=True,
+    metavar="MODALITY",
+    help="With --embeddings: rank this modality once a label, where each clip stands in one row a caption. Repeatable.",
 )
 @click.option("--data", help="Score the model on this data instead of what the run was trained on.")
 @click.option(
@@ -37,6 +44,7 @@ import click
 def command(
     run: Path | None,
     embeddings: Path | None,
+    once: tuple[str, ...],
     data: str | None,
     allow_other_features: bool,
     split: str | None,
@@ -59,9 +67,11 @@ def command(
 
     if (run is None) == (embeddings is None):
         raise click.UsageError("give either a run or model folder, or --embeddings FILE")
+    if once and embeddings is None:
+        raise click.UsageError("--once is for --embeddings; a run knows what stands in several rows")
     evaluation = evaluate(
         run, embeddings=embeddings, data=data, split=split, protocol=protocol, similarity=similarity, metrics=metrics,
-        allow_other_features=allow_other_features, precision=precision, on_note=note,
+        allow_other_features=allow_other_features, once=once, precision=precision, on_note=note,
     )  # fmt: skip
     _print(evaluation, by_class=by_class, as_json=as_json, per_query=per_query)
 

@@ -47,10 +47,30 @@ def _lines(path: str, found: "Examination") -> list[str]:
         within = ", ".join(f"{count} in {split}" for split, count in duplicates.within.items())
         across = ", ".join(f"{count} in {pair}" for pair, count in duplicates.across.items())
         lines.append(f"duplicates of {kind}: {within}; shared: {across}")
+    lines += _sequence_lines(found)
     if found.columns:
         lines.append(f"columns: {', '.join(found.columns)}")
     width = max(map(len, found.classes))
     lines.append(f"{'class':<{width}}  " + "  ".join(f"{split:>6}" for split in found.splits))
     for name, counts in found.classes.items():
         lines.append(f"{name:<{width}}  " + "  ".join(f"{count:>6}" for count in counts.values()))
+    return lines
+
+
+def _sequence_lines(found: "Examination") -> list[str]:
+    """Say which rows there are over time, and how those of two modalities are joined."""
+    lines = []
+    for name, rows in found.sequences.items():
+        line = f"{name} sequence: {rows['rows']} rows, {rows['fewest']} to {rows['most']} a clip"
+        if rows.get("step") is not None:
+            line += f", one every {rows['step']:.4g} s"
+        if rows.get("earliest") is not None:
+            line += f", the first at {rows['earliest']:.4g} to {rows['latest']:.4g} s"
+        lines.append(line if "step" in rows else f"{line}; without times (version 1): extract again to join by time")
+    if any("step" in rows for rows in found.sequences.values()):
+        lines.append(
+            "join by time: of clip i, the row of a modality M that stands at second t is M_offsets[i] + "
+            "searchsorted(M_times[M_offsets[i]:M_offsets[i + 1]], t, side='right') - 1, in Python "
+            "sequences[M].rows_at(i, [t]); take one t for both modalities, and s + 0.5 for segment s of AVE's labels"
+        )
     return lines

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import h5py
 import torch
 
 from aadml.comparison.types import Clips, Splits
@@ -13,6 +12,7 @@ from aadml.data.caption_tables import CaptionedFile, caption_columns, read_capti
 from aadml.data.captions import CLEANINGS
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms, unreadable
+from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 from feature_extraction.manifest import read_manifest
@@ -169,7 +169,7 @@ def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
 
 def _of_pack(path: Path) -> CaptionedPart:
     try:
-        with h5py.File(path, "r") as file:
+        with open_hdf5(path) as file:
             for key in ("audio_name", "caption", "waveform"):
                 if key not in file:
                     raise InputError(f"{path}: holds no /{key}; it holds {', '.join(file)}")
@@ -178,7 +178,7 @@ def _of_pack(path: Path) -> CaptionedPart:
             rows = written.reshape(len(written), -1).tolist()
             if not len(names) == len(rows) == len(file["waveform"]):
                 raise InputError(f"{path}: {len(names)} names, {len(rows)} captions, {len(file['waveform'])} waveforms")
-    except (OSError, UnicodeDecodeError) as error:
+    except (TypeError, AttributeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
     files = [CaptionedFile(name, tuple(row)) for name, row in zip(names, rows, strict=True)]
     return CaptionedPart(tuple(files), packed=str(path))

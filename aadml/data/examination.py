@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file import FeatureFile
+from feature_extraction.feature_file import FeatureFile, Timeline
 from feature_extraction.manifest import SPLITS
 
 _SHOWN = 5
@@ -40,6 +40,7 @@ class Examination:
         classes: for each class the clips of each split.
         modalities: for each modality its dimensions, range and other figures.
         duplicates: of ids, of the feature rows of each modality, and of the rows of all modalities together.
+        sequences: for each modality whose descriptions over time were kept: how many rows, and when they begin.
         columns: names of further columns.
         provenance: where the features of each modality come from.
         warnings: what a careful reader would want to know, one sentence each.
@@ -50,6 +51,7 @@ class Examination:
     classes: Mapping[str, Mapping[str, int]]
     modalities: Mapping[str, Mapping[str, Any]]
     duplicates: Mapping[str, Duplicates]
+    sequences: Mapping[str, Mapping[str, Any]]
     columns: tuple[str, ...]
     provenance: Mapping[str, Mapping[str, Any]]
     warnings: tuple[str, ...]
@@ -73,6 +75,7 @@ def examine(content: FeatureFile) -> Examination:
         classes=classes,
         modalities=modalities,
         duplicates=duplicates,
+        sequences={name: _rows_in_time(timeline) for name, timeline in content.sequences.items()},
         columns=tuple(content.columns),
         provenance=content.provenance,
         warnings=tuple(_warnings(content, classes, modalities, duplicates)),
@@ -110,6 +113,24 @@ def _figures(values: NDArray[np.float32]) -> dict[str, Any]:
         "whole_numbers": bool((values == np.round(values)).all()),
         "constant_dimensions": int((values.min(axis=0) == values.max(axis=0)).sum()),
         "zero_rows": int((~values.any(axis=1)).sum()),
+    }
+
+
+def _rows_in_time(timeline: Timeline) -> dict[str, Any]:
+    """Count the rows of the clips, and say when they begin; no times where the file does not have them."""
+    lengths = np.diff(timeline.offsets)
+    figures: dict[str, Any] = {"rows": len(timeline.values), "fewest": int(lengths.min()), "most": int(lengths.max())}
+    if timeline.times is None:
+        return figures
+    within = np.ones(max(len(timeline.times) - 1, 0), dtype=bool)
+    ends = timeline.offsets[1:-1]
+    within[ends[(ends > 0) & (ends < len(timeline.times))] - 1] = False  # from one clip to the next
+    steps = np.diff(timeline.times)[within]
+    first = timeline.times[timeline.offsets[:-1][lengths > 0]]
+    return figures | {
+        "step": float(np.median(steps)) if len(steps) else None,
+        "earliest": float(first.min()) if len(first) else None,
+        "latest": float(first.max()) if len(first) else None,
     }
 
 

@@ -1,7 +1,6 @@
 """Opening features of any known layout."""
 
 import os
-import zipfile
 from pathlib import Path
 
 import h5py
@@ -9,9 +8,10 @@ import h5py
 from aadml.data.ave import with_official_validation
 from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.layout import Layout, ReadOptions, h5_keys
-from aadml.data.layouts.views import npz_keys
 from aadml.data.synthetic import SHAPES, synthetic
 from feature_extraction.feature_file import FeatureFile, is_feature_file, read_features
+from feature_extraction.foreign import npz_keys
+from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
@@ -70,11 +70,15 @@ def recognize(path: Path) -> str:
     """
     if path.is_dir():
         return _best(path, "folder", [entry.name for entry in path.iterdir()])
-    if not path.exists():
-        raise InputError(f"{path}: no such file or folder")
+    if "\0" in str(path) or not path.exists():
+        raise InputError(
+            f"{str(path)!r}: no such file or folder" if "\0" in str(path) else f"{path}: no such file or folder"
+        )
+    if not path.is_file():
+        raise InputError(f"{path}: is no file but a device or a pipe")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: is empty")
-    if zipfile.is_zipfile(path):
+    if is_archive(path):
         return _best(path, "npz", list(npz_keys(path)))
     if path.suffix.lower() == ".csv":
         raise InputError(f"{path}: is a table; if it is a manifest of media, run `aadml extract {path} -o F.h5` first")

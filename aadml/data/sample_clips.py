@@ -2,14 +2,11 @@
 
 import csv
 import io
-import multiprocessing
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from functools import partial
 from pathlib import Path
 
 from aadml.data.samples.captions import CAPTIONS, write_captions
@@ -19,6 +16,8 @@ from aadml.data.samples.mp4 import write_mp4
 from aadml.data.samples.sound import RATE
 from feature_extraction.ground.atomic import atomic_path, write_text
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.worker_pool import Finished, WorkerPool
+from feature_extraction.ground.worker_process import Conditions
 
 DIFFICULTIES = {"easy": 0.2, "normal": 0.5, "hard": 0.8}
 """Names for how much a clip is disturbed, 0 to 1."""
@@ -26,6 +25,7 @@ DIFFICULTIES = {"easy": 0.2, "normal": 0.5, "hard": 0.8}
 COLUMNS = ("id", "media", "label", "split", *(f"caption_{number + 1}" for number in range(CAPTIONS)))
 """The columns of the manifest."""
 
+_GRACE = 10.0  # seconds, in which a clip that was begun is written to its end when rendering is stopped
 _SPLIT_OF_TURN = tuple({"T": "train", "V": "valid", "E": "test"}[turn] for turn in "TETVTETTTVTETTETVTET")
 
 
@@ -146,7 +146,7 @@ def write_sample_clips(
         raise InputError(f"{target}: cannot be written ({error.strerror}); choose another folder") from error
     count = min(workers or len(os.sched_getaffinity(0)), -(-wanted.clips // len(EVENTS)))
     rows: dict[int, tuple[str, ...]] = {}
-    with _rendered(wanted, target, count) as finished:
+    with closing(_rendered(wanted, target, count)) as finished:
         for index, captions in finished:
             rows[index] = captions
             if progress is not None:
@@ -161,77 +161,27 @@ def write_sample_clips(
     return manifest
 
 
-@contextmanager
-def _rendered(wanted: SampleClips, folder: Path, workers: int) -> Iterator[Iterator[tuple[int, tuple[str, ...]]]]:
+def _rendered(wanted: SampleClips, folder: Path, workers: int) -> Generator[tuple[int, tuple[str, ...]]]:
     """Give the finished clips as they come; the processes are gone afterwards, whatever happened."""
     if workers <= 1:
-        yield (_write_clip(wanted, folder, index) for index in range(wanted.clips))
+        yield from (_write_clip(wanted, folder, index) for index in range(wanted.clips))
         return
-    context = multiprocessing.get_context("spawn")
-    processes, readers = [], []
-    try:
-        for worker in range(workers):
-            reader, writer = context.Pipe(duplex=False)
-            process = context.Process(target=_share, args=(wanted, folder, worker, workers, writer), daemon=True)
-            with _interrupts_ignored():
-                process.start()
-            writer.close()
-            processes.append(process)
-            readers.append(reader)
-        yield _collected(list(readers))
-    finally:
-        for reader in readers:
-            reader.close()  # a process that finds nobody listening finishes its clip and ends
-        for process in processes:
-            process.join(timeout=10)
-            process.terminate()
-            process.join()
+    conditions = Conditions(grace=_GRACE, setup=_use_one_thread)
+    with WorkerPool(partial(_in_process, wanted, folder), workers, conditions) as pool:
+        for event in pool.work_off(range(wanted.clips)):
+            if not isinstance(event, Finished):
+                raise RuntimeError(f"a process that rendered sample clips ended early: {event}")
+            yield event.value
 
 
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Start processes that leave Ctrl-C to their parent: what is ignored here stays ignored there."""
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may say so
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _in_process(wanted: SampleClips, folder: Path, index: int, report: object) -> tuple[int, tuple[str, ...]]:
+    return _write_clip(wanted, folder, index)
 
 
-def _collected(readers: list[Connection]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    while readers:
-        for ready in wait(readers):
-            assert isinstance(ready, Connection)
-            try:
-                message = ready.recv()
-            except EOFError as error:
-                raise RuntimeError("a process that rendered sample clips ended early") from error
-            if message is None:
-                readers.remove(ready)
-            elif isinstance(message, Exception):
-                raise message
-            else:
-                yield message
-
-
-def _share(wanted: SampleClips, folder: Path, worker: int, workers: int, writer: Connection) -> None:
-    """Render every `workers`-th round of the ten events and report each clip; one that nobody awaits any more stops."""
+def _use_one_thread() -> None:
     import cv2
 
     cv2.setNumThreads(1)
-    try:
-        for index in range(wanted.clips):
-            if index // len(EVENTS) % workers == worker:
-                writer.send(_write_clip(wanted, folder, index))
-        writer.send(None)
-    except BrokenPipeError:
-        return
-    except Exception as error:
-        with suppress(BrokenPipeError):
-            writer.send(error)
 
 
 def _write_clip(wanted: SampleClips, folder: Path, index: int) -> tuple[int, tuple[str, ...]]:

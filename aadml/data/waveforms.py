@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import h5py
 import numpy as np
 import torch
 from torch import Tensor
 
 from aadml.data.padded import Padded, pad
+from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
 from feature_extraction.media import Limits, MediaFailure, Sound, decode
 from feature_extraction.truncation import ending
@@ -135,7 +135,7 @@ class PackedWaveforms:
 
     def sounds(self, files: Sequence[int]) -> list[Tensor | None]:
         """Read the rows of these numbers, each (s,) without the zeros packed behind it."""
-        with h5py.File(self.path, "r") as file:
+        with open_hdf5(self.path) as file:
             waveforms, lengths = file["waveform"], file.get("audio_length")
             found: list[Tensor | None] = []
             for row in files:

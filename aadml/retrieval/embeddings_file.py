@@ -1,8 +1,8 @@
-"""Embeddings made elsewhere: npz or HDF5 files with `audio`, `visual`, `label`, and optionally `id` and `split`."""
+"""Embeddings made elsewhere: npz or HDF5 files with `audio`, `visual` or `text`, `label`, optionally `id`, `split`."""
 
 import os
-import zipfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.types import MODALITIES, Embeddings, Modality
+from feature_extraction.foreign import npz_arrays, open_hdf5
+from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.tables import lookup
 
 KEYS = ("label", "id", "split", "class_names")
+CAPTION_CLIP = "text_row"
 ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
 
 
@@ -23,7 +27,10 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
 
     Args:
         path: npz or HDF5 with `audio`, `visual` or `text` (n, d), two of them at least, and `label` (n,) integers or
-            text; optionally `id` (n,), `split` (n,), `class_names` (C,), and in HDF5 an attribute `similarity`.
+            text; optionally `id` (n,), `split` (n,), `class_names` (C,), and in HDF5 an attribute `similarity`. Several
+            captions a clip stand as `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each; then
+            the other modalities are ranked once a clip, and a clip's own captions are what is relevant: `label` may be
+            left out.
         split: which clips, where the file has a `split`; by default "test". A file without one is read whole.
 
     Returns:
@@ -34,6 +41,7 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     """
     place = Path(path)
     arrays, similarity = _read(place)
+    arrays, once = _one_row_a_caption(arrays, place)
     vectors = {
         modality: _matrix(arrays[modality], f"{place}: {modality}") for modality in MODALITIES if modality in arrays
     }
@@ -47,13 +55,16 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     columns = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
     codes, names = _classes(columns["label"], arrays.get("class_names"))
     ids = columns.get("id", np.arange(count)).astype(str)
+    _check_unique(names, f"{place}: class_names")
+    if "text" not in vectors:  # a clip with several captions stands in several rows
+        _check_unique(ids.tolist(), f"{place}: id")
     kept, chosen = _rows(columns.get("split"), split, count, place)
     parts: dict[Modality, torch.Tensor] = {
         modality: torch.from_numpy(matrix[kept]) for modality, matrix in vectors.items()
     }
     try:
         labels = torch.from_numpy(codes[kept])
-        return Embeddings(parts, labels, tuple(ids[kept].tolist()), similarity, names), chosen
+        return Embeddings(parts, labels, tuple(ids[kept].tolist()), similarity, names, once), chosen
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
 
@@ -61,25 +72,73 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
 def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str]:
     if not place.is_file():
         raise InputError(f"{place}: {'is a folder, not a file' if place.is_dir() else 'no such file'}")
-    wanted = (*MODALITIES, *KEYS)
-    try:
-        if zipfile.is_zipfile(place):
-            with np.load(place, allow_pickle=False) as archive:
-                similarity = str(archive["similarity"]) if "similarity" in archive else "cosine"
-                return {key: archive[key] for key in wanted if key in archive}, similarity
-        with h5py.File(place, "r") as file:
-            return {key: _dataset(file, key) for key in wanted if key in file}, _text(
-                file.attrs.get("similarity", "cosine")
+    wanted = (*MODALITIES, *KEYS, CAPTION_CLIP)
+    if is_archive(place):
+        arrays = npz_arrays(place, (*wanted, "similarity"))
+        similarity = str(arrays.pop("similarity", "cosine"))
+        return {key: arrays[key] for key in wanted if key in arrays}, similarity
+    with open_hdf5(place) as file:
+        return {key: _dataset(file, key, place) for key in wanted if key in file}, _text(
+            file.attrs.get("similarity", "cosine")
+        )
+
+
+def check_once(embeddings: Embeddings, once: Collection[str]) -> None:
+    """Refuse to rank a modality once a label where the rows of a label differ in it.
+
+    Raises:
+        InputError: such a modality, or one that is not there.
+    """
+    first = np.unique(embeddings.labels.numpy(), return_index=True, return_inverse=True)[1:]
+    for modality in once:
+        vectors = lookup(
+            {str(name): rows for name, rows in embeddings.vectors.items()}, modality, "modality to rank once"
+        )
+        if not torch.equal(vectors, vectors[torch.from_numpy(first[0][first[1]])]):
+            raise InputError(
+                f"--once {modality}: its rows of one label differ; only what stands in several equal rows (the sound "
+                "of a clip with several captions, the clip as label) can be ranked once"
             )
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise InputError(f"{place}: cannot be read as npz or HDF5 ({error})") from error
 
 
-def _dataset(file: Mapping[str, Any], key: str) -> NDArray[Any]:
+def _one_row_a_caption(
+    arrays: dict[str, NDArray[Any]], place: Path
+) -> tuple[dict[str, NDArray[Any]], tuple[Modality, ...]]:
+    """Repeat clips for each of their captions; give the arrays and the modalities that repeat by it."""
+    text, rows = arrays.get("text"), arrays.pop(CAPTION_CLIP, None)
+    others: tuple[Modality, ...] = tuple(m for m in MODALITIES if m in arrays and m != "text")
+    if text is None or not others or (text.ndim != 3 and rows is None):
+        return arrays, ()
+    count = len(arrays[others[0]])
+    if text.ndim == 3:
+        rows, text = np.repeat(np.arange(len(text)), text.shape[1]), text.reshape(-1, text.shape[2])
+    assert rows is not None
+    if (
+        rows.shape != (len(text),)
+        or rows.dtype.kind not in "iu"
+        or (len(rows) and not 0 <= rows.min() <= rows.max() < count)
+    ):
+        raise InputError(
+            f"{place}: {CAPTION_CLIP} must hold {len(text)} rows of the {count} clips, one for each caption"
+        )
+    labels = arrays.get("label", np.arange(count)).reshape(-1)
+    if len(np.unique(labels)) < count:
+        raise InputError(f"{place}: with several captions a clip, each clip is a label of its own; leave 'label' out")
+    clips = {key: arrays[key] for key in (*others, "id", "split") if key in arrays} | {"label": labels}
+    for key, values in clips.items():
+        if len(values) != count:
+            raise InputError(f"{place}: {len(values)} {key} rows, but {count} of {others[0]}")
+    return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
+
+
+def _dataset(file: Mapping[str, Any], key: str, place: Path) -> NDArray[Any]:
     data = file[key]
-    if not isinstance(data, h5py.Dataset):
-        raise InputError(f"'{key}' is a group; wanted an array")
-    return np.asarray(data.asstr()[...] if h5py.check_string_dtype(data.dtype) else data[...])
+    if not isinstance(data, h5py.Dataset) or data.shape is None:
+        raise InputError(f"{place}: '{key}' is a group or empty; wanted an array")
+    try:
+        return np.asarray(data.asstr()[...] if h5py.check_string_dtype(data.dtype) else data[...])
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place}: '{key}' holds strings that are not UTF-8") from error
 
 
 def _text(value: Any) -> str:
@@ -101,6 +160,12 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
     if flat.dtype.kind == "S":
         flat = np.char.decode(flat, "utf-8")
     return flat.astype(np.int64) if flat.dtype.kind == "f" else flat.astype(str) if flat.dtype.kind == "O" else flat
+
+
+def _check_unique(names: Sequence[str], where: str) -> None:
+    if len(set(names)) < len(names):
+        name, times = Counter(names).most_common(1)[0]
+        raise InputError(f"{where}: {name!r} stands there {times} times; each name must stand for one thing")
 
 
 def _classes(labels: NDArray[Any], names: NDArray[Any] | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:

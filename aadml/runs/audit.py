@@ -4,20 +4,22 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from aadml.data import open_data, to_splits
 from aadml.model.card import card
 from aadml.model.files import CARD
-from aadml.protocols.audit import Finding, Pipeline
+from aadml.protocols.audit import Finding, Pipeline, Verdict, summary
 from aadml.protocols.audit import audit as run_checks
+from aadml.protocols.checks import CHECKS
 from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject
+from aadml.retrieval import evaluate
 from aadml.runs.evaluate import Note, keep, subject_of
 from aadml.runs.later_data import read_for
-from aadml.runs.loading import AUDIT, load, load_run, read_evaluation
+from aadml.runs.loading import AUDIT, Run, load, load_run, read_evaluation
+from aadml.runs.retrain import fitted_without_test
 from aadml.runs.train import read_records
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.places import imported_from_outside, is_place, search_beside
@@ -31,18 +33,25 @@ def audit(
     command: str | None = None,
     protocol: str = "inductive",
     split: str = "test",
+    retrain: bool = False,
+    time_limit: float = 600.0,
     on_note: Note | None = None,
 ) -> list[Finding]:
     """Audit a trained run, a model on other data, or an encoder made elsewhere.
+
+    Every check runs in fresh processes, whose first call is on noise. It passes, fails, or is not checkable; nothing is
+    claimed that was not done.
 
     Args:
         run: a run or a model folder; a model needs `data`.
         data: a feature file of any layout; needed for everything but a run.
         encoder: a function of (features: modality -> (n, d) array, labels (n,)) that returns modality -> (n, e) array,
             or its name, "module:function"; the module may lie beside the data or in the current folder.
-        command: a command line with {input} and {output}.
+        command: a command line with {input} and {output}; it is run without a shell.
         protocol: of a run or model: a key of PROTOCOLS, or leaks joined by "+".
         split: that is scored.
+        retrain: train a run again without the scored clips and compare; takes about three times its training.
+        time_limit: seconds that one process, and one call of a command, may take.
         on_note: told what people should know.
 
     Returns:
@@ -53,42 +62,42 @@ def audit(
         InputError: not exactly one of run, encoder and command, or one that cannot be found.
     """
     if sum(one is not None for one in (run, encoder, command)) != 1:
-        raise InputError(
-            "audit: give one of: a run or model, --encoder MODULE:FUNCTION, --command (the last two: --data)"
-        )
+        raise InputError("audit: give one of RUN, --encoder MODULE:FUNCTION, --command (the last two with --data)")
+    if retrain and (run is None or data is not None):
+        raise InputError("audit: --retrain needs a run on its own data")
     if run is not None and data is None:
-        return _audit_run(Path(run), protocol, split, on_note or (lambda message: None))
+        findings = _audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit)
+        _keep(Path(run), findings, protocol, split, on_note or (lambda message: None))
+        return findings
     if data is None:
         raise InputError("audit: an encoder made elsewhere needs --data F.h5")
     if run is not None:
-        model = load(run)
+        model = load(run, device="cpu")
         subject = Subject(model, read_for(model, data))
-        return run_checks(ProtocolPipeline(subject, protocol), subject.splits, split=split)
+        pipeline: Pipeline = ProtocolPipeline(subject, protocol)
+        return run_checks(pipeline, subject.splits, CHECKS, split=split, seconds=time_limit)
     splits = to_splits(open_data(data), name=str(data))
-    pipeline: Pipeline = CommandPipeline(command) if command is not None else _function(encoder, data)
-    return run_checks(pipeline, splits, split=split)
+    pipeline = CommandPipeline(command, time_limit) if command is not None else _function(encoder, data)
+    return run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit)
 
 
-def verdict(findings: Sequence[Finding]) -> str:
-    """Say in a sentence what an audit came to."""
-    named = {passed: [one.check for one in findings if one.passed is passed] for passed in (True, False, None)}
-    parts = [f"FAILED: {', '.join(named[False])}"] if named[False] else []
-    parts.append(f"{len(named[True])} checks passed")
-    parts += [f"not checkable: {', '.join(named[None])}"] if named[None] else []
-    return "; ".join(parts)
+def _audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, seconds: float) -> list[Finding]:
+    run = load_run(folder, device="cpu")  # a process that is forked cannot use a device of its parent
+    subject = subject_of(run.config, run.splits, run.model)
+    findings = run_checks(ProtocolPipeline(subject, protocol), run.splits, CHECKS, split=split, seconds=seconds)
+    findings += [_kept_epoch(folder), _stored_score(run)]
+    return [*findings, fitted_without_test(run, split)] if retrain else findings
 
 
-def _audit_run(run: Path, protocol: str, split: str, note: Note) -> list[Finding]:
-    opened = load_run(run)
-    subject = subject_of(opened.config, opened.splits, opened.model)
-    findings = run_checks(ProtocolPipeline(subject, protocol), opened.splits, split=split)
-    findings = [*findings, _kept_epoch(run)]
-    if (protocol, split) == (opened.model.facts.protocol, "test"):
-        model = replace(opened.model, audit=verdict(findings))
-        content: dict[str, Any] = {"protocol": protocol, "split": split, "verdict": model.audit}
-        content["findings"] = [vars(finding) for finding in findings]
-        keep(run, {AUDIT: (json.dumps(content, indent=2) + "\n").encode(), CARD: card(model).encode()}, note)
-    return findings
+def _keep(folder: Path, findings: Sequence[Finding], protocol: str, split: str, note: Note) -> None:
+    """Keep the audit of a run under its own protocol in it, and write its verdict on the card."""
+    model = load(folder, device="cpu")
+    if (protocol, split) != (model.facts.protocol, "test"):
+        return
+    verdict = summary(findings)
+    content = {"protocol": protocol, "split": split, "verdict": verdict, "findings": [vars(one) for one in findings]}
+    told = card(replace(model, audit=verdict)).encode()
+    keep(folder, {AUDIT: (json.dumps(content, indent=2) + "\n").encode(), CARD: told}, note)
 
 
 def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipeline:
@@ -105,8 +114,16 @@ def _kept_epoch(run: Path) -> Finding:
     kept = read_evaluation(run).get("selected_epoch")
     records = [record for record in read_records(run) if "valid map_mean" in record]
     if kept is None or not records:
-        return Finding("kept epoch", None, "nothing was chosen among epochs")
+        return Finding("kept epoch", Verdict.NOT_CHECKABLE, "nothing was chosen among epochs by validation MAP")
     best = records[int(np.argmax([record["valid map_mean"] for record in records]))]["epoch"]
-    passed = kept in (best, records[-1]["epoch"])
+    verdict = Verdict.PASS if kept in (best, records[-1]["epoch"]) else Verdict.FAIL
     evidence = f"epoch {kept} was kept; the best validation MAP of the log is that of epoch {best}"
-    return Finding("kept epoch", passed, evidence)
+    return Finding("kept epoch", verdict, evidence)
+
+
+def _stored_score(run: Run) -> Finding:
+    """The score in the run's `evaluation.json` must be that of its model."""
+    stored = read_evaluation(run.folder)
+    now = evaluate(run.model.embed_clips(run.splits[stored["split"]])).map_mean
+    verdict = Verdict.PASS if abs(now - stored["map_mean"]) <= 1e-3 else Verdict.FAIL
+    return Finding("stored score", verdict, f"evaluation.json says MAP {stored['map_mean']:.5f}; it is {now:.5f}")

@@ -13,7 +13,7 @@ from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import Evaluation
 from aadml.retrieval import evaluate as evaluate_embeddings
-from aadml.retrieval.embeddings_file import read_embeddings
+from aadml.retrieval.embeddings_file import check_once, read_embeddings
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run
 from aadml.runs.store import EVALUATION, is_run, opened
@@ -36,6 +36,7 @@ def evaluate(
     allow_other_features: bool = False,
     similarity: str | None = None,
     metrics: Sequence[str] = (),
+    once: Sequence[str] = (),
     precision: str = "float32",
     on_note: Note | None = None,
 ) -> Evaluation:
@@ -50,6 +51,8 @@ def evaluate(
         allow_other_features: score features of another extractor than the model was trained on.
         similarity: instead of the one that belongs to the embeddings.
         metrics: further ones, "running" (a common error that averages AP over all cutoffs) or "map-at-k".
+        once: modalities of embeddings made elsewhere of which one row a label is ranked, where a clip has a row per
+            caption.
         precision: of the scores, "float32" or "float64": scores equal in it are ties.
         on_note: told what people should know.
 
@@ -69,6 +72,7 @@ def evaluate(
     note = on_note or (lambda message: None)
     options: dict[str, Any] = {"similarity": similarity} if similarity is not None else {}
     options |= {"extra": tuple(metrics)} if metrics else {}
+    options |= {"once": tuple(once)} if once else {}
     options |= {"precision": precision} if precision != "float32" else {}
     if (model is None) == (embeddings is None):
         raise InputError("evaluate: give either a model (a run, a model folder) or embeddings")
@@ -102,12 +106,14 @@ def _of_embeddings(
     embeddings: Embeddings | str | Path | None, split: str | None, protocol: str | None, note: Note, options: Any
 ) -> Evaluation:
     if isinstance(embeddings, Embeddings):
+        check_once(embeddings, options.get("once", ()))
         return evaluate_embeddings(embeddings, protocol=protocol or "unstated", split=split or "all", **options)
     assert embeddings is not None
     search_beside(Path(embeddings))
     vectors, chosen = read_embeddings(embeddings, split)
     if split and chosen == "all":
         note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
+    check_once(vectors, options.get("once", ()))
     return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **options)
 
 

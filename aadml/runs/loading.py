@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from aadml.comparison.types import Splits
-from aadml.configuration.config import Config, parse_yaml, resolve
+from aadml.configuration.config import Config, resolve
+from aadml.configuration.files import parse_yaml
 from aadml.model.files import FACTS, load_model
 from aadml.model.model import Model
 from aadml.runs.data import load_splits
@@ -66,8 +67,12 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
     return replace(model, evaluation=read_evaluation(folder, manifest), audit=audit)
 
 
-def load_run(folder: Path) -> Run:
+def load_run(folder: Path, *, device: str | None = None) -> Run:
     """Load a trained run with its config and the data it was trained on.
+
+    Args:
+        folder: of the run.
+        device: instead of the config's.
 
     Raises:
         InputError: not a trained run, damaged, or its data changed or are gone.
@@ -75,7 +80,7 @@ def load_run(folder: Path) -> Run:
     if not is_run(folder) and (folder / FACTS).is_file():
         raise InputError(f"{folder}: is a model without its run; give --data F.h5, or the run folder")
     config = read_config(folder)
-    model = load(folder, device=config["device"])
+    model = load(folder, device=device or config["device"])
     try:
         splits = load_splits(config)
     except InputError as error:

@@ -17,9 +17,10 @@ from aadml.configuration.config import Config
 from aadml.runs.loading import read_config
 from aadml.runs.store import CONFIG, is_run, read_manifest
 from aadml.sweeps.job import Job, is_done, work_off
-from aadml.sweeps.workers import Crew, Report
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool
+from feature_extraction.ground.worker_process import Conditions
 from feature_extraction.network_run import chosen_device
 
 RUNS = "runs"
@@ -130,13 +131,26 @@ def _worked_off(
             note = (lambda done, total: on_epoch(0, done, total)) if on_epoch else None
             yield job, work_off(job, note)
         return
-    with Crew(workers) as crew:
-        for report in crew.work_off(jobs):
-            if isinstance(report, Report):
-                if on_epoch:
-                    on_epoch(report.worker, report.done, report.total)
-                continue
-            yield report
+    conditions = Conditions(one_thread=workers > 1, setup=_use_one_thread if workers > 1 else None)
+    with WorkerPool(_in_process, workers, conditions) as pool:
+        for event in pool.work_off(jobs):
+            if isinstance(event, Finished):
+                yield event.task, str(event.value)
+            elif isinstance(event, Lost):
+                memory = " (out of memory?)" if event.ending == "SIGKILL" else ""
+                yield event.task, f"its process ended with {event.ending}{memory}"
+            elif on_epoch:
+                on_epoch(event.worker, *event.value)
+
+
+def _in_process(job: Job, report: Callable[[tuple[int, int]], None]) -> str:
+    return work_off(job, lambda done, total: report((done, total)))
+
+
+def _use_one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
 
 
 def _count(workers: int | None, jobs: Sequence[Job]) -> int:

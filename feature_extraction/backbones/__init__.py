@@ -15,13 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import schema
-from feature_extraction.ground.tables import Table, lookup, suggestion
+from feature_extraction.ground.options import completed, schema
+from feature_extraction.ground.tables import Table, lookup
 
 if TYPE_CHECKING:
     from feature_extraction.media import Frames, Sound
 
 Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame
+
+
+def every(step: float, rows: int, _: float) -> NDArray[np.float64]:
+    """Say when rows begin that follow each other by so many seconds; `begins` of extractors with a fixed step."""
+    return np.arange(rows, dtype=np.float64) * np.float64(step)
 
 
 def mean_over_time(description: Description) -> NDArray[np.float32]:
@@ -50,6 +55,8 @@ class Extractor:
             forms other groups. So a network is called on batches of one fixed shape, padded. None: `prepare` gives the
             description itself.
         pool: description (t, d) -> (d,).
+        begins: (rows, seconds of the clip) -> when each row of a description begins, in seconds after the clip's first
+            sample or frame: (rows,). None: frames as they were kept; sound in parts of equal length.
         minimum_seconds: a clip with less sound, or less video, is refused as `too-short`; 0 accepts anything of one
             sample or frame.
         batch_clips: at most so many clips are given to `describe` at once.
@@ -65,12 +72,23 @@ class Extractor:
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     describe: Callable[[Sequence[NDArray[Any]]], list[Description]] | None = None
     pool: Callable[[Description], NDArray[np.float32]] = mean_over_time
+    begins: Callable[[int, float], NDArray[np.float64]] | None = None
     minimum_seconds: float = 0.0
     batch_clips: int = 16
     about: Mapping[str, Any] = field(default_factory=dict)
     finish: (
         Callable[[list[Description], Sequence[str]], tuple[list[Description], dict[str, NDArray[np.float32]]]] | None
     ) = field(default=None)
+
+    def times(self, rows: int, seconds: float) -> NDArray[np.float64]:
+        """Say when each of the rows of a description of a clip of so many seconds begins: (rows,)."""
+        if self.begins is not None:
+            return self.begins(rows, seconds)
+        from feature_extraction.media import Frames  # a listing of the table imports no decoder
+
+        if isinstance(self.inputs, Frames):
+            return np.arange(rows, dtype=np.float64) / np.float64(self.inputs.frames_per_second)
+        return np.arange(rows, dtype=np.float64) * np.float64(seconds / max(rows, 1))
 
 
 EXTRACTORS: dict[str, Table[Callable[..., Extractor]]] = {
@@ -119,14 +137,11 @@ def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None
     Raises:
         InputError: no such extractor for that modality, or an option it does not take.
     """
-    factory, taken = _factory(name, modality), options_of(name, modality)
-    for key in options or {}:
-        if key not in taken:
-            raise InputError(f"{name}.{key}: {name} takes no such option; {suggestion(key, taken)}")
+    factory = _factory(name, modality)
     missing = [p.name for p in signature(factory).parameters.values() if p.default is p.empty and _is_named(p)]
     if set(missing) - set(options or {}):
         raise InputError(f"--{modality} {name}: needs {', '.join(missing)}; it makes an extractor of options alone")
-    built = factory(**(options or {}))
+    built = factory(**completed(factory, options or {}, name, name=name))
     if not isinstance(built, Extractor) or built.modality != modality:
         what = f"one of {built.modality}" if isinstance(built, Extractor) else f"a {type(built).__name__}"
         raise InputError(f"--{modality} {name}: it makes {what}; an extractor of {modality} is needed")

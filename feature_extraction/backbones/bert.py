@@ -7,8 +7,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.word_pieces import SPECIAL
 
 LONGEST = 512  # tokens; what bert-base has positions for
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 
 
 class Bert(nn.Module):
@@ -42,17 +44,21 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2, download: bool = Fals
         download: whether the network may be asked.
 
     Raises:
-        InputError: no such folder, or no BERT in it, or `transformers` is not installed.
+        InputError: no such folder, no BERT or another model in it, or `transformers` is not installed.
     """
     transformers = _transformers()
     _check_folder(folder, download=download)
+    _check_model(folder, transformers, download=download)
     chances = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     try:
-        model = transformers.BertModel.from_pretrained(
-            folder, local_files_only=not download, add_pooling_layer=False, **chances
+        model, loaded = transformers.BertModel.from_pretrained(
+            folder, local_files_only=not download, add_pooling_layer=False, output_loading_info=True, **chances
         )
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: no BERT could be loaded ({str(error).splitlines()[0]})") from error
+    missing = sorted(loaded["missing_keys"])
+    if missing:
+        raise InputError(f"{folder}: no weights for {missing[0]} ({len(missing)} such); is it another network's file?")
     return Bert(model)
 
 
@@ -94,13 +100,21 @@ def load_word_pieces(folder: str | Path, *, download: bool = False) -> Any:
     """Load the tokenizer that lies beside a published BERT, as one of `tokenizers`.
 
     Raises:
-        InputError: no tokenizer is there, or `transformers` is not installed.
+        InputError: no tokenizer is there, or not BERT's, or `transformers` is not installed.
     """
     _check_folder(folder, download=download)
+    if not download and not any((Path(folder) / name).is_file() for name in TOKENIZER_FILES):
+        raise InputError(
+            f"{folder}: no tokenizer lies beside the BERT (neither {' nor '.join(TOKENIZER_FILES)}); copy it there"
+        )
     try:
-        return _transformers().AutoTokenizer.from_pretrained(folder, local_files_only=not download).backend_tokenizer
+        loaded = _transformers().AutoTokenizer.from_pretrained(folder, local_files_only=not download).backend_tokenizer
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: no tokenizer could be loaded ({str(error).splitlines()[0]})") from error
+    absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]
+    if absent or loaded.get_vocab_size() <= len(SPECIAL):
+        raise InputError(f"{folder}: the tokenizer is not BERT's: it has no {absent[0] if absent else 'words'}")
+    return loaded
 
 
 def _check_folder(folder: str | Path, *, download: bool) -> None:
@@ -109,6 +123,16 @@ def _check_folder(folder: str | Path, *, download: bool) -> None:
             f"{folder}: no folder with a BERT in it (config.json is missing); get one with "
             "`hf download google-bert/bert-base-uncased --local-dir FOLDER`"
         )
+
+
+def _check_model(folder: str | Path, transformers: Any, *, download: bool) -> None:
+    """Refuse what is not BERT: `transformers` would read it, with weights of its own where names differ."""
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=not download)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder}: no BERT could be loaded ({str(error).splitlines()[0]})") from error
+    if config.model_type != "bert":
+        raise InputError(f"{folder}: holds a model of type '{config.model_type}'; BERT alone can be read here")
 
 
 def _transformers() -> Any:

@@ -44,6 +44,7 @@ def log_mel() -> Extractor:
         inputs=Sound(DESCRIPTOR.sample_rate),
         parameters=parameters,
         prepare=describe_sound,
+        begins=patch_times,
         pool=pool_statistics,
     )
 
@@ -80,6 +81,13 @@ def describe_sound(samples: NDArray[np.float32]) -> Description:
     patches = np.array_split(bands, max(1, round(len(bands) / PATCH)))
     rows = [np.concatenate([patch.mean(axis=0), patch.std(axis=0)]) for patch in patches]
     return np.asarray(rows, dtype=np.float32)
+
+
+def patch_times(rows: int, seconds: float) -> NDArray[np.float64]:
+    """Say when the patches of `describe_sound` begin, in seconds: (rows,)."""
+    samples = max(round(seconds * DESCRIPTOR.sample_rate), DESCRIPTOR.window)
+    bands = np.array_split(np.arange(1 + (samples - DESCRIPTOR.window) // DESCRIPTOR.hop), rows)
+    return np.asarray([patch[0] for patch in bands]) * (DESCRIPTOR.hop / DESCRIPTOR.sample_rate)
 
 
 def pool_statistics(description: Description) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from feature_extraction.backbones import Description, Extractor
+from feature_extraction.backbones import Description, Extractor, every
 from feature_extraction.chosen_weights import load_weights
 from feature_extraction.ground.errors import InputError
 from feature_extraction.log_mel import VGGISH, filled_log_mel
@@ -179,6 +179,7 @@ def vggish(
         about={"torch": torch.__version__, **files},
         prepare=partial(filled_log_mel, settings=VGGISH, shortest=SHORTEST),
         describe=describe,
+        begins=partial(every, parameters["patch_hop"]),
     )
 
 

@@ -8,6 +8,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.backbones import Description, Extractor
+from feature_extraction.backbones import Description, Extractor, every
 from feature_extraction.ground.errors import InputError
 from feature_extraction.media import Sound
 from feature_extraction.tensor_files import sha256
@@ -24,6 +25,7 @@ from feature_extraction.tensor_files import sha256
 PUBLISHED = "https://tfhub.dev/google/vggish/1"
 SAMPLE_RATE = 16_000  # Hz
 _SHORTEST = 15_600  # samples of one patch
+_STEP = 0.96  # seconds from one patch to the next
 _PACKAGES = ("tensorflow", "tensorflow-hub")
 
 
@@ -62,6 +64,7 @@ def vggish_hub(*, weights: str = "auto") -> Extractor:
         about={package: _version(package) for package in _PACKAGES},
         prepare=np.asarray,
         describe=describe,
+        begins=partial(every, _STEP),
     )
 
 

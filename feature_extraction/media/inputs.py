@@ -7,6 +7,10 @@ from numpy.typing import NDArray
 
 from feature_extraction.ground.errors import InputError
 
+# Edition of the rules that turn a file into samples and frames: whatever changes values raises it, and then clips are
+# decoded anew. 2: frames stand on a grid in time.
+DECODING = 2
+
 # Why a clip has no features; where several things are wrong with one clip, the first of this list is named.
 REASONS = {
     "missing": "no such file, or it may not be read",

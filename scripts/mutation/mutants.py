@@ -149,7 +149,7 @@ Place = tuple[Path, int, list[tuple[str, int]]]
 def _places(file: Path, path: Path, possible: Mapping[str, Operator]) -> list[Place]:
     """List every place of a file: its line and the changes possible there, each (operator, occurrence)."""
     text = file.read_text(encoding="utf-8")
-    lines, nodes = text.splitlines(), list(ast_nodes(get_ast(text)))
+    lines, nodes = [*text.splitlines(), ""], list(ast_nodes(get_ast(text)))
     changes: dict[tuple[str, tuple[int, int]], list[tuple[str, int]]] = defaultdict(list)
     for name, operator in possible.items():
         places = (place for node in nodes for place in operator.mutation_positions(node))

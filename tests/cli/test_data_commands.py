@@ -1,5 +1,7 @@
 import json
+from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -7,7 +9,7 @@ from click.testing import CliRunner
 from aadml.cli import cli
 from aadml.data import open_data
 from aadml.data.synthetic import synthetic
-from feature_extraction.feature_file import write_features
+from feature_extraction.feature_file import Timeline, write_features
 from feature_extraction.ground.errors import InputError
 
 
@@ -53,6 +55,20 @@ def test_convert_and_inspect_agree(npz, tmp_path):
     shown = call("inspect", tmp_path / "o.h5")
     assert "audio: 3-d" in shown.stdout
     assert "warning: there are no valid clips" in shown.stderr
+
+
+def test_inspect_says_how_rows_are_joined_by_time(tmp_path):
+    content = synthetic(classes=2, train=2, valid=0, test=1, dimensions=(2, 2))
+    n = len(content.ids)
+    timelines = {
+        name: Timeline(np.ones((6 * n, 2), np.float32), np.arange(n + 1) * 6, np.tile(np.arange(6) * step, n))
+        for name, step in [("audio", 0.96), ("visual", 1.0)]
+    }
+    write_features(tmp_path / "f.h5", replace(content, sequences=timelines))
+    shown = call("inspect", tmp_path / "f.h5").stdout
+    assert f"audio sequence: {6 * n} rows, 6 to 6 a clip, one every 0.96 s, the first at 0 to 0 s" in shown
+    assert f"visual sequence: {6 * n} rows, 6 to 6 a clip, one every 1 s" in shown
+    assert "join by time: of clip i, the row of a modality M that stands at second t is" in shown
 
 
 def test_convert_leaves_nothing_behind_when_it_fails(npz, tmp_path):
@@ -118,3 +134,18 @@ def test_convert_draws_features_of_the_published_sizes(tmp_path):
     assert open_data(tmp_path / "ave.h5").ids[0] == "synthetic-000000"
     with pytest.raises(InputError, match="ave"):
         call("convert", "synthetic:avee", tmp_path / "x.h5")
+
+
+@pytest.mark.parametrize("command", [("inspect",), ("evaluate", "--embeddings"), ("convert", "out.h5")])
+def test_a_file_that_reads_another_is_refused_by_every_command(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    content = synthetic(classes=2, train=2, valid=0, test=1, dimensions=(2, 2))
+    write_features("f.h5", content)
+    (tmp_path / "secret").write_bytes(b"a secret  " * 6)
+    with h5py.File("f.h5", "a") as file:
+        del file["id"]
+        file.create_dataset("id", (6,), "S10", external=[("secret", 0, 60)])
+    words = [command[0], "f.h5", command[1]] if command[0] == "convert" else [*command, "f.h5"]
+    with pytest.raises(InputError, match="/id: keeps its values in another file, which is not read"):
+        call(*words)
+    assert not (tmp_path / "out.h5").exists()

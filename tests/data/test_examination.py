@@ -1,10 +1,11 @@
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from aadml.data.examination import examine, find_duplicates
+from feature_extraction.feature_file import Timeline
 
 
 def warnings(content):
@@ -88,3 +89,14 @@ def test_untrained_weights_are_warned_of(make_content):
 def test_can_be_written_as_json(make_content):
     found = examine(make_content([0, 1, 1], ["train", "valid", "test"], provenance={"audio": {"a": 1}, "visual": {}}))
     assert json.loads(json.dumps(asdict(found)))["clips"] == 3
+
+
+def test_says_when_the_rows_of_sequences_begin(make_content):
+    timeline = Timeline(np.ones((5, 2), np.float32), np.array([0, 3, 3, 5]), np.array([0.5, 1.46, 2.42, 0.0, 0.96]))
+    older = replace(timeline, times=None)
+    content = make_content([0, 1, 1], ["train", "valid", "test"])
+    found = examine(replace(content, sequences={"audio": timeline, "visual": older})).sequences
+    assert found["visual"] == {"rows": 5, "fewest": 0, "most": 3}
+    assert {key: round(value, 6) for key, value in found["audio"].items()} == {
+        "rows": 5, "fewest": 0, "most": 3, "step": 0.96, "earliest": 0.0, "latest": 0.5
+    }  # fmt: skip

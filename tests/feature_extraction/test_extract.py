@@ -2,7 +2,9 @@ import csv
 import dataclasses
 import os
 import shutil
+from fractions import Fraction
 
+import av
 import numpy as np
 import pytest
 
@@ -202,6 +204,42 @@ def test_descriptions_over_time_are_kept_with_their_offsets(small):
             description = one.prepare(decode(str(small / name), one.inputs, Limits(), 0.0).values)
             kept = timeline.values[timeline.offsets[number] : timeline.offsets[number + 1]]
             np.testing.assert_allclose(kept, description, atol=1e-4)
+        assert timeline.times.shape == (len(timeline.values),)
+
+
+def test_rows_of_sound_and_picture_are_joined_by_time(tmp_path, render):
+    """Sound that begins 1.5 s after the picture: its rows are found beside those of the picture of the same second."""
+    manifest = tmp_path / "manifest.csv"
+    manifest.write_text("id,audio,visual,label,split\na,late.mkv,late.mkv,x,train\nb,b.mp4,b.mp4,x,test\n")
+    late_sound(tmp_path / "late.mkv")
+    render(tmp_path / "b.mp4", seconds=3.0)
+    made, _ = network(2)
+    every_quarter = dataclasses.replace(made, begins=lambda rows, seconds: np.arange(rows) * (seconds / 4))
+    run(tmp_path, tmp_path / "f.h5", (every_quarter, VISUAL), sequence=True)
+    content = read_features(tmp_path / "f.h5")
+    sound, picture = content.sequences["audio"], content.sequences["visual"]
+    np.testing.assert_allclose(picture.times, [0, 1, 2, 3, 0, 1, 2], atol=0.03)
+    np.testing.assert_allclose(sound.times[:4], 1.5 + np.arange(4) * 0.5, atol=0.05)
+    moments = np.arange(4) + 0.6
+    assert picture.rows_at(0, moments).tolist() == [0, 1, 2, 3]
+    assert sound.rows_at(0, moments).tolist() == [-1, 0, 2, 3]
+    assert picture.rows_at(1, moments[:3]).tolist() == [4, 5, 6]
+
+
+def late_sound(path):
+    with av.open(str(path), "w") as file:
+        video, audio = file.add_stream("mpeg4", rate=10), file.add_stream("pcm_s16le", rate=8000, layout="mono")
+        video.width, video.height, video.pix_fmt = 32, 32, "yuv420p"
+        for number in range(40):
+            frame = av.VideoFrame.from_ndarray(np.full((32, 32, 3), 5 * number, np.uint8), format="rgb24")
+            frame.pts, frame.time_base = number, Fraction(1, 10)
+            file.mux(video.encode(frame))
+        tone = np.full((1, 16_000), 9000, np.int16)
+        frame = av.AudioFrame.from_ndarray(tone, format="s16", layout="mono")
+        frame.sample_rate, frame.pts, frame.time_base = 8000, 12_000, Fraction(1, 8000)
+        for stream in (video, audio):
+            file.mux(stream.encode(frame if stream is audio else None))
+        file.mux(audio.encode(None))
 
 
 def network(batch_clips, finish=None):

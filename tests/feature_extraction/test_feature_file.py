@@ -66,7 +66,11 @@ def test_gives_back_a_shard_with_names_that_are_not_utf8(tmp_path):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8), min_size=4, max_size=4))
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8), min_size=4, max_size=4, unique=True
+    )
+)
 def test_gives_back_any_utf8_names(tmp_path_factory, ids):
     path = tmp_path_factory.mktemp("any") / "f.h5"
     write_features(path, content(ids=tuple(ids)))
@@ -140,7 +144,7 @@ def test_reads_val_as_valid(tmp_path):
     ("key", "value", "message"),
     [
         ("label", np.zeros(4), "/label holds float64; integers are needed"),
-        ("audio", np.array([b"x"] * 4), "/audio holds |S1; numbers are needed"),
+        ("audio", np.array([b"x"] * 4), "/audio holds |S1; real numbers are needed"),
         ("id", np.arange(4), "/id holds int64 (4,); a list of strings is needed"),
         ("id", np.array([b"\xff", b"a", b"b", b"c"]), "/id holds strings that are not UTF-8"),
     ],
@@ -159,13 +163,13 @@ def test_refuses_what_is_not_a_feature_file(tmp_path):
     h5py.File(tmp_path / "other.h5", "w").close()
     write_features(tmp_path / "new.h5", content())
     with h5py.File(tmp_path / "new.h5", "a") as file:
-        file.attrs["version"] = 2
+        file.attrs["version"] = 3
     write_features(tmp_path / "cut.h5", content())
     (tmp_path / "cut.h5").write_bytes((tmp_path / "cut.h5").read_bytes()[:3000])
     for name, message in [
         ("text.h5", "cannot be read as HDF5"),
         ("other.h5", "is not a feature file"),
-        ("new.h5", "version 2; this program reads version 1"),
+        ("new.h5", "version 3; this program reads versions 1 and 2"),
         ("cut.h5", "cannot be read as HDF5"),
         ("none.h5", "no such file"),
         ("", "is a folder"),
@@ -190,3 +194,48 @@ def test_a_full_disk_is_an_input_error_and_leaves_the_old_file(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (tmp_path / "f.h5").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["f.h5"]
+
+
+def timed(times=(0.5, 1.5, 0.0, 0.96, 1.92, 0.25)):
+    timeline = Timeline(np.ones((6, 3), np.float32), np.array([0, 2, 2, 5, 6]), np.asarray(times))
+    return content(sequences={"audio": timeline})
+
+
+def test_keeps_the_times_of_a_sequence_in_version_2_and_reads_version_1(tmp_path):
+    write_features(tmp_path / "new.h5", timed())
+    write_features(tmp_path / "old.h5", content())
+    for name, version, times in [("new.h5", 2, timed().sequences["audio"].times), ("old.h5", 1, None)]:
+        with h5py.File(tmp_path / name) as file:
+            assert file.attrs["version"] == version
+        np.testing.assert_array_equal(read_features(tmp_path / name).sequences["audio"].times, times)
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ((0.0,) * 5, "its times are float64 (5,); float64 (6,) is needed"),
+        ((0.0, 1, 0, 1, 2, np.nan), "NaN, infinity or numbers below zero"),
+        ((-1.0, 1, 0, 1, 2, 0), "NaN, infinity or numbers below zero"),
+        ((0.0, 1, 0, 1, 0.5, 0), "go back at row 4, within one clip"),
+        ((1.0, 0, 0, 1, 2, 0), "go back at row 1, within one clip"),
+    ],
+)
+def test_refuses_times_that_cannot_be(tmp_path, times, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        write_features(tmp_path / "f.h5", timed(times))
+
+
+def test_finds_the_row_that_stands_at_a_moment():
+    timeline = timed().sequences["audio"]
+    assert timeline.rows_at(0, [0.0, 0.4, 0.5, 1.4, 1.5, 99]).tolist() == [-1, -1, 0, 0, 1, 1]
+    assert timeline.rows_at(1, [0.0, 1.0]).tolist() == [-1, -1]
+    assert timeline.rows_at(2, [0.0, 0.96, 1.0, 2.0]).tolist() == [2, 3, 3, 4]
+    assert timeline.rows_at(3, np.arange(2) + 0.5).tolist() == [5, 5]
+    with pytest.raises(ValueError, match="no times"):
+        content().sequences["audio"].rows_at(0, [0.0])
+
+
+@pytest.mark.parametrize("changes", [{"ids": ("a", "b", "a", "d")}, {"class_names": ("x", "x")}])
+def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
+    with pytest.raises(InputError, match=r"holds '[ax]' 2 times; each name must stand for one thing"):
+        write_features(tmp_path / "f.h5", content(**changes))

@@ -1,21 +1,33 @@
 """Every certificate holds: on the same weights and inputs, what is computed here is what the source computed."""
 
 import pytest
-from certificates import CERTIFICATES
+from certificates import CERTIFICATES, WITHOUT_EQUAL
 
 
 def named(certificate):
     return f"{certificate.subject} against {certificate.file}"
 
 
-@pytest.mark.parametrize("certificate", CERTIFICATES, ids=named)
+def each(certificates):
+    marked = {True: [pytest.mark.slow], False: []}
+    return [pytest.param(one, marks=marked[one.slow], id=named(one)) for one in certificates]
+
+
+@pytest.mark.parametrize("certificate", each(CERTIFICATES))
 def test_the_source_is_reproduced(certificate, references):
     errors = certificate.errors(references)
     assert set(errors) == {*certificate.compared, *certificate.repairs}
     assert {name: errors[name] for name in certificate.compared if not errors[name] <= certificate.tolerance} == {}
 
 
-@pytest.mark.parametrize("certificate", [one for one in CERTIFICATES if one.repairs], ids=named)
+@pytest.mark.parametrize("certificate", each(one for one in CERTIFICATES if one.repairs))
 def test_a_repair_makes_a_difference(certificate, references):
     errors = certificate.errors(references)
     assert {name: errors[name] for name in certificate.repairs if not errors[name] > 1e-4} == {}
+
+
+def test_every_reference_is_used_or_has_no_equal_here(references):
+    files = {str(path.relative_to(references).with_suffix("")) for path in references.rglob("*.npz")}
+    certified = {one.file for one in CERTIFICATES}
+    assert certified | set(WITHOUT_EQUAL) == files
+    assert not certified & set(WITHOUT_EQUAL)

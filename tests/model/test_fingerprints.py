@@ -77,7 +77,9 @@ def test_files_that_keep_versions_among_the_parameters_agree_with_those_that_do_
     assert fingerprint(before) == fingerprint(now)
 
 
-@pytest.mark.parametrize("origin", [{}, {"extractor": ""}, {"notes": ["x"]}, {"parameters": {}}])
+@pytest.mark.parametrize(
+    "origin", [{}, {"extractor": ""}, {"extractor": "unknown", "layout": "flat"}, {"notes": ["x"]}, {"parameters": {}}]
+)
 def test_an_origin_that_names_no_extractor_is_unknown(origin):
     assert fingerprint(origin) == {}
 

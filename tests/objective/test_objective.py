@@ -3,7 +3,7 @@ import torch
 
 from aadml.comparison import Terms
 from aadml.losses.contrastive import contrastive
-from aadml.objective import Embedded, Objective, parse_directions, reduce
+from aadml.objective import Embedded, Objective, ObjectiveOptions, parse_directions, reduce
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
 
@@ -16,7 +16,8 @@ def batch(b=6, d=3, seed=0):
 
 def objective(**options):
     directions = options.pop("directions", ["audio-visual", "visual-audio"])
-    return Objective(contrastive, SELECTIONS["all"], options.pop("proxy", None), directions=directions, **options)
+    proxy, reduced = options.pop("proxy", None), ObjectiveOptions(**options)
+    return Objective(contrastive, SELECTIONS["all"], proxy, directions=directions, reduced=reduced)
 
 
 def draws():
@@ -54,6 +55,20 @@ def test_the_side_both_holds_every_modality_and_compares_nobody_with_itself():
     assert not comparison.negatives.diagonal().any()
     assert comparison.own.tolist() == [*range(6, 12), *range(6)]
     assert comparison.positives.sum(1).tolist() == [3] * 12
+
+
+def test_features_classes_and_the_last_layer_are_those_of_their_own_side():
+    plain = batch()
+    features = {m: torch.randn(6, width) for m, width in (("audio", 4), ("visual", 5))}
+    heads = {m: torch.nn.Linear(width, 3) for m, width in (("audio", 4), ("visual", 5))}
+    embedded = Embedded(plain.vectors, plain.groups, plain.index, features=features, heads=heads)
+    for one in objective().comparisons(embedded):
+        sides = ("audio", "visual") if one.anchors is plain.vectors["audio"] else ("visual", "audio")
+        assert one.candidates is plain.vectors[sides[1]]
+        assert (one.anchor_features is features[sides[0]], one.candidate_features is features[sides[1]]) == (True, True)
+        assert one.candidate_head is heads[sides[1]]
+        assert torch.equal(one.anchor_class, plain.groups)
+        assert torch.equal(one.candidate_class, plain.groups)
 
 
 def test_paired_ids_know_one_positive_and_never_an_item_of_the_same_clip_as_negative():
@@ -112,4 +127,4 @@ def test_a_direction_that_is_not_two_sides_is_refused(wrong):
 
 def test_an_unknown_reduction_is_refused():
     with pytest.raises(InputError, match=r"loss\.reduction"):
-        objective(reduction="median")
+        objective(reduction="median")(batch(), draws())

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from aadml.configuration.config import read_yaml, resolve
+from aadml.configuration.config import resolve
+from aadml.configuration.files import read_yaml
 from aadml.reports.audio_text_tables import (
     PAPER_TABLES,
     checked_tables,

@@ -70,7 +70,10 @@ def test_labels_may_be_text_or_a_column_of_whole_numbers(tmp_path, label):
         ({"visual": AUDIO[:3]}, "3 visual rows, but 4 of audio"),
         ({"label": np.arange(3)}, r"label: shape \(3,\); wanted \(4,\)"),
         ({"label": np.array([0.5, 1, 2, 3])}, "holds fractions"),
-        ({"label": np.array([1, 2, 3, {}], dtype=object)}, "cannot be read as npz or HDF5"),
+        ({"id": np.array(["a", "b", "a", "c"])}, r"id: 'a' stands there 2 times"),
+        ({"class_names": np.array(["x"] * 8)}, r"class_names: 'x' stands there 8 times"),
+        ({"audio": AUDIO.astype(complex)}, r"audio: complex128 of shape"),
+        ({"label": np.array([1, 2, 3, {}], dtype=object)}, "cannot be read as (npz|HDF5)"),
         ({"id": np.array(["a"])}, "id: shape"),
     ],
 )
@@ -93,7 +96,7 @@ def test_what_is_missing_is_named(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken", b"\x89HDF\r\n\x1a\n broken", b"text"])
 def test_a_damaged_file_is_refused(tmp_path, content):
     (tmp_path / "e.npz").write_bytes(content)
-    with pytest.raises(InputError, match="cannot be read as npz or HDF5"):
+    with pytest.raises(InputError, match=r"cannot be read as (npz|HDF5)"):
         read_embeddings(tmp_path / "e.npz")
 
 
@@ -110,3 +113,8 @@ def test_a_group_in_place_of_an_array_is_refused(tmp_path):
         file.create_group("audio")
     with pytest.raises(InputError, match=r"e\.h5.*'audio' is a group"):
         read_embeddings(tmp_path / "e.h5")
+
+
+def test_a_clip_with_several_captions_stands_in_several_rows(tmp_path):
+    np.savez(tmp_path / "e.npz", audio=AUDIO, text=AUDIO, label=np.arange(4) // 2, id=np.array(["a", "a", "b", "b"]))
+    assert read_embeddings(tmp_path / "e.npz")[0].ids == ("a", "a", "b", "b")

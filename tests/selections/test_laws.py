@@ -1,5 +1,6 @@
 """What every selection must hold, present and future."""
 
+import inspect
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,15 @@ from hypothesis import strategies as st
 
 from aadml.comparison import Comparison
 from aadml.selections import SELECTIONS
+from feature_extraction.ground.options import schema
 
 EVERY = sorted(SELECTIONS)
+DRAWS = {
+    "one-pair-a-class": "a pair of each class by lot",
+    "random": "a negative by lot",
+    "hardest": "the positive by lot, where none is named",
+    "semi-hard": "the positive by lot",
+}
 few = settings(max_examples=25)
 
 
@@ -67,3 +75,42 @@ def test_a_batch_of_one_class_or_of_nobody_is_no_error(name):
         comparison = replace(Comparison.of_labels(x, x, same, same), guides=guides)
         kept = SELECTIONS[name](comparison, torch.Generator())
         assert not kept.negatives.any()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_option_is_documented(name):
+    documentation = inspect.getdoc(SELECTIONS[name]) or ""
+    assert not [option for option in schema(SELECTIONS[name]) if f" {option}: " not in documentation]
+
+
+@pytest.mark.parametrize("name", EVERY)
+@few
+@given(comparison=comparisons(), seed=st.integers(0, 2**32 - 1))
+def test_draws_come_from_the_generator_alone(name, comparison, seed):
+    torch.manual_seed(seed)
+    expected = torch.rand(3)
+    torch.manual_seed(seed)
+    SELECTIONS[name](comparison, torch.Generator().manual_seed(1))
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("relation", [Comparison.of_labels, Comparison.of_ids])
+def test_what_draws_nothing_selects_the_same_with_any_seed_and_what_draws_does_not(name, relation):
+    groups, vectors = torch.arange(12) % 3, torch.randn(2, 12, 3, generator=torch.Generator().manual_seed(0))
+    guides = {side: torch.rand(12, 12, generator=torch.Generator().manual_seed(1)) for side in ("text", "audio")}
+    comparison = replace(relation(*vectors, groups, groups), guides=guides)
+    kept = [SELECTIONS[name](comparison, torch.Generator().manual_seed(seed)) for seed in range(8)]
+    same = all(
+        torch.equal(getattr(one, field), getattr(kept[0], field))
+        for one in kept
+        for field in ("anchors", "positives", "negatives")
+    )
+    if name not in DRAWS:
+        assert same
+    elif relation is Comparison.of_labels:
+        assert not same, "the exception is not needed any more"
+
+
+def test_every_exception_names_a_selection():
+    assert DRAWS.keys() <= SELECTIONS.keys()

@@ -16,6 +16,7 @@ from aadml.data.ave import ORDER_FILES, annotations_of, class_names_of_columns
 from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, same_rows
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feature*.h5", "labels*.h5", "visual_feature*.h5")
@@ -59,20 +60,18 @@ def read_ave_h5(path: Path, options: ReadOptions) -> FeatureFile:
 
 def _pooled(file: Path) -> NDArray[np.float32]:
     """Average over every axis between the first and the last, a block of clips at a time (n, d)."""
-    try:
-        with h5py.File(file, "r") as store:
-            if "avadataset" not in store:
-                raise InputError(f"{file}: holds no 'avadataset'; keys found: {', '.join(store) or 'none'}")
-            data: Any = store["avadataset"]
-            if data.ndim < 2 or data.dtype.kind not in "fiub":
-                raise InputError(f"{file}: 'avadataset' is {data.dtype} {data.shape}; (clips, seconds, ...) is needed")
-            between = tuple(range(1, data.ndim - 1))
-            blocks = [
-                np.asarray(data[start : start + _BLOCK], dtype=np.float64).mean(axis=between)
-                for start in range(0, len(data), _BLOCK)
-            ]
-    except (OSError, RuntimeError) as error:
-        raise InputError(f"{file}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+    with open_hdf5(file) as store:
+        if "avadataset" not in store:
+            raise InputError(f"{file}: holds no 'avadataset'; keys found: {', '.join(store) or 'none'}")
+        data: Any = store["avadataset"]
+        if not isinstance(data, h5py.Dataset) or data.ndim < 2 or data.dtype.kind not in "fiub":
+            kind = f"{data.dtype} {data.shape}" if isinstance(data, h5py.Dataset) else "a group"
+            raise InputError(f"{file}: 'avadataset' is {kind}; (clips, seconds, ...) is needed")
+        between = tuple(range(1, data.ndim - 1))
+        blocks = [
+            np.asarray(data[start : start + _BLOCK], dtype=np.float64).mean(axis=between)
+            for start in range(0, len(data), _BLOCK)
+        ]
     if not blocks:
         raise InputError(f"{file}: holds no clips")
     return np.concatenate(blocks).astype(np.float32)

@@ -12,6 +12,7 @@ from aadml.data.folds import chosen_fold, folds_of, some
 from aadml.data.layouts.layout import Layout, ReadOptions
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.foreign import npy_array
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("vgg", "inception", "classes", "folds")
@@ -45,7 +46,7 @@ def read_bytes_folder(path: Path, options: ReadOptions) -> FeatureFile:
             modality: np.stack([_pooled(path / part / f"{name}.npy") for name in names])
             for modality, part in _PARTS.items()
         },
-        labels=np.stack([_array(path / "classes" / f"{name}.npy").reshape(-1)[:1] for name in names])[:, 0],
+        labels=np.stack([npy_array(path / "classes" / f"{name}.npy").reshape(-1)[:1] for name in names])[:, 0],
         splits=["test" if fold_of[name] == test else "train" for name in names],
         ids=names,
         class_names=options.class_names,
@@ -55,18 +56,10 @@ def read_bytes_folder(path: Path, options: ReadOptions) -> FeatureFile:
 
 
 def _pooled(file: Path) -> NDArray[np.float32]:
-    values = _array(file)
+    values = npy_array(file)
     if values.ndim != 2 or not len(values):
         raise InputError(f"{file}: has shape {values.shape}; (times, dimensions) is needed")
     return np.asarray((values.mean(axis=0, dtype=np.float64) - 128) / 256, dtype=np.float32)
-
-
-def _array(file: Path) -> NDArray[np.uint8]:
-    try:
-        values = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{file}: cannot be read as npy ({' '.join(str(error).split())})") from error
-    return np.asarray(values)
 
 
 BYTES_FOLDER = Layout("folder", KEYS, read_bytes_folder)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
 
 
@@ -52,12 +53,9 @@ def h5_arrays(path: str | os.PathLike[str], wanted: tuple[str, ...]) -> dict[str
     Raises:
         InputError: the file cannot be read, or a key is missing; the message names it and what there is.
     """
-    try:
-        with h5py.File(path, "r") as file:
-            require(path, wanted, [key for key in file if isinstance(file[key], h5py.Dataset)])
-            return {key: np.asarray(file[key][()]) for key in wanted}
-    except (OSError, RuntimeError) as error:
-        raise InputError(f"{path}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+    with open_hdf5(path) as file:
+        require(path, wanted, [key for key in file if isinstance(file[key], h5py.Dataset)])
+        return {key: _values(file[key], f"{path}: '{key}'") for key in wanted}
 
 
 def h5_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -66,11 +64,16 @@ def h5_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
     Raises:
         InputError: the file cannot be read.
     """
-    try:
-        with h5py.File(path, "r") as file:
-            return tuple(file)
-    except (OSError, RuntimeError) as error:
-        raise InputError(f"{path}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+    with open_hdf5(path) as file:
+        return tuple(file)
+
+
+def _values(dataset: h5py.Dataset, where: str) -> NDArray[np.generic]:
+    if dataset.shape is None:
+        raise InputError(f"{where} holds nothing")
+    if dataset.dtype.kind == "c":
+        raise InputError(f"{where} holds {dataset.dtype}; real numbers or text are needed")
+    return np.asarray(dataset[()])
 
 
 def require(path: str | os.PathLike[str], wanted: tuple[str, ...], found: list[str]) -> None:

@@ -1,14 +1,11 @@
 """npz with a key for each part and view: `<view>_train`, `<view>_test`, `label_train`, `label_test`."""
 
-import zipfile
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from aadml.data.layouts.layout import Layout, ReadOptions, require, same_rows, stacked
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.foreign import npz_arrays
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("label_train", "label_test")
@@ -46,32 +43,6 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
         class_names=options.class_names,
         notes=[f"the view '{view}' stands for {modality}" for modality, view in chosen.items()],
     )
-
-
-def npz_keys(path: Path) -> tuple[str, ...]:
-    """List the keys of an npz.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return tuple(file.files)
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise InputError(f"{path}: cannot be read as npz ({' '.join(str(error).split())})") from error
-
-
-def npz_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
-    """Read all arrays of an npz; pickled ones are refused.
-
-    Raises:
-        InputError: the file cannot be read, or holds Python objects.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {key: np.asarray(file[key]) for key in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise InputError(f"{path}: cannot be read as npz ({' '.join(str(error).split())})") from error
 
 
 VIEWS = Layout("npz", KEYS, read_views)

@@ -1,5 +1,9 @@
+import shutil
+from pathlib import Path
+
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from feature_extraction.backbones.bert import load_bert, load_word_pieces, small_bert
 from feature_extraction.ground.errors import InputError
@@ -52,3 +56,51 @@ def test_a_folder_without_a_bert_is_refused(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match=str(tmp_path)):
         load_bert(tmp_path)
+
+
+@pytest.fixture
+def copy(folder, tmp_path):
+    """A copy of the folder that may be damaged."""
+    return Path(shutil.copytree(folder, tmp_path / "copy"))
+
+
+@pytest.mark.parametrize("kind", ["roberta", "distilbert", "electra"])
+def test_a_relative_of_bert_is_not_read_as_bert(tmp_path, kind):
+    import transformers
+
+    config = transformers.AutoConfig.for_model(kind, vocab_size=50, hidden_size=16, dim=16, num_hidden_layers=1,
+        num_attention_heads=2, intermediate_size=32)  # fmt: skip
+    transformers.AutoModel.from_config(config).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=f"a model of type '{kind}'; BERT alone"):
+        load_bert(tmp_path)
+
+
+def test_a_bert_without_its_tokenizer_is_refused(copy):
+    for name in ("tokenizer.json", "vocab.txt"):
+        (copy / name).unlink(missing_ok=True)
+    with pytest.raises(InputError, match="no tokenizer lies beside the BERT"):
+        load_word_pieces(copy)
+
+
+def test_an_empty_vocabulary_is_no_tokenizer(copy):
+    for path in copy.glob("token*"):
+        path.unlink()
+    (copy / "vocab.txt").write_text("\n".join(SPECIAL) + "\n")
+    with pytest.raises(InputError, match="the tokenizer is not BERT's: it has no words"):
+        load_word_pieces(copy)
+
+
+def test_a_vocabulary_alone_is_a_tokenizer(folder, copy):
+    pieces = load_word_pieces(folder)
+    for path in copy.glob("token*"):
+        path.unlink()
+    words = sorted(pieces.get_vocab(), key=pieces.get_vocab().get)
+    (copy / "vocab.txt").write_text("\n".join(words) + "\n")
+    assert load_word_pieces(copy).encode("a dog barks").ids == pieces.encode("a dog barks").ids
+
+
+def test_weights_that_are_missing_are_not_drawn_at_random(copy):
+    weights = load_file(copy / "model.safetensors")
+    save_file({k: v for k, v in weights.items() if "layer.1" not in k}, copy / "model.safetensors", {"format": "pt"})
+    with pytest.raises(InputError, match=r"no weights for encoder\.layer\.1.* \(16 such\)"):
+        load_bert(copy)

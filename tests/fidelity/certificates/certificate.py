@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-Arrays = Mapping[str, Tensor]
+Arrays = Mapping[str, Any]
 Errors = Mapping[str, float]
 
 EXACT = 1e-6
@@ -29,6 +30,7 @@ class Certificate:
         tolerance: the largest error that passes.
         measure: reference arrays -> the largest relative error of each thing compared, and of each repair.
         by_hand: whether the source could not be run and its formula was written out for the reference.
+        slow: whether it takes more than a second or two.
     """
 
     subject: str
@@ -40,26 +42,25 @@ class Certificate:
     deviations: str = ""
     tolerance: float = EXACT
     by_hand: bool = False
+    slow: bool = False
 
     def errors(self, references: Path) -> Errors:
         """Measure, on the reference file below the folder `references`."""
         return self.measure(read(references / f"{self.file}.npz"))
 
 
-def read(path: Path) -> dict[str, Tensor]:
-    """Read a reference file: float64 where its numbers are floats; texts are left out."""
+def read(path: Path) -> dict[str, Any]:
+    """Read a reference file: float64 tensors where its numbers are floats, lists where it holds texts."""
+    arrays: dict[str, Any] = {}
     with np.load(path, allow_pickle=False) as stored:
-        return {
-            name: torch.from_numpy(np.array(stored[name], dtype=np.float64 if stored[name].dtype.kind == "f" else None))
-            for name in stored.files
-            if stored[name].dtype.kind in "fiub"
-        }
-
-
-def texts(path: Path, name: str) -> list[str]:
-    """Read an array of texts of a reference file."""
-    with np.load(path, allow_pickle=False) as stored:
-        return [str(value) for value in np.atleast_1d(stored[name])]
+        for name in stored.files:
+            values = stored[name]
+            if values.dtype.kind == "U":
+                arrays[name] = [str(text) for text in np.atleast_1d(values)]
+            else:
+                kept = np.array(values, dtype=np.float64 if values.dtype.kind == "f" else None)
+                arrays[name] = torch.from_numpy(kept)
+    return arrays
 
 
 def error(found: Tensor, reference: Tensor) -> float:

@@ -36,6 +36,16 @@ def test_counts_are_those_of_loops_over_all_triplets_with_ties_and_signs(batch, 
     assert torch.equal(violations(far.double(), positives, negatives, margin), expected.double())
 
 
+def test_double_precision_tells_apart_what_single_precision_cannot():
+    far = torch.tensor([[1.0, 1.0 - 1e-12, 1.0 + 1e-12, 1.0, 2.0]], dtype=torch.float64)
+    positives = torch.tensor([[True, True, False, False, False]])
+    counts = violations(far, positives, ~positives, 0.0)
+    assert counts.tolist() == [[0.0, 0.0, 0.0, 0.0, 0.0]]
+    counts = violations(-far, positives, ~positives, 0.0)
+    assert counts.tolist() == [[2.0, 3.0, -2.0, -1.0, -2.0]]
+    assert counts.dtype == torch.float64
+
+
 @given(batch=batches(), margin=st.sampled_from([0.0, 0.5, 1.0]), alone=st.sampled_from(["positives", "negatives"]))
 def test_rows_with_a_single_positive_or_negative_count_as_all_rows_do(batch, margin, alone):
     far, positives, negatives = batch

@@ -1,0 +1,27 @@
+"""The feature file: features of each modality, labels, ids and splits in one HDF5 file that says where they come from.
+
+Layout: root attributes `format`, `version`; `/<modality>` float32 (n, d) with a JSON attribute `provenance`; `/label`
+int64 (n,); `/id`, `/split` UTF-8 (n,); `/class_names` UTF-8; `/column/<name>` UTF-8 (n,); optionally
+`/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,), and `/fitted/<modality>/<name>` for arrays
+that were fitted on the training rows (a whitening).
+
+Version 2 adds `/<modality>_times` float64 (total,) beside a sequence. A file is written in the lowest version that can
+hold it, and every version is read.
+"""
+
+from feature_extraction.feature_file.checks import check
+from feature_extraction.feature_file.content import FORMAT, MODALITIES, FeatureFile, Shard, Timeline
+from feature_extraction.feature_file.reading import is_feature_file, read_features
+from feature_extraction.feature_file.writing import write_features
+
+__all__ = [
+    "FORMAT",
+    "MODALITIES",
+    "FeatureFile",
+    "Shard",
+    "Timeline",
+    "check",
+    "is_feature_file",
+    "read_features",
+    "write_features",
+]

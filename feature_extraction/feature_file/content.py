@@ -1,0 +1,113 @@
+"""What a feature file holds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT = "aadml-features"
+MODALITIES = ("audio", "visual", "text")
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Descriptions over time of all clips, one after the other.
+
+    Attributes:
+        values: (total, d) float32; clip i owns rows `offsets[i]` to `offsets[i + 1]`.
+        offsets: (n + 1,) int64, not decreasing, from 0 to total.
+        times: (total,) float64, when each row begins, in seconds after the beginning of its clip's file; None where a
+            file of version 1 did not keep it. A row stands until the next one begins.
+    """
+
+    values: NDArray[np.float32]
+    offsets: NDArray[np.int64]
+    times: NDArray[np.float64] | None = None
+
+    def rows_at(self, clip: int, seconds: Sequence[float] | NDArray[np.float64]) -> NDArray[np.int64]:
+        """Find which row of a clip stands at each of some moments.
+
+        Rows of two modalities are joined by asking both for the same moments; the label of AVE's second s, for one, is
+        joined by asking for s + 0.5.
+
+        Args:
+            clip: number of the clip.
+            seconds: (m,) moments, in seconds after the beginning of the clip's file.
+
+        Returns:
+            (m,) rows of `values`; -1 before the first row. The last row stands for ever.
+
+        Raises:
+            ValueError: there are no times.
+        """
+        if self.times is None:
+            raise ValueError("this sequence has no times (a feature file of version 1); extract it again")
+        start, stop = int(self.offsets[clip]), int(self.offsets[clip + 1])
+        place = np.searchsorted(self.times[start:stop], np.asarray(seconds, dtype=np.float64) + 1e-9, side="right")
+        return np.where(place > 0, start + place - 1, -1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Which part of a job a file holds; a whole job has none.
+
+    Attributes:
+        index: of the shard, from 0.
+        count: of shards. Shard i holds the manifest's rows i, i + count, i + 2 count ...
+        total: rows of the manifest.
+        manifest: fingerprint of the manifest.
+        rows: (n,) int64, the manifest's row of each clip of the file.
+        failures: of each clip that failed: its row, and what the list of failures says of it.
+    """
+
+    index: int
+    count: int
+    total: int
+    manifest: str
+    rows: NDArray[np.int64]
+    failures: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class FeatureFile:
+    """The content of a feature file; row i of every field is the same clip.
+
+    Attributes:
+        features: per modality (n, d) float32, finite.
+        labels: (n,) int64, positions in `class_names`.
+        ids: n names of clips.
+        splits: n of `train`, `valid`, `test`.
+        class_names: C names of classes.
+        provenance: per modality what made the features (extractor, weights, parameters, versions), JSON-able.
+        columns: further columns of the manifest, each of n strings.
+        sequences: per modality the descriptions over time, where they were kept.
+        fitted: per modality named arrays that were fitted on the training rows.
+        shard: which part of a job this is, where it is a part.
+    """
+
+    features: Mapping[str, NDArray[np.float32]]
+    labels: NDArray[np.int64]
+    ids: tuple[str, ...]
+    splits: tuple[str, ...]
+    class_names: tuple[str, ...]
+    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sequences: Mapping[str, Timeline] = field(default_factory=dict)
+    fitted: Mapping[str, Mapping[str, NDArray[np.float32]]] = field(default_factory=dict)
+    shard: Shard | None = None
+
+    def rows(self, split: str) -> NDArray[np.int64]:
+        """Give the row numbers of one split, in order."""
+        return np.flatnonzero(np.asarray(self.splits) == split).astype(np.int64)
+
+    def notes(self) -> tuple[str, ...]:
+        """Say what people should know of where the features come from: what readers did, networks without training."""
+        found = [str(note) for origin in self.provenance.values() for note in origin.get("notes", [])]
+        for modality, origin in self.provenance.items():
+            parameters = origin.get("parameters")
+            inner = parameters.get("weights") if isinstance(parameters, Mapping) else None
+            if "untrained" in (origin.get("weights"), inner):
+                found.append(f"{modality}: made by an untrained network (random weights)")
+        return tuple(dict.fromkeys(found))

@@ -1,0 +1,145 @@
+"""Reading a feature file, which may come from a stranger."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.feature_file.checks import check
+from feature_extraction.feature_file.content import FORMAT, MODALITIES, FeatureFile, Shard, Timeline
+from feature_extraction.foreign import open_hdf5
+from feature_extraction.ground.errors import InputError
+
+VERSIONS = (1, 2)
+
+
+def is_feature_file(path: str | os.PathLike[str]) -> bool:
+    """Tell whether `path` is a feature file of this layout (any version), without reading its arrays."""
+    try:
+        with open_hdf5(path) as file:
+            return _attribute(file, "format") == FORMAT
+    except InputError:
+        return False
+
+
+def read_features(path: str | os.PathLike[str]) -> FeatureFile:
+    """Read and check a feature file.
+
+    Args:
+        path: a file written by `write_features`, or by a stranger.
+
+    Returns:
+        Its content, in memory.
+
+    Raises:
+        InputError: the file is missing, not a feature file, damaged, made to harm, or contradicts itself; the message
+            names the key.
+    """
+    place = os.fspath(path)
+    with open_hdf5(path) as file:
+        content = _read(file, place)
+    check(content, place)
+    return content
+
+
+def _read(file: h5py.File, place: str) -> FeatureFile:
+    if _attribute(file, "format") != FORMAT:
+        raise InputError(f"{place}: is not a feature file (its attribute `format` is not '{FORMAT}')")
+    version = _attribute(file, "version")
+    if version not in map(str, VERSIONS):
+        read = " and ".join(map(str, VERSIONS))
+        raise InputError(f"{place}: is a feature file of version {version[:20]}; this program reads versions {read}")
+    names = [name for name in MODALITIES if name in file]
+    columns, fitted = _group(file, "column", place), _group(file, "fitted", place)
+    return FeatureFile(
+        features={name: _array(file, name, np.float32, place) for name in names},
+        labels=_array(file, "label", np.int64, place),
+        ids=_strings(file, "id", place),
+        splits=tuple("valid" if split == "val" else split for split in _strings(file, "split", place)),
+        class_names=_strings(file, "class_names", place),
+        provenance={name: _provenance(file[name], f"{place}: /{name}") for name in names},
+        columns={name: _strings(columns, name, place) for name in columns},
+        sequences={name: _sequence(file, name, place) for name in names if f"{name}_sequence" in file},
+        fitted={name: _fitted(_group(fitted, name, place), place) for name in fitted},
+        shard=_shard(file, place) if "shard" in file else None,
+    )
+
+
+def _group(owner: Mapping[str, Any], key: str, place: str) -> Mapping[str, Any]:
+    """Return a group; an absent one is empty."""
+    group = owner.get(key, {})
+    if not isinstance(group, Mapping):
+        raise InputError(f"{place}: /{key} is no group")
+    return group
+
+
+def _fitted(group: Mapping[str, Any], place: str) -> dict[str, NDArray[np.float32]]:
+    return {key: _array(group, key, np.float32, place) for key in group}
+
+
+def _array(group: Mapping[str, Any], key: str, dtype: type, place: str) -> NDArray[Any]:
+    dataset = _dataset(group, key, place)
+    if dataset.dtype.kind not in "fiu":
+        raise InputError(f"{place}: /{key} holds {dataset.dtype}; real numbers are needed")
+    if np.issubdtype(dtype, np.integer) and dataset.dtype.kind == "f":
+        raise InputError(f"{place}: /{key} holds {dataset.dtype}; integers are needed")
+    if not dataset.shape:
+        raise InputError(f"{place}: /{key} is a single value or nothing at all; a row a clip is needed")
+    with np.errstate(over="ignore"):  # what is beyond float32 is infinity, and refused as that
+        return np.asarray(dataset[()], dtype=dtype)
+
+
+def _strings(group: Mapping[str, Any], key: str, place: str) -> tuple[str, ...]:
+    dataset = _dataset(group, key, place)
+    if h5py.check_string_dtype(dataset.dtype) is None or dataset.shape is None or dataset.ndim != 1:
+        raise InputError(f"{place}: /{key} holds {dataset.dtype} {dataset.shape}; a list of strings is needed")
+    try:
+        return tuple(dataset.asstr("utf-8")[()].tolist())
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place}: /{key} holds strings that are not UTF-8") from error
+
+
+def _sequence(file: h5py.File, name: str, place: str) -> Timeline:
+    values = _array(file, f"{name}_sequence", np.float32, place)
+    times = _array(file, f"{name}_times", np.float64, place) if f"{name}_times" in file else None
+    return Timeline(values=values, offsets=_array(file, f"{name}_offsets", np.int64, place), times=times)
+
+
+def _shard(file: h5py.File, place: str) -> Shard:
+    rows = _array(file, "shard_rows", np.int64, place)
+    try:
+        described = json.loads(_dataset(file, "shard", place).asstr()[()])
+        numbers = {key: int(described[key]) for key in ("index", "count", "total")}
+        failures = tuple((int(row), tuple(map(str, failure))) for row, failure in described["failures"])
+        return Shard(**numbers, manifest=str(described["manifest"]), rows=rows, failures=failures)
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError(f"{place}: /shard does not describe a shard") from error
+
+
+def _provenance(dataset: h5py.Dataset, place: str) -> dict[str, Any]:
+    try:
+        provenance = json.loads(_attribute(dataset, "provenance") or "{}")
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: its attribute `provenance` is not JSON") from error
+    if not isinstance(provenance, dict):
+        raise InputError(f"{place}: its attribute `provenance` is not a JSON object")
+    notes = provenance.get("notes", [])
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        raise InputError(f"{place}: its attribute `provenance` has notes that are no list of sentences")
+    return provenance
+
+
+def _dataset(group: Mapping[str, Any], key: str, place: str) -> h5py.Dataset:
+    if key not in group or not isinstance(group[key], h5py.Dataset):
+        raise InputError(f"{place}: holds no /{key}")
+    return group[key]
+
+
+def _attribute(owner: Any, name: str) -> str:
+    """Read an attribute as text; an absent one is empty."""
+    value = owner.attrs.get(name, "")
+    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)

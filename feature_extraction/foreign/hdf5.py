@@ -1,0 +1,84 @@
+"""Opening HDF5 files of strangers."""
+
+import functools
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+
+from feature_extraction.ground.errors import InputError
+
+_SECONDS = 2  # of processor time for a look at a small file
+_BYTES_A_SECOND = 10_000_000  # what a look gets through at least
+_PATIENCE = 20  # times as much wall-clock time, as the machine may be busy
+_QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HDF5_PLUGIN_PRELOAD": "::"}
+
+
+@contextmanager
+def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
+    """Open a file for reading once a process that may be killed has looked at all of it (`hdf5_look`).
+
+    Args:
+        path: the file.
+
+    Yields:
+        The open file: nothing in it leads out of it, and all it declares is there.
+
+    Raises:
+        InputError: there is no such file, it is no HDF5, or was made to harm; one line. So is what HDF5 cannot read
+            while the file is in use.
+    """
+    place = os.fspath(path)
+    if "\0" in place:
+        raise InputError(f"{place!r}: holds a zero byte; no file has such a name")
+    try:
+        status = Path(place).stat()
+    except FileNotFoundError as error:
+        raise InputError(f"{place}: no such file") from error
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read ({error.strerror})") from error
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "no file but a device or a pipe"
+        raise InputError(f"{place}: is {kind}; an HDF5 file was expected")
+    problem = _looked_at(str(Path(place).resolve()), status.st_size, status.st_mtime_ns, status.st_ino)
+    if problem:
+        raise InputError(f"{place}: {problem}")
+    try:
+        with h5py.File(place, "r") as file:
+            yield file
+    except MemoryError as error:
+        raise InputError(f"{place}: needs more memory than there is") from error
+    except (OSError, RuntimeError, KeyError) as error:
+        raise InputError(f"{place}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+
+
+@functools.lru_cache(maxsize=256)
+def _looked_at(path: str, size: int, changed: int, number: int) -> str:
+    """Have a file looked at; return what is wrong. The other arguments only tell whether it is still the same file."""
+    del changed, number
+    seconds = _SECONDS + size // _BYTES_A_SECOND
+    program = [sys.executable, "-P", str(Path(__file__).with_name("hdf5_look.py")), path, str(seconds)]
+    try:
+        done = subprocess.run(
+            program,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **_QUIET},
+            timeout=_PATIENCE * seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"cannot be looked through in {_PATIENCE * seconds} s"
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return f"cannot be looked through in {seconds} s of processor time: it is damaged, or made to keep readers busy"
+    if done.returncode < 0:
+        return f"takes down what reads it ({signal.Signals(-done.returncode).name}): it is damaged"
+    if done.returncode:
+        return f"cannot be looked at ({(done.stderr.decode(errors='replace').splitlines() or ['no message'])[-1]})"
+    return done.stdout.decode(errors="replace")[:500]

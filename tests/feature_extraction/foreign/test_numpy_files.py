@@ -1,0 +1,156 @@
+"""NumPy's and PyTorch's files from strangers, and manifests: one line, nothing allocated that is not there."""
+
+import io
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aadml.data.reading import open_data
+from aadml.retrieval.embeddings_file import read_embeddings
+from feature_extraction.foreign import npy_array, npz_arrays, npz_keys
+from feature_extraction.ground.errors import InputError
+from feature_extraction.manifest import read_manifest
+from feature_extraction.tensor_files import read_tensors
+
+ARRAYS = {
+    "audio": np.arange(12.0).reshape(4, 3),
+    "turned": np.asfortranarray(np.arange(6).reshape(2, 3)),
+    "label": np.array([0, 1, 1, 0]),
+    "name": np.array(["a", "bc"]),
+    "none": np.zeros((0, 3)),
+    "scalar": np.float64(3),
+}
+
+
+def npy(shape, kind="<f8", content=b""):
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
+    return file.getvalue() + content
+
+
+def archive(path, members, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as file:
+        for name, content in members:
+            file.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_gives_back_what_numpy_wrote(tmp_path, save):
+    save(tmp_path / "a.npz", **ARRAYS)
+    found = npz_arrays(tmp_path / "a.npz")
+    assert found.keys() == ARRAYS.keys()
+    for key, array in ARRAYS.items():
+        np.testing.assert_array_equal(found[key], array)
+        assert found[key].dtype == np.asarray(array).dtype
+        np.save(tmp_path / "a.npy", array)
+        np.testing.assert_array_equal(npy_array(tmp_path / "a.npy"), array)
+    assert npz_keys(tmp_path / "a.npz") == tuple(ARRAYS)
+    assert npz_arrays(tmp_path / "a.npz", ("label", "absent")).keys() == {"label"}
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ([("a.npy", npy((10**12,)))], "it declares float64 (1000000000000,), but 0 bytes are there"),
+        ([("a.npy", npy((4,), content=bytes(24)))], "it declares float64 (4,), but 24 bytes are there"),
+        ([("a.npy", npy((-4, -1), content=bytes(32)))], "it declares float64 (-4, -1)"),
+        ([("a.npy", npy((1,), kind="|O", content=b"N."))], "Python objects, which are never loaded"),
+        ([("a.npy", b"\x93NUMPY\x01\x00\x10\x00" + b"(" * 16)], "cannot be read as npz"),
+        ([("a.npy", b"")], "cannot be read as npz"),
+        ([("a.npy", npy((1,), content=bytes(8)))] * 2, "it has 2 members of 1 names"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_what_was_made_to_harm_is_answered_by_one_line(tmp_path, members, message):
+    path = archive(tmp_path / "a.npz", members)
+    with pytest.raises(InputError) as caught:
+        npz_arrays(path)
+    assert str(caught.value).startswith(f"{path}: cannot be read as npz (")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("read", [npz_arrays, npz_keys, read_tensors, open_data, read_embeddings])
+def test_a_bomb_is_not_unpacked(tmp_path, read):
+    path = archive(tmp_path / "a.npz", [("label.npy", bytes(2**27))], zipfile.ZIP_DEFLATED)
+    with pytest.raises(InputError, match=r"it declares 134,217,728 bytes and has 1[0-9,]+"):
+        read(path)
+
+
+def test_tensors_that_are_not_there_are_not_made(tmp_path):
+    torch.save({"a": torch.zeros(1).expand(10**12)}, tmp_path / "a.pth")
+    with pytest.raises(InputError, match=r"a declares \(1000000000000,\), more than is there"):
+        read_tensors(tmp_path / "a.pth")
+    np.savez(tmp_path / "a.npz", a=np.array(["text"]))
+    with pytest.raises(InputError, match=r"a holds <U4; numbers are needed"):
+        read_tensors(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"a": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 10**12]}},
+        {"a": {"dtype": "F32", "shape": [-4], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F32", "shape": [2**63, 2], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "Q7", "shape": [4], "data_offsets": [0, 16]}},
+        {"a": 3},
+        [],
+    ],
+)
+def test_a_safetensors_file_that_lies_is_refused(tmp_path, header):
+    text = json.dumps(header).encode()
+    (tmp_path / "a.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
+    with pytest.raises(InputError, match="is not a whole safetensors file"):
+        read_tensors(tmp_path / "a.safetensors")
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 3000), st.binary(min_size=1, max_size=40))
+def test_damage_anywhere_is_answered(tmp_path, start, noise):
+    whole = tmp_path / "whole.npz"
+    if not whole.exists():
+        np.savez_compressed(whole, **ARRAYS)
+    content = bytearray(whole.read_bytes())
+    start %= len(content)
+    content[start : start + len(noise)] = noise
+    (tmp_path / "a.npz").write_bytes(content)
+    try:
+        found = npz_arrays(tmp_path / "a.npz")
+    except InputError as error:
+        found = str(error)
+    assert isinstance(found, dict) or (found.startswith(f"{tmp_path / 'a.npz'}: ") and "\n" not in found)
+
+
+def test_what_is_no_file_is_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npz")
+    for path in (tmp_path / "pipe.npz", tmp_path / "none.npz", f"{tmp_path}/a\0b"):
+        for read in (npz_arrays, npy_array, open_data, read_embeddings, read_manifest):
+            with pytest.raises(InputError, match=r"no such file|holds a zero byte|device or a pipe"):
+                read(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a,b\0c.mp4,x,train", "the path of its media holds a zero byte"),
+        ("a\0,b.mp4,x,train", "the id holds a zero byte"),
+    ],
+)
+def test_a_manifest_with_zero_bytes_is_refused(tmp_path, line, message):
+    (tmp_path / "m.csv").write_text(f"id,media,label,split\n{line}\n")
+    with pytest.raises(InputError, match=message):
+        read_manifest(tmp_path / "m.csv")
+
+
+def test_labels_of_many_digits_are_names(tmp_path):
+    number = "1" * 5000
+    (tmp_path / "m.csv").write_text(f"id,media,label,split\na,a.mp4,{number},train\nb,b.mp4,2,test\n")
+    assert read_manifest(tmp_path / "m.csv").class_names == (number, "2")

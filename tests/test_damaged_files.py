@@ -2,6 +2,7 @@
 
 import tarfile
 import warnings
+import zipfile
 
 import h5py
 import numpy as np
@@ -10,10 +11,10 @@ import safetensors.torch
 import torch
 
 from aadml.data.layouts.layout import h5_arrays, h5_keys
-from aadml.data.layouts.views import npz_arrays, npz_keys
 from aadml.data.reading import open_data
 from aadml.retrieval.embeddings_file import read_embeddings
 from feature_extraction import tensor_files
+from feature_extraction.foreign import npz_arrays, npz_keys
 from feature_extraction.ground.errors import InputError
 from feature_extraction.tensor_files import read_tensors
 from feature_extraction.whitening import youtube8m_whitening
@@ -60,7 +61,6 @@ READERS = {
     "npz arrays": ("f.npz", packed, npz_arrays),
     "embeddings": ("f.npz", packed, read_embeddings),
     "weights in npz": ("f.npz", packed, read_tensors),
-    "weights in an npz that is not packed": ("f.npz", plain, read_tensors),
     "weights of torch": ("f.pth", weights, read_tensors),
     "weights in safetensors": ("f.safetensors", safe_weights, read_tensors),
     "matrices": ("f.tgz", matrices, whitening),
@@ -74,8 +74,9 @@ def test_a_wrong_byte_anywhere_is_one_line_or_another_number(tmp_path, reader):
     write(path)
     read(path)
     whole, messages = path.read_bytes(), []
-    for at in range(len(whole)):
-        for flipped in (0x01, 0xFF) if len(whole) < 1000 else (0xFF,):
+    every = reader in ("npz arrays", "matrices")  # the others stand on the same readers
+    for at in range(0, len(whole), 1 if every else 5):
+        for flipped in (0x01, 0xFF) if every else (0xFF,):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ flipped]) + whole[at + 1 :])
             with warnings.catch_warnings(action="ignore"):  # a wrong number may be a wrong type
                 try:
@@ -110,10 +111,10 @@ def failing(*given, **options):
 
 
 FAILING = {
-    "npz keys": ("f.npz", plain, npz_keys, (np, "load")),
-    "npz arrays": ("f.npz", plain, npz_arrays, (np, "load")),
-    "embeddings": ("f.npz", plain, read_embeddings, (np, "load")),
-    "weights in npz": ("f.npz", plain, read_tensors, (np, "load")),
+    "npz keys": ("f.npz", plain, npz_keys, (zipfile, "ZipFile")),
+    "npz arrays": ("f.npz", plain, npz_arrays, (zipfile, "ZipFile")),
+    "embeddings": ("f.npz", plain, read_embeddings, (zipfile, "ZipFile")),
+    "weights in npz": ("f.npz", plain, read_tensors, (zipfile, "ZipFile")),
     "weights of torch": ("f.pth", weights, read_tensors, (torch, "load")),
     "weights in safetensors": ("f.safetensors", safe_weights, read_tensors, (tensor_files, "load_file")),
     "HDF5 keys": ("f.h5", lambda path: h5py.File(path, "w").close(), h5_keys, (h5py, "File")),

@@ -125,11 +125,14 @@ def score_model(
     evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics)
     if config["unseen_classes"] is not None:
         evaluation = replace(evaluation, label_space={})  # no dimension stands for a class that is tested
+    steps = [int(one.get("steps", 0)) for one in session.history]
     record = replace(
         evaluation.record(queries=scoring.queries),
         label=facts.label,
         seed=facts.seed,
         selected_epoch=facts.selected_epoch,
+        epochs=len(steps) or None,
+        steps=sum(steps) or None,
         seconds=round(seconds, 3),
         parameters=model.method.parameters_count(),
         verdicts=verdicts(evaluation, prepared.splits.train, session.history, facts),
@@ -153,7 +156,7 @@ def train_run(
         scoring: what is scored, and in what detail.
         on_note: told what people should know before training: what was done to the data, how long it will take; and the
             verdicts on the training at its end.
-        callbacks: of `RunSession` (`on_epoch`, `on_plan`, `on_warning`, `saving_share`).
+        callbacks: of `RunSession` (`on_epoch`, `on_step`, `on_plan`, `on_warning`, `saving_share`).
 
     Returns:
         The model with its evaluation, as written to `evaluation.json`.
@@ -165,6 +168,7 @@ def train_run(
     _begin(prepared, store)
     session = RunSession(store, **callbacks)
     if FACTS in store.manifest.files:
+        store.read(FACTS)
         model = load_model(store.folder, chosen_device(prepared.config["device"], "config"))
         session.history = read_records(store.folder)
     else:
@@ -180,8 +184,7 @@ def train_run(
     model = replace(model, evaluation=result, folder=store.folder)
     # nothing is left to continue: state and best weights go with the commit that makes the run finished
     numbered = [name for kind in ("state", "best") if (name := store.manifest.numbered(kind))]
-    written = {EVALUATION: _json(result), CARD: card(model).encode()}
-    store.commit(written, drop=numbered, flush=True)
+    store.commit({EVALUATION: _json(result)} | _card(model, store, note), drop=numbered, flush=True)
     return model
 
 
@@ -212,7 +215,7 @@ def read_records(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in read_log(folder).splitlines()]
 
 
-def remarks(config: Config) -> list[str]:
+def config_warnings(config: Config) -> list[str]:
     """Say what people should know of a config before it trains: readings that degenerate, networks without training."""
     method = config.values["method"]
     weights = {key: value for key, value in method.items() if key.endswith("_weights")}
@@ -237,6 +240,15 @@ def _begin(prepared: Prepared, store: RunStore) -> None:
     device = chosen_device(prepared.config["device"], "config")
     about = environment(prepared.splits, prepared.sha256, device)
     store.commit({CONFIG: prepared.config.yaml().encode(), ENVIRONMENT: _json(about)})
+
+
+def _card(model: Model, store: RunStore, note: Callable[[str], None]) -> dict[str, bytes]:
+    """Give the card as a file to write; nothing where somebody put a file of its name into the folder meanwhile."""
+    written, place = card(model).encode(), store.folder / CARD
+    if CARD not in store.manifest.files and place.exists() and place.read_bytes() != written:
+        note(f"warning: {place} was not written by this run and stays; the run has no card")
+        return {}
+    return {CARD: written}
 
 
 def _facts(config: Config, splits: Splits) -> Facts:

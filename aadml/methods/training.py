@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,8 +13,15 @@ from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, on_device
 from aadml.methods.optimization import Optimization
 from aadml.methods.session import Checkpoint, Session
-from aadml.methods.settings import Training
-from aadml.methods.training_warnings import gradient_norm, gradient_warning, margin_warning, saturation_warning
+from aadml.methods.settings import AUTO, Training
+from aadml.methods.training_warnings import (
+    gradient_norm,
+    gradient_warning,
+    margin_warning,
+    saturation_warning,
+    share_warning,
+)
+from aadml.retrieval.evaluation import mean_figure
 from feature_extraction.ground.errors import InputError
 
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
@@ -73,6 +80,8 @@ class _Loop:
 
     def run(self) -> None:
         """Run all stages that are not done yet."""
+        if self.settings.criterion != AUTO and not self.learner.takes_criterion:
+            raise InputError("training.criterion: this method trains in stages of different scores; leave it at auto")
         stages = self.learner.stages(self.settings.epochs)
         self.optimization = Optimization(self.learner.players(), self.settings)
         self._continue(self.session.resume())
@@ -122,19 +131,23 @@ class _Loop:
         """Take the steps of one epoch; return the mean of every figure that the losses named."""
         players = {n: p for n, p in self.learner.players().items() if stage.players is None or n in stage.players}
         figures: dict[str, list[Tensor]] = {}
+        steps = 0
         for rows in batches:
+            steps += 1
+            self.session.step(steps)
             features = {m: on_device(self.train[m], rows, self.learner.device) for m in self.train.modalities}
             labels = self.train.labels[rows.to(self.train.labels.device)]
             batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch)
             for name, player in players.items():
                 prefix = "" if len(players) == 1 else f"{name} "
                 first = not any(key.startswith(prefix) for key in figures)
-                for key, value in self.optimization.step(name, player, batch).items():
+                for key, value in self.optimization.step(name, player, batch, probed=first).items():
                     figures.setdefault(prefix + key, []).append(value.detach().float())
                 if first:
                     figures[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
         means = {key: float(torch.stack(values).mean()) for key, values in figures.items()}
-        return means if "loss" in means else {"loss": sum(v for k, v in means.items() if k.endswith(" loss"))} | means
+        begun = {key: float(values[0]) for key, values in figures.items()}
+        return {"loss": _loss(means)} | means | {"first_loss": _loss(begun), "steps": steps}
 
     def _score(self, *, last: bool) -> dict[str, float]:
         """Score the validation clips where it is their turn, and keep the weights that `select` asks for."""
@@ -145,7 +158,10 @@ class _Loop:
             return {}
         self.learner.calibrate(self.valid)
         scores = self.learner.validate(self.valid)
-        score, best = scores[self.learner.criterion], self.progress.best
+        criterion = self.settings.criterion
+        if criterion != AUTO:
+            scores = scores | {criterion: mean_figure(self.learner.embed_clips(self.valid), criterion)}
+        score, best = scores[self.learner.criterion if criterion == AUTO else criterion], self.progress.best
         better = best is None or score > best
         self.progress.since_best = 0 if better else self.progress.since_best + 1
         self.progress.best = score if better else best
@@ -172,6 +188,7 @@ class _Loop:
         """Warn where a gradient vanished or broke, where no term costs anything, where the loss sits at its margin."""
         history, margin = self.session.history, self.learner.margin
         found = [gradient_warning(value) for key, value in record.items() if key.endswith("gradient_norm")]
+        found += [share_warning(value) for key, value in record.items() if key.endswith("metric_gradient_share")]
         found.append(saturation_warning([one["active"] for one in history if "active" in one]))
         if margin is not None:
             found.append(margin_warning([one["metric_loss"] for one in history if "metric_loss" in one], margin))
@@ -217,6 +234,11 @@ class _Loop:
         self.learner.load_state_dict(weights)
         self.optimization.load({k: v for k, v in checkpoint.tensors.items() if not k.startswith("learner.")})
         self.progress = _Progress(**checkpoint.facts)
+
+
+def _loss(figures: Mapping[str, float]) -> float:
+    """Find the loss among figures; where several players have one each, their sum."""
+    return figures["loss"] if "loss" in figures else sum(v for k, v in figures.items() if k.endswith(" loss"))
 
 
 def _seeded(seed: int, stage: int, epoch: int) -> torch.Generator:

@@ -12,11 +12,15 @@ from aadml.configuration.config import Config, resolve
 from aadml.configuration.files import parse_yaml
 from aadml.model.files import FACTS, load_model
 from aadml.model.model import Model
+from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash
 from aadml.runs.store import CONFIG, ENVIRONMENT, EVALUATION, Manifest, is_finished, is_run, read_file, read_manifest
 from feature_extraction.ground.errors import InputError
 from feature_extraction.network_run import chosen_device
+
+AUDIT = "audit.json"
+"""The last audit of a run under its own protocol."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,11 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
 
     Raises:
         InputError: neither a trained run nor a model, or damaged.
+
+    Example:
+        >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")
+        >>> aadml.load(folder)
+        <Model cca: audio 128-d, visual 1024-d, 15 classes, cosine, test MAP 0.110>
     """
     folder, target = Path(path), chosen_device(device, "load")
     if not is_run(folder):
@@ -53,8 +62,10 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
     if FACTS not in manifest.files:
         raise InputError(f"{folder}: was not trained to the end; continue it with `aadml train --resume {folder}`")
     model = _checked_model(folder, manifest, target)
-    evaluation = read_evaluation(folder, manifest) if is_finished(folder) else None
-    return replace(model, evaluation=evaluation)
+    if not is_finished(folder):
+        return model
+    audit = json.loads(read_file(folder, AUDIT, manifest))["verdict"] if AUDIT in manifest.files else ""
+    return replace(model, evaluation=read_evaluation(folder, manifest).to_json(), audit=audit)
 
 
 def load_run(folder: Path, *, device: str | None = None) -> Run:
@@ -89,14 +100,13 @@ def read_config(folder: Path) -> Config:
     return resolve(parse_yaml(read_file(folder, CONFIG).decode(), folder / CONFIG))
 
 
-def read_evaluation(folder: Path, manifest: Manifest | None = None) -> dict[str, Any]:
-    """Read the evaluation of a finished run.
+def read_evaluation(folder: Path, manifest: Manifest | None = None, *, name: str = EVALUATION) -> EvaluationRecord:
+    """Read the evaluation of a finished run, or a later one of another name.
 
     Raises:
-        InputError: not finished, or damaged.
+        InputError: not finished, not there, or damaged.
     """
-    found: dict[str, Any] = json.loads(read_file(folder, EVALUATION, manifest))
-    return found
+    return EvaluationRecord.from_json(json.loads(read_file(folder, name, manifest)), folder / name)
 
 
 def read_environment(folder: Path) -> dict[str, Any]:

@@ -38,10 +38,12 @@ class Scoring:
         split: "test", or "valid" for a trial of a search, which must not look at test. A method without epochs to
             choose, which would else be fitted on the validation clips too, is then kept from them.
         queries: whether the average precision of each query is written too.
+        metrics: that are scored beside those of every evaluation.
     """
 
     split: str = "test"
     queries: bool = False
+    metrics: tuple[str, ...] = ()
 
 
 TEST = Scoring()
@@ -120,13 +122,22 @@ def score_model(
     """Score a trained model on a split, once; return what `evaluation.json` says."""
     config, facts = prepared.config, model.facts
     embeddings = model.embed_clips(prepared.splits[scoring.split])
-    evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split)
+    evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics)
     if config["unseen_classes"] is not None:
         evaluation = replace(evaluation, label_space={})  # no dimension stands for a class that is tested
-    result = evaluation.to_json(queries=scoring.queries)
-    result |= {"label": facts.label, "seed": facts.seed, "selected_epoch": facts.selected_epoch}
-    result |= {"seconds": round(seconds, 3), "parameters": model.method.parameters_count()}
-    return result | {"verdicts": verdicts(evaluation, prepared.splits.train, session.history, facts)}
+    steps = [int(one.get("steps", 0)) for one in session.history]
+    record = replace(
+        evaluation.record(queries=scoring.queries),
+        label=facts.label,
+        seed=facts.seed,
+        selected_epoch=facts.selected_epoch,
+        epochs=len(steps) or None,
+        steps=sum(steps) or None,
+        seconds=round(seconds, 3),
+        parameters=model.method.parameters_count(),
+        verdicts=verdicts(evaluation, prepared.splits.train, session.history, facts),
+    )
+    return record.to_json()
 
 
 def train_run(
@@ -145,7 +156,7 @@ def train_run(
         scoring: what is scored, and in what detail.
         on_note: told what people should know before training: what was done to the data, how long it will take; and the
             verdicts on the training at its end.
-        callbacks: of `RunSession` (`on_epoch`, `on_plan`, `on_warning`, `saving_share`).
+        callbacks: of `RunSession` (`on_epoch`, `on_step`, `on_plan`, `on_warning`, `saving_share`).
 
     Returns:
         The model with its evaluation, as written to `evaluation.json`.
@@ -157,6 +168,7 @@ def train_run(
     _begin(prepared, store)
     session = RunSession(store, **callbacks)
     if FACTS in store.manifest.files:
+        store.read(FACTS)
         model = load_model(store.folder, chosen_device(prepared.config["device"], "config"))
         session.history = read_records(store.folder)
     else:
@@ -172,8 +184,7 @@ def train_run(
     model = replace(model, evaluation=result, folder=store.folder)
     # nothing is left to continue: state and best weights go with the commit that makes the run finished
     numbered = [name for kind in ("state", "best") if (name := store.manifest.numbered(kind))]
-    written = {EVALUATION: _json(result), CARD: card(model).encode()}
-    store.commit(written, drop=numbered, flush=True)
+    store.commit({EVALUATION: _json(result)} | _card(model, store, note), drop=numbered, flush=True)
     return model
 
 
@@ -229,6 +240,15 @@ def _begin(prepared: Prepared, store: RunStore) -> None:
     device = chosen_device(prepared.config["device"], "config")
     about = environment(prepared.splits, prepared.sha256, device)
     store.commit({CONFIG: prepared.config.yaml().encode(), ENVIRONMENT: _json(about)})
+
+
+def _card(model: Model, store: RunStore, note: Callable[[str], None]) -> dict[str, bytes]:
+    """Give the card as a file to write; nothing where somebody put a file of its name into the folder meanwhile."""
+    written, place = card(model).encode(), store.folder / CARD
+    if CARD not in store.manifest.files and place.exists() and place.read_bytes() != written:
+        note(f"warning: {place} was not written by this run and stays; the run has no card")
+        return {}
+    return {CARD: written}
 
 
 def _facts(config: Config, splits: Splits) -> Facts:

@@ -1,19 +1,27 @@
 """The scores of finished runs, by cell and seed, and which differences between cells are more than luck."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from aadml.retrieval.significance import Difference, Spread, Values, holm, paired_t, seeds_and_queries, spread
-from aadml.runs.loading import read_evaluation
+from aadml.retrieval.record import EvaluationRecord
+from aadml.retrieval.significance import (
+    NEGLIGIBLE,
+    Difference,
+    Pair,
+    Spread,
+    Values,
+    corrected,
+    paired_t,
+    seeds_and_queries,
+    spread,
+)
 from aadml.runs.train import read_records
 from aadml.sweeps.grid import Cell
-
-SIGNIFICANT = 0.05
-Pair = tuple[str, str]
+from aadml.sweeps.job import Job, scored
 
 
 @dataclass(frozen=True)
@@ -21,14 +29,14 @@ class RunScores:
     """What one run scored.
 
     Attributes:
-        stored: its `evaluation.json`.
+        record: its `evaluation.json`, with the figures that were added later.
         epochs: its `metrics.jsonl`.
         ids: of what its average precisions belong to.
         average_precision: (q,) whose mean is the mean MAP: of a clip, over both directions, where they ask the same
             clips; else of every query, weighted so that each direction counts the same.
     """
 
-    stored: Mapping[str, Any]
+    record: EvaluationRecord
     epochs: Sequence[Mapping[str, Any]]
     ids: tuple[str, ...]
     average_precision: Values
@@ -36,7 +44,7 @@ class RunScores:
     @property
     def map_mean(self) -> float:
         """Mean of the MAP of all directions."""
-        return float(self.stored["map_mean"])
+        return self.record.map_mean
 
 
 @dataclass(frozen=True)
@@ -61,37 +69,59 @@ class CellScores:
     @property
     def directions(self) -> list[str]:
         """Name the directions, "audio-visual" first where there is one."""
-        return list(next(iter(self.runs.values())).stored["directions"]) if self.runs else []
+        return list(next(iter(self.runs.values())).record.directions) if self.runs else []
 
-    def over_seeds(self, *path: str) -> Spread | None:
-        """Spread a figure of `evaluation.json`, found under the keys `path`, over the seeds; None without any run."""
-        figures = []
-        for run in self.runs.values():
-            value: Any = run.stored
-            for key in path:
-                value = value.get(key) if isinstance(value, Mapping) else None
-            if value is not None:
-                figures.append(float(value))
-        return spread(figures) if figures else None
+    def over_seeds(self, metric: str, direction: str | None = None) -> Spread | None:
+        """Spread the figure of a metric in a direction, or its mean over all, over the seeds; None without any."""
+        return _spread(run.record.figure(metric, direction) for run in self.runs.values())
+
+    @property
+    def seconds(self) -> Spread | None:
+        """Spread the seconds that fitting took."""
+        return _spread(run.record.seconds for run in self.runs.values())
+
+    @property
+    def parameters(self) -> Spread | None:
+        """Spread the number of fitted parameters."""
+        return _spread(run.record.parameters for run in self.runs.values())
+
+    @property
+    def epochs(self) -> int | None:
+        """Give the mean number of epochs trained, rounded."""
+        return _rounded(run.record.epochs for run in self.runs.values())
+
+    @property
+    def steps(self) -> int | None:
+        """Give the mean number of steps taken, rounded."""
+        return _rounded(run.record.steps for run in self.runs.values())
 
 
-def read_run(folder: Path) -> RunScores:
+def _rounded(values: Iterable[float | None]) -> int | None:
+    found = _spread(values)
+    return None if found is None else round(found.mean)
+
+
+def _spread(values: Iterable[float | None]) -> Spread | None:
+    known = [float(value) for value in values if value is not None]
+    return spread(known) if known else None
+
+
+def read_run(job: Job) -> RunScores:
     """Read the scores of a finished run.
 
     Raises:
         InputError: not finished, or damaged.
     """
-    stored = read_evaluation(folder)
-    asked = [direction["per_query"] for direction in stored["directions"].values()]
-    same = all(one["id"] == asked[0]["id"] for one in asked)
-    columns = [np.asarray(one["average_precision"], dtype=np.float64) for one in asked]
-    if same:
-        ids, values = tuple(asked[0]["id"]), np.mean(columns, axis=0)
+    record = scored(job)
+    asked = [one.per_query for one in record.directions.values() if one.per_query is not None]
+    columns = [np.asarray(one.average_precision, dtype=np.float64) for one in asked]
+    if all(one.id == asked[0].id for one in asked):
+        ids, values = tuple(asked[0].id), np.mean(columns, axis=0)
     else:
         total = sum(len(column) for column in columns)
-        ids = tuple(f"{name} {i}" for name, one in zip(stored["directions"], asked, strict=True) for i in one["id"])
+        ids = tuple(f"{name} {i}" for name, one in zip(record.directions, asked, strict=True) for i in one.id)
         values = np.concatenate([column * (total / (len(columns) * len(column))) for column in columns])
-    return RunScores(stored, read_records(folder), ids, values)
+    return RunScores(record, read_records(job.folder), ids, values)
 
 
 def difference(first: CellScores, second: CellScores) -> Difference | None:
@@ -112,7 +142,8 @@ def difference(first: CellScores, second: CellScores) -> Difference | None:
             np.stack([other.average_precision for _, other in pairs]),
         )
     if len(seeds) < 2:
-        return None
+        nothing = float("nan")
+        return Difference(pairs[0][0].map_mean - pairs[0][1].map_mean, nothing, nothing, "one seed")
     return paired_t([one.map_mean for one, _ in pairs], [other.map_mean for _, other in pairs])
 
 
@@ -127,21 +158,41 @@ def differences(scores: Mapping[str, CellScores], pairs: Sequence[Pair]) -> dict
         Pair -> difference, without the pairs that cannot be compared.
     """
     found = {pair: difference(scores[pair[0]], scores[pair[1]]) for pair in dict.fromkeys(pairs)}
-    known = {pair: one for pair, one in found.items() if one is not None}
-    corrected = holm({repr(pair): one.p for pair, one in known.items()})
-    return {pair: Difference(one.mean, one.error, corrected[repr(pair)], one.over) for pair, one in known.items()}
+    return corrected({pair: one for pair, one in found.items() if one is not None})
 
 
-def told(one: Difference | None, digits: int = 3) -> str:
-    """Write a difference: mean ± standard error, p in words, a star where it is significant at 5 %."""
+def in_words(one: Difference | None, digits: int = 3) -> str:
+    """Write a difference: mean, 95 % interval, p; a star where it is significant, ≈ where it is none beyond doubt."""
     if one is None:
         return ""
+    mean = f"{_unsigned_zero(one.mean, digits):+.{digits}f}"
+    if math.isnan(one.p):
+        return f"{mean} ({one.over}: not tested)"
     p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
-    mean = round(one.mean, digits) + 0.0  # no minus before a zero
-    return f"{mean:+.{digits}f} ± {one.error:.{digits}f} ({p}){'*' if one.p < SIGNIFICANT else ''}"
+    interval = ", ".join(f"{_unsigned_zero(end, digits):+.{digits}f}" for end in (one.low, one.high))
+    return f"{mean} [{interval}] ({p}){mark(one)}"
 
 
-def tested_over(found: Sequence[Difference]) -> str:
-    """Say in words what the differences were tested over."""
-    words = {"both": "seeds and queries", "queries": "queries (one seed)", "seeds": "seeds (they ask other queries)"}
-    return " and ".join(words.get(over, over) for over in sorted({one.over for one in found}))
+def mark(one: Difference) -> str:
+    """Mark a difference that is significant (*), and one that is none beyond doubt (≈)."""
+    return "*" * one.significant + "≈" * one.equivalent
+
+
+def how_tested(found: Sequence[Difference]) -> list[str]:
+    """Say in words what differences are and how they were tested; nothing where there are none."""
+    if not found:
+        return []
+    words = {"both": "seeds and queries", "seeds": "seeds (they ask other queries)"}
+    over = " and ".join(words[one] for one in sorted({one.over for one in found if one.over in words}))
+    tested = sum(not math.isnan(one.p) for one in found)
+    if not tested:
+        return ["Differences are those of the mean MAP. One seed says nothing of others: none is tested."]
+    return [
+        f"Differences of the mean MAP [95 % interval], paired over {over}; p is corrected for {tested} "
+        f"comparisons (Holm); * is significant at 5 %; ≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); what has "
+        "neither mark is undecided."
+    ]
+
+
+def _unsigned_zero(value: float, digits: int) -> float:
+    return round(value, digits) + 0.0  # no minus before a zero

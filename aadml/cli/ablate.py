@@ -88,7 +88,7 @@ def _base(
 
 
 def _baseline(texts: tuple[str, ...]) -> dict[str, Any] | None:
-    from aadml.configuration.config import parse_setting
+    from aadml.configuration.changes import parse_setting
 
     if not texts:
         return None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     default=1,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Equal budgets: so many trials for every row over the `search` of its config, chosen on validation clips.",
+    help="Equal budgets: so many trials for every row over the `tuning` of its config, chosen on validation clips.",
 )
 @sweep_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: comparisons/NAME-HASH]")
@@ -61,7 +61,7 @@ def command(
     """
     from aadml.cli.paper_tables import compare_papers, is_of_papers
     from aadml.cli.sweeps import finish, said, show, worked_off
-    from aadml.configuration.config import parse_setting
+    from aadml.configuration.changes import parse_setting
     from aadml.reports.comparison_page import check_baseline, write_comparison
     from aadml.sweeps.ablate import collected, jobs_of
     from aadml.sweeps.compare import Settings, cells_of_rows, named_rows

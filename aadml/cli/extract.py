@@ -72,8 +72,6 @@ def command(
 
 def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """Read `modality.key=value` settings; values are YAML."""
-    import yaml
-
     from aadml.configuration import plain_yaml
     from feature_extraction.ground.errors import InputError
 
@@ -85,8 +83,8 @@ def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
             raise InputError(f"--set {setting}: write audio.KEY=VALUE or visual.KEY=VALUE")
         try:
             options.setdefault(modality, {})[key.replace("-", "_")] = plain_yaml.load(value)
-        except yaml.YAMLError as error:
-            raise InputError(f"--set {setting}: '{value}' is not a YAML value") from error
+        except InputError as error:
+            raise InputError(f"--set {setting}: {str(error).removeprefix('line 1: ')}") from error
     return options
 
 

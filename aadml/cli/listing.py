@@ -49,7 +49,7 @@ def _entries(table: Mapping[str, Any], place: str) -> Iterator[Listed]:
 
 def _configs() -> Iterator[Listed]:
     """Name the shipped configs with the comment that opens each."""
-    from aadml.configuration.config import configs_folder
+    from aadml.configuration.files import configs_folder
 
     for path in sorted(configs_folder().glob("*.yaml")):
         first = path.read_text(encoding="utf-8").partition("\n")[0]

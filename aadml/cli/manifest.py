@@ -28,7 +28,7 @@ def command(dataset: str, source: str, output: str, skip_missing: bool, **given:
     from aadml.data.manifests import MANIFESTS
     from aadml.data.manifests.listing import write_manifest
     from feature_extraction.ground.errors import InputError
-    from feature_extraction.ground.options import checked_options
+    from feature_extraction.ground.options import completed
     from feature_extraction.ground.tables import lookup
 
     list_clips = lookup(MANIFESTS, dataset, "data set with a manifest")
@@ -39,7 +39,7 @@ def command(dataset: str, source: str, output: str, skip_missing: bool, **given:
         raise InputError(f"--clock-limit: '{limit}' given; a number or none is possible")
     if "clock_limit" in options:
         options["clock_limit"] = None if limit == "none" else int(limit)
-    listing = list_clips(Path(source), **checked_options(list_clips, options, "manifest"))
+    listing = list_clips(Path(source), **completed(list_clips, options, "manifest"))
     for line in listing.report():
         click.echo(line, err=True)
     gone = {entry.id for entry in listing.missing()} if skip_missing else set()

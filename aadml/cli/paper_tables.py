@@ -42,8 +42,8 @@ def compare_papers(
         output: folder.
     """
     from aadml.cli.sweeps import finish, show, worked_off
-    from aadml.configuration.assembly import resolved
-    from aadml.configuration.config import read_yaml
+    from aadml.configuration.assembly import assembled
+    from aadml.configuration.files import open_config
     from aadml.reports.audio_text_tables import checked_tables, jobs_of, starting_config, table_of
     from aadml.reports.tables import write_tables
     from aadml.runs.data import with_sample_data
@@ -54,9 +54,9 @@ def compare_papers(
     tables, outcomes = [], []
     with sole_owner(folder):
         for name in checked_tables(names):
-            values = read_yaml(config or starting_config(name, data))
+            started = open_config(config or starting_config(name, data))
             flags = {"data": place, "training.epochs": epochs, "device": device}
-            base = with_sample_data(resolved(values, flags, settings), _say)
+            base = with_sample_data(assembled(started, flags, settings), _say)
             planned = jobs_of(name, base.values, range(seeds), folder, str(base["data"]))
             outcomes += worked_off([job for _, jobs in planned for job in jobs], workers)
             tables.append(table_of(name, planned, str(base["data"])))

@@ -11,6 +11,8 @@ from feature_extraction.ground.errors import InputError
 
 Positive = Literal["all", "random", "own", "hardest", "easiest"]
 """Which positives a selection keeps: every one, one by lot, the partner, the farthest, the nearest."""
+OnePositive = Literal["random", "own", "hardest", "easiest"]
+"""Which one positive a selection keeps, where it has scores."""
 
 
 def lowest(values: Tensor, mask: Tensor) -> Tensor:
@@ -28,14 +30,20 @@ def lowest(values: Tensor, mask: Tensor) -> Tensor:
 
 def drawn(mask: Tensor, generator: torch.Generator) -> Tensor:
     """Mark one entry of `mask` a row, uniformly by lot: (a, c) -> (a, c) bool, nothing in an empty row."""
-    counts = counted(mask)
-    rows = counts.nonzero()[:, 0]
-    lots = torch.rand(len(mask), generator=generator, device=generator.device, dtype=torch.float64).to(mask.device)
-    place = torch.minimum((lots * counts).long(), counts - 1)[rows]
-    column = mask.nonzero()[:, 1][(counts.cumsum(0) - counts)[rows] + place]
+    every = torch.arange(len(mask), device=mask.device)
+    rows = mask.any(1).nonzero()[:, 0]
     one = torch.zeros_like(mask)
-    one[rows, column] = True
+    one[rows, columns_by_lot(mask, every, generator)[rows]] = True
     return one
+
+
+def columns_by_lot(mask: Tensor, rows: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw a column of `mask` (a, c) for each of `rows` (m,), uniformly: -> (m,), any column for an empty row."""
+    counts = counted(mask)
+    columns = mask.nonzero()[:, 1]
+    lots = torch.rand(len(rows), generator=generator, device=generator.device, dtype=torch.float64).to(mask.device)
+    place = (counts.cumsum(0) - counts)[rows] + (lots * counts[rows]).long().minimum((counts[rows] - 1).clamp_min(0))
+    return columns[place.clamp_max(len(columns) - 1)] if len(columns) else torch.zeros_like(rows)
 
 
 def chosen_positives(

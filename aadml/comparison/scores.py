@@ -1,10 +1,12 @@
 """SCORES: how far a candidate is from an anchor, by the name of the score; smaller is nearer under every one."""
 
 from collections.abc import Callable
+from typing import Annotated
 
 from torch import Tensor
 
 from aadml.comparison import Comparison
+from feature_extraction.ground.markers import Choice
 from feature_extraction.ground.tables import lookup
 
 SCORES: dict[str, Callable[[Comparison], Tensor]] = {
@@ -16,8 +18,11 @@ SCORES: dict[str, Callable[[Comparison], Tensor]] = {
 """A similarity enters with a minus sign, so that `far_ap - far_an + margin` is the hinge of distances and of
 similarities alike. Where a comparison carries a relevance (frame/word scores), that is its cosine and its dot."""
 
+Score = Annotated[str, Choice(SCORES)]
+"""What nearness is measured in."""
 
-def far(comparison: Comparison, score: str) -> Tensor:
+
+def far(comparison: Comparison, score: Score) -> Tensor:
     """Return how far every candidate is from every anchor (a, c), differentiable.
 
     Raises:

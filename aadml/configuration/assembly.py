@@ -1,10 +1,13 @@
 """Putting a config together: the file to start from, then what was said beside it, later words winning."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aadml.configuration.config import Config, configs_folder, parse_setting, read_yaml, resolve, with_setting
+from aadml.configuration.changes import parse_setting, with_setting
+from aadml.configuration.config import Config, resolve
+from aadml.configuration.files import ConfigFile, configs_folder, open_config
 from aadml.methods import METHODS
 from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import lookup
@@ -35,9 +38,9 @@ def assemble(
         k: neighbors of the anchor-aware proxy.
         config: path of a YAML file, or the name of a shipped one.
         settings: any keys of the config.
-        seed: see COMMON.
+        seed: see `Common`.
         epochs: `training.epochs`.
-        device: see COMMON.
+        device: see `Common`.
         sample: whether the sample clips are trained on, for which there are configs of their own.
 
     Raises:
@@ -46,10 +49,20 @@ def assemble(
     if data is not None:
         search_beside(Path(data))
     flags = {"loss": loss, "proxy.k": k, "data": data, "seed": seed, "training.epochs": epochs, "device": device}
-    return resolved(starting_values(config, method, sample=sample), flags, settings)
+    return assembled(starting_file(config, method, sample=sample), flags, settings)
 
 
-def starting_values(config: str | None, method: str | None, *, sample: bool) -> dict[str, Any]:
+def assembled(started: ConfigFile, flags: Mapping[str, Any], settings: Settings) -> Config:
+    """Lay flags (where given) and settings over the values of a file, and resolve."""
+    pairs = list(settings.items()) if isinstance(settings, Mapping) else [parse_setting(text) for text in settings]
+    changes = [*((path, value) for path, value in flags.items() if value is not None), *pairs]
+    values = started.values
+    for path, value in changes:
+        values = with_setting(values, path, value)
+    return resolve(values, started.without(path for path, _ in changes))
+
+
+def starting_file(config: str | None, method: str | None, *, sample: bool) -> ConfigFile:
     """Read the config to start from: the one named, else the method's, else `aadml`.
 
     On the sample clips it is `METHOD_sample`, where there is one, or `sample`.
@@ -61,16 +74,10 @@ def starting_values(config: str | None, method: str | None, *, sample: bool) -> 
     if sample and (configs_folder() / f"{name}_sample.yaml").is_file():
         name = f"{name}_sample"
     if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
-        return {"method": method}  # one from outside has all its defaults in its code
-    values = read_yaml(config or name)
-    own = values.get("method")
+        return ConfigFile({"method": method})  # one from outside has all its defaults in its code
+    started = open_config(config or name)
+    own = started.values.get("method")
     same = method == (own.get("name") if isinstance(own, dict) else own)
-    return with_setting(values, "method", method) if method and config and not same else values
-
-
-def resolved(values: dict[str, Any], flags: Mapping[str, Any], settings: Settings) -> Config:
-    """Lay flags (where given) and settings over the values of a file, and resolve."""
-    pairs = list(settings.items()) if isinstance(settings, Mapping) else [parse_setting(text) for text in settings]
-    for path, value in [*((path, value) for path, value in flags.items() if value is not None), *pairs]:
-        values = with_setting(values, path, value)
-    return resolve(values)
+    if not (method and config) or same:
+        return started
+    return replace(started, values=with_setting(started.values, "method", method))

@@ -1,53 +1,67 @@
-"""Configs: YAML, flags and `--set`, checked against the arguments of what they configure, complete once resolved."""
+"""Configs: checked against the arguments of what they configure, complete once resolved."""
 
-import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import yaml
+from annotated_types import Interval, Len, MinLen
 
-import aadml
+from aadml.comparison.options import Count, Seed
 from aadml.configuration import plain_yaml
+from aadml.configuration.changes import expand_loss, section_of
 from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS, READOUTS
 from aadml.methods.inputs import fit_scaling
-from aadml.methods.networks import label_space_network
+from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import Training
-from aadml.objective.composition import OBJECTIVE_OPTIONS
+from aadml.objective.composition import Weighted
+from aadml.objective.objective import ObjectiveOptions, parse_directions
 from aadml.objective.recipes import RECIPES
-from aadml.proxies import PROXIES
+from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import checked_options, schema
+from feature_extraction.ground.markers import Choice
+from feature_extraction.ground.options import REQUIRED, Option, schema, sections
 from feature_extraction.ground.places import search_beside
-from feature_extraction.ground.tables import Joined, lookup, suggestion
+from feature_extraction.ground.tables import lookup, suggestion
+from feature_extraction.ground.validation import checked, checked_options, told
 
-TABLES: dict[str, tuple[Mapping[str, Callable[..., Any]], dict[str, Any]]] = {
-    "label_loss": (LABEL_LOSSES, {"weight": 1.0}),
-    "loss": (LOSSES, OBJECTIVE_OPTIONS),
-    "selection": (SELECTIONS, {}),
-    "proxy": (PROXIES, {}),
-    "readout": (READOUTS, {}),
+DEFAULT_METHOD = "aadml"
+TUNING = "tuning"
+"""A config may say what a search with equal budgets tries: `tuning: {key: [values]}`; it is no part of a run."""
+Fraction = Annotated[float, Interval(gt=0, lt=1)]
+TABLES: dict[str, tuple[Mapping[str, Callable[..., Any]], tuple[Callable[..., Any], ...]]] = {
+    "label_loss": (LABEL_LOSSES, (Weighted,)),
+    "loss": (LOSSES, (Weighted, ObjectiveOptions)),
+    "selection": (SELECTIONS, ()),
+    "proxy": (PROXIES, ()),
+    "readout": (READOUTS, ()),
 }
-"""Sections that name an entry of a table: the table, and what the section takes beside the entry's own options."""
+"""Sections that name an entry of a table: the table, and what the section holds options of beside the entry."""
+FIXED: dict[str, Callable[..., Any]] = {"inputs": fit_scaling, "training": Training}
+"""Sections of every config: what they hold options of."""
 
-COMMON: dict[str, Any] = {
-    "method": "aadml",
-    "data": None,
-    "seed": 0,
-    "device": "auto",
-    "validation": 0.1,
-    "train_per_class": None,
-    "unseen_classes": None,
-}
-"""Keys of every config. `validation`: share of the training clips set aside where the data has no validation split;
-`train_per_class`: clips of each class that are fitted on, null for all; `unseen_classes`: share of the classes that are
-kept for test alone, null for the data's own split."""
-PREFIX = "aa-"
-SEARCH = "search"
-"""A config may say what a search with equal budgets tries: `search: {key: [values]}`; it is no part of a run."""
+
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """Keys of every config that stand in no section.
+
+    Attributes:
+        data: a file or folder of any layout; null for the sample clips.
+        seed: of initial weights, batches, dropout and draws.
+        device: "auto", "cpu", "cuda", "cuda:0", ...
+        validation: share of the training clips set aside where the data has no validation split.
+        train_per_class: clips of each class that are fitted on; null for all.
+        unseen_classes: share of the classes that are kept for test alone; null for the data's own split.
+    """
+
+    data: Annotated[str, MinLen(1)] | None = None
+    seed: Seed = 0
+    device: Annotated[str, MinLen(1)] = "auto"
+    validation: Fraction = 0.1
+    train_per_class: Count | None = None
+    unseen_classes: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -68,289 +82,144 @@ class Config:
         """Name the method."""
         return str(self.values["method"]["name"])
 
+    @property
+    def is_anchored(self) -> bool:
+        """Tell whether a proxy stands for anchors."""
+        return "proxy" in self.values and bool(prefix_of(self.values["proxy"]["name"]))
+
     def training(self) -> Training:
         """Build the `training` section."""
         return Training(**self.values["training"])
 
     def arguments(self) -> dict[str, Any]:
-        """Give the keyword arguments of the method's builder."""
+        """Give the options of the method and the sections it takes, as plain values."""
         own = {key: value for key, value in self.values["method"].items() if key != "name"}
-        return own | {key: self.values[key] for key in sections_of(self.method)}
+        return own | {key: self.values[key] for key in sections(METHODS[self.method])}
 
     def yaml(self) -> str:
         """Write the config as YAML, ready to repeat the run."""
-        return yaml.safe_dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
+        return plain_yaml.dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
         """Name what is trained, for folders and tables: the metric loss, or the label loss where that acts alone."""
         if "loss" not in self.values:
             return self.method
-        if not self.values["loss"].get("weight", 1.0) and "label_loss" in self.values:
+        if not self.values["loss"]["weight"] and "label_loss" in self.values:
             name = str(self.values["label_loss"]["name"])
-            return name if self.method == "aadml" else f"{self.method}-{name}"
+            return name if self.method == DEFAULT_METHOD else f"{self.method}-{name}"
         loss = str(self.values.get("recipe") or self.values["loss"]["name"])
-        anchored = self.values.get("proxy", {}).get("name") == "anchor-aware"
-        name = f"{PREFIX}{loss}" if anchored else loss
-        return name if self.method == "aadml" else f"{self.method}-{name}"
+        name = prefix_of(self.values["proxy"]["name"]) + loss if "proxy" in self.values else loss
+        return name if self.method == DEFAULT_METHOD else f"{self.method}-{name}"
 
 
-def configs_folder() -> Path:
-    """Find the shipped configs: beside the package in a checkout, inside it once installed."""
-    package = Path(aadml.__file__).parent
-    inside = package / "configs"
-    return inside if inside.is_dir() else package.parent / "configs"
-
-
-def read_yaml(name: str | Path) -> dict[str, Any]:
-    """Read a config file, given by path or by the name of a shipped one ("paper-r1", "paper_r1").
-
-    Raises:
-        InputError: no such file, not YAML, or not a mapping.
-    """
-    path = Path(name)
-    shipped = configs_folder() / f"{str(name).replace('-', '_')}.yaml"
-    if not path.is_file() and path.suffix == "" and shipped.is_file():
-        path = shipped
-    if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in configs_folder().glob("*.yaml")))
-        raise InputError(f"{name}: no such config file; give a path, or one of the shipped configs: {known}")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
-    return parse_yaml(text, path)
-
-
-def parse_yaml(text: str, place: Path) -> dict[str, Any]:
-    """Read the text of a config file.
-
-    Args:
-        text: YAML.
-        place: where it was read, for the message.
-
-    Raises:
-        InputError: not YAML, or not a mapping.
-    """
-    try:
-        values = plain_yaml.load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"{place}: not YAML ({' '.join(str(error).split())})") from error
-    if not isinstance(values, dict):
-        raise InputError(f"{place}: a config is a mapping of sections, not a {type(values).__name__}")
-    return values
-
-
-def with_setting(values: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """Return `values` with the key at a dotted path ("proxy.k") set.
-
-    `loss` alone takes a shorthand: "aa-triplet" also sets the proxy, "triplet" takes it away, "hard-triplet" brings its
-    selection; the options of the loss before are dropped.
-    """
-    if path == "loss" and isinstance(value, str):
-        proxy = values.get("proxy") if value.startswith(PREFIX) else "identity"
-        return _without_loss(values) | _expand_loss({"loss": value} | ({"proxy": proxy} if proxy else {}))
-    head, _, rest = path.partition(".")
-    changed = dict(values)
-    if not rest:
-        return changed | {head: value}
-    inner = changed.get(head)
-    inner = {"name": inner} if isinstance(inner, str) else dict(inner or {})
-    return changed | {head: with_setting(inner, rest, value) if "." in rest else inner | {rest: value}}
-
-
-def parse_setting(text: str) -> tuple[str, Any]:
-    """Read "key=value" of `--set`; the value is YAML.
-
-    Raises:
-        InputError: no "=", or a value that is not YAML.
-    """
-    path, sign, value = text.partition("=")
-    if not sign or not path.strip():
-        raise InputError(f"--set {text}: write it as key=value, for example proxy.k=5")
-    try:
-        return path.strip(), plain_yaml.load(value)
-    except yaml.YAMLError as error:
-        raise InputError(f"--set {text}: the value is not YAML") from error
-
-
-def resolve(values: Mapping[str, Any]) -> Config:
+def resolve(values: Mapping[str, Any], places: Mapping[str, str] | None = None) -> Config:
     """Check a config and complete it with the defaults of what it configures.
 
     Args:
         values: nested plain values; `method`, `loss`, `proxy`, ... may be a bare name.
+        places: dotted key -> where it stands, for messages.
 
     Raises:
-        InputError: an unknown key or name (the nearest one is given), or a value of the wrong kind.
+        InputError: an unknown key or name, or a value that is not possible; one line says where, what and what is.
     """
+    try:
+        return _resolved(values)
+    except InputError as error:
+        key = str(error).partition(":")[0]
+        known = places or {}
+        found = next((known[one] for one in (key, key.rpartition(".")[0]) if one in known), None)
+        if found is None:
+            raise
+        raise InputError(f"{found}: {error}") from error
+
+
+def _resolved(values: Mapping[str, Any]) -> Config:
+    if not all(isinstance(key, str) for key in values):
+        raise InputError(f"config: {told(list(values))} given; keys are words")
     if isinstance(values.get("data"), str):
         search_beside(Path(values["data"]))  # what lies beside the data may be named as module:name
-    values = _expand_loss(dict(values))
-    method = _named(values.get("method", COMMON["method"]))
-    build = lookup(METHODS, method["name"], "method")
-    wanted = sections_of(method["name"])
-    if "proxy" not in wanted and values.get("proxy") == "identity":
+    method = section_of(_with_name(values.get("method", DEFAULT_METHOD), DEFAULT_METHOD), "method")
+    build = lookup(METHODS, method.name, "method")
+    wanted = sections(build)
+    named = {key: _with_name(values[key], wanted[key]) for key in wanted if key in values and key in TABLES}
+    values = expand_loss({**values, **named})
+    if "proxy" not in wanted and "proxy" in values and not prefix_of(section_of(values["proxy"], "proxy").name):
         del values["proxy"]  # what "--loss NAME" says to methods that know proxies
-    known = [*COMMON, "inputs", "training", SEARCH, *wanted, *(["recipe"] if "loss" in wanted else [])]
+    recipe = ["recipe"] if "loss" in wanted else []
+    known = ["method", *schema(Common), *FIXED, TUNING, *wanted, *recipe]
     for key in values:
         if key not in known:
-            raise InputError(f"config: method {method['name']} knows no key '{key}'; {suggestion(key, known)}")
-    complete: dict[str, Any] = {"method": _method_section(build, method)}
-    complete |= {key: values.get(key, default) for key, default in COMMON.items() if key != "method"}
-    complete["inputs"] = checked_options(fit_scaling, values.get("inputs") or {}, "inputs")
-    complete["training"] = _training(values.get("training") or {})
+            raise InputError(f"{key}: method {method.name} knows no such key; {suggestion(key, known)}")
+    complete: dict[str, Any] = {
+        "method": {"name": method.name} | checked_options(build, method.options, "method", name=method.name)
+    }
+    complete |= checked_options(Common, {key: values[key] for key in schema(Common) if key in values}, "")
+    for section, entry in FIXED.items():
+        complete[section] = checked_options(entry, _mapping(values, section), section, name=section)
     if "recipe" in values:
-        complete["recipe"] = values["recipe"]
-    for section in wanted:
-        complete[section] = _section(section, _following(section, values, complete), build)
-    _check_common(complete)
-    search_space(values)
+        complete["recipe"] = checked(Annotated[str, Choice(RECIPES)], values["recipe"], "recipe")
+    for section, default in wanted.items():
+        complete[section] = _section(section, values.get(section, default), complete)
+    _check_tuning(values)
     return Config(complete)
 
 
-def search_space(values: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Read what a config says a search may try: key -> values; empty where it says nothing.
+def tuning_space(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Say what a search with equal budgets tries: what the config's `tuning` names, else what the options' types mark.
 
     Raises:
         InputError: not a mapping of keys to lists of values.
     """
-    space = values.get(SEARCH) or {}
-    if not isinstance(space, Mapping):
-        raise InputError(f"{SEARCH}: {space!r} is not a mapping of config keys to lists of values")
-    for key, choices in space.items():
-        if not isinstance(choices, list) or not choices:
-            raise InputError(f"{SEARCH}.{key}: {choices!r} is not a list of values to try")
-    return {str(key): list(choices) for key, choices in space.items()}
+    _check_tuning(values)
+    if TUNING in values:
+        return {key: list(choices) for key, choices in values[TUNING].items()}
+    config = resolve(values)
+    entries: dict[str, Mapping[str, Option]] = {section: schema(entry) for section, entry in reversed(FIXED.items())}
+    entries["method"] = schema(METHODS[config.method])
+    found = {f"{s}.{o.name}": list(o.tuning) for s, known in entries.items() for o in known.values()}
+    return {key: choices for key, choices in found.items() if choices}
 
 
-def sections_of(method: str) -> list[str]:
-    """Name the sections of the config that a method reads."""
-    arguments = schema(lookup(METHODS, method, "method"))
-    return [name for name in arguments if name in (*TABLES, "network", "directions")]
-
-
-def _method_section(build: Callable[..., Any], method: Mapping[str, Any]) -> dict[str, Any]:
-    own = {key: value for key, value in schema(build).items() if key not in (*TABLES, "network", "directions")}
-    given = {key: value for key, value in method.items() if key != "name"}
-    for key in given:
-        if key not in own:
-            raise InputError(f"method.{key}: {method['name']} takes no such option; {suggestion(key, own)}")
-    checked = checked_options(_only(build, own), given, "method")
-    return {"name": method["name"]} | checked
-
-
-def _only(build: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..., Any]:
-    """Give a callable whose keyword-only arguments are a part of `build`'s, for checking."""
-    signature = inspect.signature(build)
-
-    def part(**options: Any) -> None: ...
-
-    part.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[p for p in signature.parameters.values() if p.name in names]
-    )
-    part.__name__ = build.__name__
-    return part
-
-
-def _following(section: str, values: Mapping[str, Any], complete: Mapping[str, Any]) -> Any:
-    """Give a section as it was written; a selection that does not say in what score it ranks follows the loss's."""
-    given = values.get(section)
-    if section != "selection" or given is None or "score" not in complete.get("loss", {}):
-        return given
-    named = _named(given)
-    select = lookup(SELECTIONS, named["name"], "selection")
-    return {"score": complete["loss"]["score"]} | named if "score" in schema(select) else given
-
-
-def _section(section: str, given: Any, build: Callable[..., Any]) -> Any:
-    default = schema(build)[section]
-    if given is None:
-        if default is inspect.Parameter.empty:
-            raise InputError(f"config: the section '{section}' is missing; configs/aadml.yaml shows one")
-        given = default
+def _section(section: str, given: Any, complete: Mapping[str, Any]) -> Any:
+    if given is REQUIRED:
+        raise InputError(f"{section}: the section is missing; configs/aadml.yaml shows one")
     if section == "directions":
-        return [given] if isinstance(given, str) else list(given)
+        names = [given] if isinstance(given, str) else given
+        parse_directions(checked(Annotated[tuple[str, ...], Len(1, 64)], names, section))
+        return list(names)
     if section == "network":
-        return checked_options(label_space_network, given, section)
+        options = vars(given) if isinstance(given, NetworkOptions) else _mapping({section: given}, section)
+        return checked_options(NetworkOptions, options, section, name=section)
     table, shared = TABLES[section]
-    named = _named(given)
-    entry = lookup(table, named["name"], section.replace("_", " "))
-    options = {key: value for key, value in named.items() if key != "name"}
-    own = {key: value for key, value in options.items() if key not in shared}
-    return (
-        {"name": named["name"]}
-        | shared
-        | {k: options[k] for k in shared if k in options}
-        | checked_options(_without_context(entry), own, section)
-    )
+    chosen = section_of(given, section)
+    entry = lookup(table, chosen.name, section.replace("_", " "))
+    options = dict(chosen.options)
+    if section == "selection" and "score" in schema(entry) and "score" in complete.get("loss", {}):
+        options = {"score": complete["loss"]["score"]} | options  # a selection ranks in the score of the loss
+    found: dict[str, Any] = {"name": chosen.name}
+    for group in shared:
+        found |= checked_options(group, {key: options.pop(key) for key in schema(group) if key in options}, section)
+    return found | checked_options(entry, options, section, name=chosen.name)
 
 
-def _without_context(entry: Callable[..., Any]) -> Callable[..., Any]:
-    """Leave out what a loss that owns parameters is told by the house (dimension, features, classes)."""
-    names = {key: value for key, value in schema(entry).items() if key not in ("dimension", "features", "classes")}
-    return _only(entry, names)
+def _with_name(given: Any, default: Any) -> Any:
+    """Give a section that names no entry the name, and the options, of the section's default."""
+    if not isinstance(given, Mapping) or "name" in given or default is REQUIRED:
+        return given
+    return {**({"name": default} if isinstance(default, str) else default), **given}
 
 
-def _training(given: Mapping[str, Any]) -> dict[str, Any]:
-    defaults = {field.name: getattr(Training, field.name) for field in fields(Training)}
-
-    def training(**options: Any) -> None: ...
-
-    training.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(k, inspect.Parameter.KEYWORD_ONLY, default=v) for k, v in defaults.items()]
-    )
-    checked = checked_options(training, given, "training")
-    Training(**checked)
-    return checked
+def _mapping(values: Mapping[str, Any], section: str) -> Mapping[str, Any]:
+    given = values.get(section, {})
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise InputError(f"{section}: {told(given)} given; a mapping of options is possible, or leave the section out")
+    return given
 
 
-def _expand_loss(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that it stands for.
-
-    What stands in `values` already wins over what a recipe brings.
-    """
-    if not values.get("loss") or "recipe" in values:
-        return values
-    section = _named(values["loss"])
-    name = str(section.pop("name"))
-    if name.startswith(PREFIX):
-        name = name.removeprefix(PREFIX)
-        proxy = _named(values.get("proxy") or "anchor-aware")
-        values = values | {"proxy": proxy | {"name": "anchor-aware"}}
-    if name not in RECIPES:
-        lookup(Joined(LOSSES, RECIPES), name, "loss")
-        return values | {"loss": {"name": name} | section}
-    recipe = RECIPES[name]
-    brought = {"selection": recipe.selection, "directions": recipe.directions}
-    brought = {key: value for key, value in brought.items() if value is not None}
-    return brought | values | {"recipe": name, "loss": dict(recipe.loss) | section}
-
-
-def _without_loss(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the loss, and where it was a recipe, the selection and the directions that it had brought."""
-    dropped = ("loss", "recipe", "selection", "directions") if "recipe" in values else ("loss",)
-    return {key: value for key, value in values.items() if key not in dropped}
-
-
-def _named(section: Any) -> dict[str, Any]:
-    if isinstance(section, str):
-        return {"name": section}
-    if not isinstance(section, Mapping) or "name" not in section:
-        raise InputError(f"config: {section!r} must be a name, or a mapping with a 'name'")
-    return dict(section)
-
-
-def _check_common(values: Mapping[str, Any]) -> None:
-    if not isinstance(values["seed"], int) or isinstance(values["seed"], bool) or values["seed"] < 0:
-        raise InputError(f"seed: {values['seed']!r} is not a whole number of at least 0")
-    share = values["validation"]
-    if not isinstance(share, int | float) or not 0 < share < 1:
-        raise InputError(f"validation: {share!r} is not a share of the training clips between 0 and 1")
-    count = values["train_per_class"]
-    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
-        raise InputError(f"train_per_class: {count!r} is not a number of clips of at least 1, or null for all")
-    unseen = values["unseen_classes"]
-    if unseen is not None and (isinstance(unseen, bool) or not isinstance(unseen, int | float) or not 0 < unseen < 1):
-        raise InputError(f"unseen_classes: {unseen!r} is not a share of the classes between 0 and 1, or null")
+def _check_tuning(values: Mapping[str, Any]) -> None:
+    for key, choices in _mapping(values, TUNING).items():
+        if not isinstance(choices, list) or not choices:
+            raise InputError(f"{TUNING}.{key}: {told(choices)} given; a list of values to try is possible")
 
 
 def _plain(value: Any) -> Any:

@@ -1,24 +1,168 @@
-"""YAML of plain values, with numbers as people write them: 5e-4 is a number too, as YAML 1.2 has it."""
+"""YAML of plain values that cannot lie: what stands twice or refers elsewhere is refused, with its line.
+
+Numbers and words are those of YAML 1.2: 5e-4 is a number, `no` and `12:30` are words, 010 is ten.
+"""
 
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
+from feature_extraction.ground.errors import InputError
 
-class _Loader(yaml.SafeLoader):
-    """The safe loader, which by itself reads YAML 1.1: there 5e-4 is a string."""
+LARGEST = 1 << 20
+"""Bytes that a config may have."""
+DEEPEST = 16
+"""Mappings and lists that may lie within each other."""
+LONGEST_NUMBER = 100
+"""Digits that a whole number may have."""
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+_TAG = "tag:yaml.org,2002:"
+_WORDS: dict[str, tuple[str, str]] = {
+    "null": (r"~|null|Null|NULL|", "~nN"),
+    "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    "int": (r"[-+]?[0-9]+", "-+0123456789"),
+    "float": (r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+              "-+.0123456789"),
+}  # fmt: skip
+"""Tag -> what a word of it looks like, and the letters it may begin with."""
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
-)
+class _Words(yaml.resolver.BaseResolver):
+    """The words of YAML 1.2's core schema."""
+
+
+for _name, (_pattern, _first) in _WORDS.items():
+    _Words.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})$"), [*_first, *([""] * (_name == "null"))])
+
+
+class _Loader(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser, yaml.composer.Composer, _Words):
+    def __init__(self, text: str) -> None:
+        yaml.reader.Reader.__init__(self, text)
+        yaml.scanner.Scanner.__init__(self)
+        yaml.parser.Parser.__init__(self)
+        yaml.composer.Composer.__init__(self)
+        _Words.__init__(self)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what this reader, or one of YAML 1.1, would take for another thing than a word."""
+
+
+for _name, (_pattern, _first) in _WORDS.items():
+    _Dumper.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})$"), list(_first))
+
+
+@dataclass(frozen=True)
+class Document:
+    """One YAML document.
+
+    Attributes:
+        value: plain: mappings with words for keys, lists, words, numbers, true, false, null.
+        lines: dotted key ("proxy.k") -> the line where it stands, from 1.
+    """
+
+    value: Any
+    lines: Mapping[str, int]
 
 
 def load(text: str) -> Any:
-    """Read one YAML document of plain values.
+    """Read the value of one YAML document.
 
     Raises:
-        yaml.YAMLError: it is none.
+        InputError: it is none, or one that can be misread; the message says in which line.
     """
-    return yaml.load(text, Loader=_Loader)
+    return read(text).value
+
+
+def read(text: str) -> Document:
+    """Read one YAML document with the lines of its keys.
+
+    Raises:
+        InputError: as of `load`.
+    """
+    if len(text) > LARGEST:
+        raise InputError(f"{len(text)} characters; a config has {LARGEST} at most")
+    try:
+        _refuse_structure(_Loader(text))
+        node = _Loader(text).get_single_node()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise InputError(f"{line}not YAML ({' '.join(str(error.problem or error.context).split())})") from error
+    except yaml.YAMLError as error:
+        raise InputError(f"not YAML ({' '.join(str(error).split())})") from error
+    lines: dict[str, int] = {}
+    return Document(None if node is None else _value(node, "", lines), lines)
+
+
+def dump(value: Any, **options: Any) -> str:
+    """Write plain values so that this module reads them back as they are."""
+    text: str = yaml.dump(value, Dumper=_Dumper, **options)
+    return text
+
+
+def _refuse_structure(loader: Any) -> None:
+    """Look at the document's marks one after the other, before anything is built of them."""
+    depth = documents = 0
+    for event in _events(loader):
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise InputError(f"line {line}: anchors and aliases (& and *) are not possible; write the value out")
+        if getattr(event, "tag", None):
+            raise InputError(
+                f"line {line}: tags (!{event.tag.removeprefix('!')[:40]}) are not possible; plain values are"
+            )
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        if depth > DEEPEST:
+            raise InputError(f"line {line}: more than {DEEPEST} mappings and lists within each other")
+        if documents > 1:
+            raise InputError(f"line {line}: a second document; a config is one")
+
+
+def _events(loader: Any) -> Iterator[Any]:
+    while loader.check_event():
+        yield loader.get_event()
+
+
+def _value(node: Any, path: str, lines: dict[str, int]) -> Any:
+    if isinstance(node, yaml.ScalarNode):
+        return _scalar(node)
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item, path, lines) for item in node.value]
+    found: dict[str, Any] = {}
+    for key_node, inner in node.value:
+        line = key_node.start_mark.line + 1
+        if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != f"{_TAG}str":
+            shown = key_node.value if isinstance(key_node, yaml.ScalarNode) else "a list or mapping"
+            raise InputError(f"line {line}: {path or 'the file'} has the key {shown}, which is no word")
+        key = _word(key_node.value, line)
+        where = f"{path}.{key}" if path else key
+        if key in found:
+            raise InputError(f"line {line}: {where} is given twice, first in line {lines[where]}; leave one out")
+        lines[where] = line
+        found[key] = _value(inner, where, lines)
+    return found
+
+
+def _scalar(node: Any) -> Any:
+    kind, text, line = node.tag.removeprefix(_TAG), node.value, node.start_mark.line + 1
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind == "float":
+        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+    if kind == "int" and len(text) > LONGEST_NUMBER:
+        raise InputError(f"line {line}: a number of {len(text)} digits; {LONGEST_NUMBER} are possible")
+    return int(text) if kind == "int" else _word(text, line)
+
+
+def _word(text: str, line: int) -> str:
+    if _NO_TEXT.search(text):
+        raise InputError(f"line {line}: a word with a character that is no text (NUL, or half of a pair)")
+    return text

@@ -1,19 +1,21 @@
 """Angular loss (Wang et al., Deep metric learning with angular loss, ICCV 2017)."""
 
 import math
+from typing import Annotated
 
 import torch
+from annotated_types import Interval, Unit
 
 from aadml.comparison import Comparison, Terms, pairwise
+from aadml.comparison.options import Fidelity
 from aadml.losses.kernels.likelihood import softplus, terms_of_pairs
-from feature_extraction.ground.errors import InputError
 
 STEEPEST = 70.0
 """Degrees up to which the exponentials of unit vectors, exp(8 tan^2(alpha)) at most, stay within float32."""
-FIDELITIES = ("source", "repaired")
+Angle = Annotated[float, Interval(gt=0, le=STEEPEST), Unit("degrees")]
 
 
-def angular(comparison: Comparison, *, alpha: float = 45.0, fidelity: str = "repaired") -> Terms:
+def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity = "repaired") -> Terms:
     """Bound the angle under which a negative sees its anchor and positive, in the N-pair form of the paper.
 
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(f_ipn))
@@ -24,7 +26,7 @@ def angular(comparison: Comparison, *, alpha: float = 45.0, fidelity: str = "rep
 
     Args:
         comparison: a anchors against c candidates.
-        alpha: the angle in degrees, above 0 and at most 70 (45: Wang et al.; pytorch-metric-learning takes 40).
+        alpha: the angle (45: Wang et al.; pytorch-metric-learning takes 40).
         fidelity: "repaired", or "source" to leave r_n at its length where it is a negative, as pytorch-metric-learning
             does; the paper has all vectors of length 1, without which long vectors overflow.
 
@@ -32,7 +34,7 @@ def angular(comparison: Comparison, *, alpha: float = 45.0, fidelity: str = "rep
         One term a positive pair; nothing for anchors without positives or without negatives.
 
     Raises:
-        InputError: an angle out of range, another fidelity, or a comparison of relevance scores.
+        InputError: a comparison of relevance scores.
 
     Example:
         >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
@@ -42,10 +44,6 @@ def angular(comparison: Comparison, *, alpha: float = 45.0, fidelity: str = "rep
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    if not 0 < alpha <= STEEPEST:
-        raise InputError(f"loss.alpha: angular takes an angle above 0 and at most {STEEPEST:g} degrees, not {alpha:g}")
-    if fidelity not in FIDELITIES:
-        raise InputError(f"loss.fidelity: angular has no '{fidelity}'; there are {', '.join(FIDELITIES)}")
     slope = math.tan(math.radians(alpha)) ** 2
     _, candidates = comparison.vectors("angular")
     pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)

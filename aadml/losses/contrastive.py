@@ -3,10 +3,11 @@
 import torch
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Margin
 from aadml.comparison.pairwise import counted
 
 
-def contrastive(comparison: Comparison, *, margin: float = 1.0, legacy_eq9_distance: bool = False) -> Terms:
+def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_distance: bool = False) -> Terms:
     """Pull every positive onto its anchor, push every negative out of a ball of radius `margin`.
 
         total_i = sum over p in P_i of  1/2 D_ip^2  +  sum over n in N_i of  1/2 max(0, margin - D_in)^2

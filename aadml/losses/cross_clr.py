@@ -3,10 +3,11 @@
 import torch
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Temperature, Weight
 from aadml.losses.kernels.likelihood import mean_over_positives, tempered
 
 
-def cross_clr(comparison: Comparison, *, temperature: float = 0.03, within_weight: float = 0.8) -> Terms:
+def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within_weight: Weight = 0.8) -> Terms:
     """Match across modalities among negatives of both modalities, those of the anchor's own weighing less.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(z_ip) / sum over j in P_i and N_i of exp(z_ij) )

@@ -4,10 +4,13 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Margin, Seed, Share, Size, Weight, Width
 from aadml.comparison.pairwise import at_least_float32
 from aadml.losses.kernels.generated_negatives import (
-    FORMS,
+    Form,
+    Negatives,
     Phase,
+    Positives,
     Triples,
     average,
     by_anchor,
@@ -66,7 +69,7 @@ class Daml(nn.Module):
         seed: of the draws.
 
     Raises:
-        InputError: another form, shares that leave no joint epochs.
+        InputError: shares that leave no joint epochs.
 
     Example:
         >>> fa, fv = audio_body(audio), visual_body(visual)
@@ -83,23 +86,21 @@ class Daml(nn.Module):
     def __init__(
         self,
         *,
-        features: int,
-        form: str = "triplet",
-        margin: float = 1.0,
-        regularization: float = 1.0,
-        adversary: float = 50.0,
-        hidden: int = 1024,
-        l2: float = 3e-3,
-        positives: str = "one",
-        negatives: str = "random",
-        metric_share: float = 0.2,
-        generator_share: float = 0.1,
-        seed: int = 0,
+        features: Size,
+        form: Form = "triplet",
+        margin: Margin = 1.0,
+        regularization: Weight = 1.0,
+        adversary: Weight = 50.0,
+        hidden: Width = 1024,
+        l2: Weight = 3e-3,
+        positives: Positives = "one",
+        negatives: Negatives = "random",
+        metric_share: Share = 0.2,
+        generator_share: Share = 0.1,
+        seed: Seed = 0,
     ) -> None:
         super().__init__()
-        if form not in FORMS:
-            raise InputError(f"loss.form: daml has no form '{form}'; there are {', '.join(FORMS)}")
-        if min(metric_share, generator_share) < 0 or metric_share + generator_share >= 1:
+        if metric_share + generator_share >= 1:
             raise InputError(f"loss: daml's shares {metric_share:g} and {generator_share:g} leave no joint epochs")
         self.form, self.margin, self.l2, self.seed = form, margin, l2, seed
         self.regularization, self.adversary = regularization, adversary

@@ -4,10 +4,11 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import mean_over_positives, tempered
 
 
-def dsl(comparison: Comparison, *, temperature: float = 0.05, prior_temperature: float = 1000.0) -> Terms:
+def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temperature: Temperature = 1000.0) -> Terms:
     """Weigh every score by how much the candidate prefers this anchor, then ask positives to win the anchor's softmax.
 
         S_ij = cos(x_i, r_j) / tau

@@ -1,13 +1,18 @@
 """Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives pulled nearer by degrees."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Fidelity, Margin, Momentum, Seed, Share, Size, Weight, Width
 from aadml.comparison.pairwise import TINY, at_least_float32
 from aadml.losses.kernels.generated_negatives import (
+    Negatives,
     Phase,
+    Positives,
     Triples,
     average,
     by_anchor,
@@ -20,8 +25,7 @@ from aadml.losses.kernels.generated_negatives import (
 )
 from feature_extraction.ground.errors import InputError
 
-HDML_FORMS = ("triplet", "n-pair")
-FIDELITIES = ("source", "repaired")
+Form = Literal["triplet", "n-pair"]
 
 
 class Hdml(nn.Module):
@@ -71,9 +75,6 @@ class Hdml(nn.Module):
         fidelity: "source" or "repaired", see above.
         seed: of the draws.
 
-    Raises:
-        InputError: another form or fidelity.
-
     Example:
         >>> fa, fv = audio_body(audio), visual_body(visual)
         >>> comparison = Comparison.of_labels(audio_head(fa), visual_head(fv), labels, labels)
@@ -91,28 +92,24 @@ class Hdml(nn.Module):
     def __init__(
         self,
         *,
-        dimension: int,
-        features: int,
-        classes: int,
-        form: str = "triplet",
-        margin: float = 1.0,
-        pull: float = 90.0,
-        trust: float = 1e4,
-        balance: float = 0.5,
-        class_factor: float = 1e4,
-        hidden: int = 512,
-        momentum: float = 0.9,
-        l2: float = 3e-3,
-        positives: str = "one",
-        negatives: str = "random",
-        fidelity: str = "repaired",
-        seed: int = 0,
+        dimension: Size,
+        features: Size,
+        classes: Size,
+        form: Form = "triplet",
+        margin: Margin = 1.0,
+        pull: Weight = 90.0,
+        trust: Weight = 1e4,
+        balance: Share = 0.5,
+        class_factor: Weight = 1e4,
+        hidden: Width = 512,
+        momentum: Momentum = 0.9,
+        l2: Weight = 3e-3,
+        positives: Positives = "one",
+        negatives: Negatives = "random",
+        fidelity: Fidelity = "repaired",
+        seed: Seed = 0,
     ) -> None:
         super().__init__()
-        if form not in HDML_FORMS:
-            raise InputError(f"loss.form: hdml has no form '{form}'; there are {', '.join(HDML_FORMS)}")
-        if fidelity not in FIDELITIES:
-            raise InputError(f"loss.fidelity: hdml has no '{fidelity}'; there are {', '.join(FIDELITIES)}")
         self.form, self.margin, self.l2, self.seed = form, margin, l2, seed
         self.pull, self.as_source = pull, fidelity == "source"
         self.trust, self.balance, self.class_factor, self.momentum = trust, balance, class_factor, momentum

@@ -3,10 +3,11 @@
 import torch
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Margin
 from aadml.comparison.pairwise import counted
 
 
-def hinge(comparison: Comparison, *, threshold: float = 0.3, margin: float = 1.0) -> Terms:
+def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1.0) -> Terms:
     """Let positives be as far as `threshold` for free, and push negatives `margin` beyond it.
 
         total_i = sum over p in P_i of  max(0, D_ip - t)  +  sum over n in N_i of  max(0, m - (D_in - t))

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from aadml.comparison.options import Share, Temperature
 from aadml.comparison.pairwise import at_least_float32
 from aadml.losses.kernels.likelihood import tempered
 
@@ -53,7 +54,7 @@ def mse(outputs: Tensor, labels: Tensor) -> Tensor:
     return _errors(outputs, labels).square().sum() / max(outputs.numel(), 1)
 
 
-def ce(outputs: Tensor, labels: Tensor, *, temperature: float = 1.0, label_smoothing: float = 0.0) -> Tensor:
+def ce(outputs: Tensor, labels: Tensor, *, temperature: Temperature = 1.0, label_smoothing: Share = 0.0) -> Tensor:
     """Cross-entropy of softmax(outputs / temperature).
 
     Args:

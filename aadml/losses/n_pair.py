@@ -3,10 +3,11 @@
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Weight
 from aadml.losses.kernels.likelihood import mean_over_positives, of_each_positive
 
 
-def n_pair(comparison: Comparison, *, l2: float = 3e-3, multi_positive: bool = False) -> Terms:
+def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = False) -> Terms:
     """Ask of every positive to win a softmax of inner products against all negatives of its anchor.
 
         total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(x_i . r_n - x_i . r_p))

@@ -1,10 +1,11 @@
 """NT-Xent, the normalised temperature-scaled cross-entropy (Chen et al., SimCLR, ICML 2020)."""
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import of_each_positive, tempered
 
 
-def nt_xent(comparison: Comparison, *, temperature: float = 0.07, mask_same_id: bool = True) -> Terms:
+def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_same_id: bool = True) -> Terms:
     """Ask of every positive to win a softmax of cosines against all negatives of its anchor.
 
         total_i = sum over p in P_i of  -log( e_ip / (e_ip + sum over n in N_i of e_in) ),   e_ij = exp(s_ij / tau)

@@ -3,10 +3,11 @@
 import torch
 
 from aadml.comparison import Comparison, Terms, pairwise
+from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import tempered
 
 
-def posterior_nca(comparison: Comparison, *, temperature: float = 1.0) -> Terms:
+def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> Terms:
     """Raise the share of an anchor's posterior inner product that falls on its positives.
 
         p = softmax(x / T),   total_i = -log( sum over j in P_i of p_i.p_j  /  sum over j in P_i and N_i of p_i.p_j )

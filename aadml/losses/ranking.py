@@ -1,16 +1,19 @@
 """Ranking loss of audio-text retrieval (Xie et al., On negative sampling for contrastive retrieval, ICASSP 2023)."""
 
+from typing import Literal, get_args
+
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Margin
 from aadml.comparison.pairwise import counted, masked_mean, masked_sum
-from aadml.comparison.scores import far
+from aadml.comparison.scores import Score, far
 from aadml.losses.kernels.violations import violations
 from feature_extraction.ground.errors import InputError
 
-FULL_REDUCE = ("hinge_then_mean", "mean_then_hinge")
+FullReduce = Literal["hinge_then_mean", "mean_then_hinge"]
 
 
 def ranking(
-    comparison: Comparison, *, margin: float = 1.0, score: str = "dot", full_reduce: str = "hinge_then_mean"
+    comparison: Comparison, *, margin: Margin = 1.0, score: Score = "dot", full_reduce: FullReduce = "hinge_then_mean"
 ) -> Terms:
     """Ask of every positive to score higher than the negatives by `margin`, the negatives of an anchor averaged.
 
@@ -49,4 +52,4 @@ def ranking(
     if full_reduce == "mean_then_hinge":
         cost = (distance - masked_mean(distance, comparison.negatives)[:, None] + margin).relu()
         return Terms(masked_sum(cost, pairs), counted((cost > 0) & pairs), counted(pairs))
-    raise InputError(f"loss.full_reduce: ranking has no '{full_reduce}'; there are {', '.join(FULL_REDUCE)}")
+    raise InputError(f"loss.full_reduce: ranking has no '{full_reduce}'; there are {', '.join(get_args(FullReduce))}")

@@ -1,10 +1,11 @@
 """Supervised contrastive loss (Khosla et al., NeurIPS 2020), the form with the sum outside the logarithm."""
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import mean_over_positives, tempered
 
 
-def supcon(comparison: Comparison, *, temperature: float = 0.07) -> Terms:
+def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
     """Give all positives of an anchor a high mean log-probability among everyone it is compared with.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip / tau) / sum over j in P_i and N_i of exp(s_ij / tau) )

@@ -1,12 +1,13 @@
 """Triplet margin loss (Schroff et al., FaceNet, CVPR 2015)."""
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Margin
 from aadml.comparison.pairwise import counted
-from aadml.comparison.scores import far
+from aadml.comparison.scores import Score, far
 from aadml.losses.kernels.violations import violations
 
 
-def triplet(comparison: Comparison, *, margin: float = 1.2, score: str = "squared-euclidean") -> Terms:
+def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squared-euclidean") -> Terms:
     """Ask of every positive to be nearer to its anchor than every negative, by at least `margin`.
 
         total_i = sum over p in P_i, n in N_i of  max(0, d_ip - d_in + margin),   d = squared Euclidean distance

@@ -1,23 +1,30 @@
 """Max-polynomial weighted loss (Wei et al., Universal weighting metric learning, CVPR 2020), as audio-text uses it."""
 
+from typing import Annotated, Literal
+
 import torch
+from annotated_types import Interval
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Margin
 from aadml.comparison.pairwise import counted, masked_sum
 from feature_extraction.ground.errors import InputError
 
 PERFECT = 1 - 1e-5
 """From this cosine on the published code takes a positive for the anchor itself and skips it."""
 
+Coefficient = Annotated[float, Interval(ge=-1e4, le=1e4)]
+Polynomial = tuple[Coefficient, Coefficient, Coefficient]
+
 
 def triplet_weighted(
     comparison: Comparison,
     *,
-    variant: str = "code",
-    margin: float = 0.2,
-    positive: tuple[float, float, float] = (0.5, -0.7, 0.2),
-    negative: tuple[float, float, float] = (0.03, -0.4, 0.9),
+    variant: Literal["code", "paper"] = "code",
+    margin: Margin = 0.2,
+    positive: Polynomial = (0.5, -0.7, 0.2),
+    negative: Polynomial = (0.03, -0.4, 0.9),
 ) -> Terms:
     """Weigh the positive and the hardest negative by polynomials of their cosines s.
 

@@ -5,25 +5,25 @@ metric loss compares the modalities, with anchors seen as their anchor-aware pro
 sum of both). At test an item passes through its encoder alone.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
-from aadml.methods.label_space_learner import NONE, LabelSpaceLearner, Section
+from aadml.methods.label_space_learner import LabelSpaceLearner
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Context, Method
+from aadml.methods.networks import NETWORK, Network
 from aadml.methods.settings import Training
+from aadml.objective.objective import Directions
+from aadml.objective.sections import Section
 
 
 def aadml(
     context: Context,
     settings: Training,
     *,
-    network: Section = NONE,
+    network: Network = NETWORK,
     label_loss: Section = "row-norm",
     loss: Section = "triplet",
     selection: Section = "all",
     proxy: Section = "identity",
-    directions: Sequence[str] = ("audio-visual", "visual-audio"),
+    directions: Directions = ("audio-visual", "visual-audio"),
     readout: Section = "cosine",
 ) -> Method:
     """Build AADML, or any of its relatives: each argument is a section of the config.
@@ -31,7 +31,7 @@ def aadml(
     Args:
         context: dimensions, classes, seed, device.
         settings: the `training` section.
-        network: see `label_space_network`.
+        network: see `NetworkOptions`.
         label_loss: `name` (a key of LABEL_LOSSES), `weight`, its options.
         loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, its options.
         selection: `name` (a key of SELECTIONS), its options.
@@ -39,8 +39,14 @@ def aadml(
         directions: who meets whom, for example ["audio-visual", "visual-audio"].
         readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
     """
-    sections: dict[str, Any] = {"label_loss": label_loss, "loss": loss, "selection": selection, "proxy": proxy}
-    sections |= {"readout": readout}
-    named = {key: {"name": value} if isinstance(value, str) else value for key, value in sections.items()}
-    named |= {"network": network, "directions": directions}
-    return LearnedMethod(LabelSpaceLearner(context, named), context, settings)
+    learner = LabelSpaceLearner(
+        context,
+        network=network,
+        label_loss=label_loss,
+        loss=loss,
+        selection=selection,
+        proxy=proxy,
+        directions=directions,
+        readout=readout,
+    )
+    return LearnedMethod(learner, context, settings)

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import torch
+from annotated_types import Interval
 from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Features, Modality
+from feature_extraction.ground.markers import Choice, Tuning
 from feature_extraction.ground.tables import lookup
 
 
@@ -68,9 +71,11 @@ SCALINGS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
     "minmax": _minmax,
     "l2": _none,
 }
+ScalingName = Annotated[str, Choice(SCALINGS), Tuning("none", "standard")]
+Clamp = Annotated[float, Interval(ge=0, le=1e6)]
 
 
-def fit_scaling(train: Clips, *, scaling: str = "standard", clamp: float = 5.0) -> Scaling:
+def fit_scaling(train: Clips, *, scaling: ScalingName = "standard", clamp: Clamp = 5.0) -> Scaling:
     """Fit the scaling of the inputs on the training clips.
 
     Args:
@@ -88,7 +93,7 @@ def fit_scaling(train: Clips, *, scaling: str = "standard", clamp: float = 5.0) 
     return Scaling(shift, scale, clamp if scaling == "standard" else 0.0, scaling == "l2")
 
 
-def load_scaling(state: Mapping[str, Tensor], *, scaling: str = "standard", clamp: float = 5.0) -> Scaling:
+def load_scaling(state: Mapping[str, Tensor], *, scaling: str, clamp: float) -> Scaling:
     """Rebuild a scaling from `Scaling.state` and the options it was fitted with."""
     parts: dict[str, dict[Modality, Tensor]] = {"shift": {}, "scale": {}}
     for key, value in state.items():

@@ -2,29 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison.types import Clips, Modality
-from aadml.losses import LABEL_LOSSES
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
+from aadml.losses.triplet import triplet
+from aadml.methods.label_space.regression import bound_label_loss, label_space_encoders
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, on_device
 from aadml.methods.method import Context
-from aadml.methods.networks import LabelSpaceEncoder, label_space_network
+from aadml.methods.networks import Network
 from aadml.methods.readouts import Readout, choose_readout, readout_candidates
 from aadml.methods.training_warnings import gradient_share
-from aadml.objective import Embedded
-from aadml.objective.composition import compose_objective
-from feature_extraction.ground.options import checked_options
-from feature_extraction.ground.tables import lookup
-
-Section = Mapping[str, Any] | str
-"""A section of the config: a name with options, or a bare name."""
-
-NONE: Mapping[str, Any] = MappingProxyType({})
+from aadml.objective import Embedded, Objective
+from aadml.objective.composition import Space, Weighted, compose_objective
+from aadml.objective.objective import Directions
+from aadml.objective.sections import Section, named
 
 
 class LabelSpaceLearner(Learner):
@@ -32,36 +27,41 @@ class LabelSpaceLearner(Learner):
 
     Args:
         context: dimensions, classes, seed.
-        sections: the sections of the config, by the names of `aadml`'s arguments.
+        network: the section of that name, as all that follow; see `aadml`.
+        label_loss: of every modality.
+        loss: of the metric loss.
+        selection: of the metric loss.
+        proxy: of the metric loss.
+        directions: of the metric loss.
+        readout: of the vectors.
     """
 
-    def __init__(self, context: Context, sections: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        *,
+        network: Network,
+        label_loss: Section,
+        loss: Section,
+        selection: Section,
+        proxy: Section,
+        directions: Directions,
+        readout: Section,
+    ) -> None:
         super().__init__()
-        network = checked_options(label_space_network, sections["network"], "network")
         classes = context.classes
-        self.encoders = nn.ModuleDict(
-            {m: LabelSpaceEncoder(d, classes, **network) for m, d in context.dimensions.items()}
-        )
-        label = dict(sections["label_loss"])
-        entry = lookup(LABEL_LOSSES, label.pop("name"), "label loss")
-        self.label_weight = float(label.pop("weight", 1.0))
-        self.label_loss = partial(entry, **checked_options(entry, label, "label_loss"))
-        self.metric_weight = float(sections["loss"].get("weight", 1.0))
-        if sections["loss"]["name"] == "triplet" and str(
-            sections["loss"].get("reduction", "mean-of-active")
-        ).startswith("mean"):
-            self.margin = float(sections["loss"].get("margin", 1.2))
+        self.encoders = label_space_encoders(context, "a method in label space", network)
+        self.label_loss, self.label_weight = bound_label_loss(label_loss)
+        self.metric_weight = named(loss).shared(Weighted).weight
         self.objective = compose_objective(
-            loss=sections["loss"],
-            selection=sections["selection"],
-            proxy=sections["proxy"],
-            directions=sections["directions"],
-            modalities=context.modalities,
-            dimension=classes,
-            features=(0, *network["hidden"])[-1],
-            classes=classes,
+            Space(context.modalities, classes, (0, *network.hidden)[-1], classes),
+            loss=loss,
+            selection=selection,
+            proxy=proxy,
+            directions=directions,
         )
-        self.candidates = readout_candidates(sections["readout"])
+        self.margin = _margin_of_a_mean(self.objective)
+        self.candidates = readout_candidates(readout)
         first = self.candidates[0]
         # [0 cosine | 1 posterior, temperature]: a buffer, so that the choice is kept with the weights
         self.register_buffer("chosen", torch.tensor([float(first.name == "posterior"), first.temperature]))
@@ -181,3 +181,10 @@ class LabelSpaceLearner(Learner):
         vectors = self.encoders[modality](on_device(self._train[modality], rows, self.device))
         assert isinstance(vectors, Tensor)
         return vectors
+
+
+def _margin_of_a_mean(objective: Objective) -> float | None:
+    """Return the margin where the objective is a mean of triplets' hinges; None where it is anything else."""
+    loss = objective.losses[0]
+    hinges = isinstance(loss, partial) and loss.func is triplet and objective.reduction in ("mean", "mean-of-active")
+    return float(loss.keywords["margin"]) if hinges else None  # type: ignore[attr-defined]

@@ -1,7 +1,8 @@
 """A method whose parameters are trained by the one loop."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec
 
 from torch import Tensor
 
@@ -11,6 +12,8 @@ from aadml.methods.method import Context, Method
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.methods.training import train as run_training
+
+P = ParamSpec("P")
 
 
 class LearnedMethod(Method):
@@ -56,3 +59,20 @@ class LearnedMethod(Method):
     def parameters_count(self) -> int:
         """Count the trainable parameters."""
         return sum(parameter.numel() for parameter in self.learner.parameters())
+
+
+def learned(learner: Callable[Concatenate[Context, P], Learner]) -> Callable[Concatenate[Context, Training, P], Method]:
+    """Make the builder of a method from the class of its learner, whose options it takes.
+
+    Args:
+        learner: (context, *, options) -> what is trained.
+
+    Returns:
+        (context, settings, *, options) -> the method.
+    """
+
+    def build(context: Context, settings: Training, /, *rest: P.args, **options: P.kwargs) -> Method:
+        return LearnedMethod(learner(context, *rest, **options), context, settings)
+
+    update_wrapper(build, learner, updated=())
+    return build

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Embeddings, Features, Modality, Source
+from aadml.methods.settings import Training
 from aadml.methods.training_warnings import collapse_warning
 from aadml.retrieval import mean_average_precision
 
@@ -56,13 +57,13 @@ class Player:
     Attributes:
         parameters: what the player's optimizer moves.
         loss: batch -> named scalars; "loss" is minimised, the others are logged.
-        options: overrides of the optimizer's settings (a subset of the `training` section's keys).
+        settings: the `training` section -> that of this player, where its optimizer is another.
         probe: what the loss named, its graph still there -> further scalars, logged once an epoch; it draws nothing.
     """
 
     parameters: Sequence[nn.Parameter]
     loss: Callable[[Batch], Mapping[str, Tensor]]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Callable[[Training], Training] = lambda settings: settings
     probe: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] | None = None
 
 

@@ -1,15 +1,21 @@
 """Small networks of vectors that several methods build on."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Annotated
 
 import torch
+from annotated_types import Interval
 from torch import Tensor, nn
 
+from aadml.comparison.options import Dropout, Layers
+from feature_extraction.ground.markers import Choice, OwnSection
 from feature_extraction.ground.tables import lookup
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "sigmoid": nn.Sigmoid, "gelu": nn.GELU}
+Activation = Annotated[str, Choice(ACTIVATIONS)]
+"""What follows a layer."""
 
 
 def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0.0, last: bool = True) -> nn.Sequential:
@@ -34,41 +40,36 @@ def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0
     return nn.Sequential(*modules)
 
 
-def label_space_network(
-    *,
-    hidden: tuple[int, ...] = (1024, 1024, 1024),
-    activation: str = "tanh",
-    dropout: float = 0.1,
-    input_noise: float = 0.0,
-) -> dict[str, Any]:
-    """Name the options of the `network` section.
+@dataclass(frozen=True, kw_only=True)
+class NetworkOptions:
+    """The `network` section: an encoder into label space.
 
-    Args:
+    Attributes:
         hidden: sizes of the hidden layers (3 x 1024: AADML, section 5.2).
         activation: after each hidden layer; the paper names none, the first author's other code uses tanh.
         dropout: share of hidden units dropped (0.1: AADML, section 5.2).
         input_noise: standard deviation of noise added to the inputs while training (docs/findings.md).
     """
-    return {"hidden": hidden, "activation": activation, "dropout": dropout, "input_noise": input_noise}
+
+    hidden: Layers = (1024, 1024, 1024)
+    activation: Activation = "tanh"
+    dropout: Dropout = 0.1
+    input_noise: Annotated[float, Interval(ge=0, le=100)] = 0.0
+
+
+Network = Annotated[NetworkOptions, OwnSection()]
+NETWORK = NetworkOptions()
 
 
 class LabelSpaceEncoder(nn.Module):
     """AADML's sub-network (Zeng et al., ICMR 2024, section 5.2): hidden layers and a linear one to label space."""
 
-    def __init__(
-        self,
-        dimension: int,
-        outputs: int,
-        *,
-        hidden: Sequence[int],
-        activation: str,
-        dropout: float,
-        input_noise: float,
-    ) -> None:
+    def __init__(self, dimension: int, outputs: int, options: NetworkOptions) -> None:
         super().__init__()
-        self.hidden = layers((dimension, *hidden), activation=activation, dropout=dropout)
-        self.predicted = nn.Linear((dimension, *hidden)[-1], outputs)
-        self.input_noise = input_noise
+        sizes = (dimension, *options.hidden)
+        self.hidden = layers(sizes, activation=options.activation, dropout=options.dropout)
+        self.predicted = nn.Linear(sizes[-1], outputs)
+        self.input_noise = options.input_noise
 
     def features(self, inputs: Tensor) -> Tensor:
         """Return the last hidden layer (b, hidden[-1]) of inputs (b, d), to which noise is added while training."""

@@ -2,23 +2,14 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from aadml.methods.learner import Batch, Player
-from aadml.methods.settings import Training
+from aadml.methods.settings import OPTIMIZERS, Training
 from feature_extraction.ground.tables import lookup
-
-OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
-    "adam": torch.optim.Adam,
-    "adamw": torch.optim.AdamW,
-    "adamax": torch.optim.Adamax,
-    "rmsprop": torch.optim.RMSprop,
-    "sgd": torch.optim.SGD,
-}
 
 
 class Optimization:
@@ -26,7 +17,7 @@ class Optimization:
 
     def __init__(self, players: Mapping[str, Player], settings: Training) -> None:
         self._players = players
-        self._settings = {name: replace(settings, **player.options) for name, player in players.items()}
+        self._settings = {name: player.settings(settings) for name, player in players.items()}
         self.reset()
 
     def reset(self) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from aadml.comparison.options import Width
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
@@ -17,8 +18,6 @@ class RandomMethod(Method):
     """See `random_vectors`."""
 
     def __init__(self, dimension: int, seed: int) -> None:
-        if dimension < 1:
-            raise InputError(f"method.dimension: {dimension} given; 1 or more is possible")
         self._dimension, self._seed = dimension, seed
 
     def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
@@ -49,7 +48,7 @@ class RandomMethod(Method):
         return 0
 
 
-def random_vectors(context: Context, settings: Training, *, dimension: int = 10) -> Method:
+def random_vectors(context: Context, settings: Training, *, dimension: Width = 10) -> Method:
     """Random vectors, independent of what an item shows: the chance level, as a method like any other.
 
     An item's vector is drawn from a normal distribution whose seed is a hash of the config's seed, the modality and

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from aadml.comparison.options import Temperature
 from aadml.comparison.types import Clips, Embeddings, Modality
 from aadml.methods import READOUTS
+from aadml.objective.sections import Section, named
 from aadml.retrieval import mean_average_precision
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import checked_options
 from feature_extraction.ground.tables import lookup
 
 TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
@@ -51,23 +51,18 @@ def cosine() -> list[Readout]:
     return [Readout("cosine")]
 
 
-def posterior(*, temperature: float | str = "auto") -> list[Readout]:
+def posterior(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
     """Leave the posteriors.
 
     Args:
         temperature: of the softmax; "auto" leaves all of TEMPERATURES to the validation clips.
-
-    Raises:
-        InputError: a temperature that is neither "auto" nor positive.
     """
     if temperature == "auto":
         return [Readout("posterior", value) for value in TEMPERATURES]
-    if isinstance(temperature, str) or temperature <= 0:
-        raise InputError(f"readout.temperature: {temperature!r} is neither 'auto' nor a positive number")
-    return [Readout("posterior", float(temperature))]
+    return [Readout("posterior", temperature)]
 
 
-def auto(*, temperature: float | str = "auto") -> list[Readout]:
+def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout]:
     """Leave cosine and posteriors to the validation clips.
 
     Args:
@@ -76,11 +71,11 @@ def auto(*, temperature: float | str = "auto") -> list[Readout]:
     return cosine() + posterior(temperature=temperature)
 
 
-def readout_candidates(section: Mapping[str, Any]) -> list[Readout]:
-    """List what the section `readout` (`name` and options) leaves to choose among."""
-    options = {key: value for key, value in section.items() if key != "name"}
-    entry = lookup(READOUTS, section["name"], "readout")
-    return entry(**checked_options(entry, options, "readout"))
+def readout_candidates(section: Section) -> list[Readout]:
+    """List what the section `readout` leaves to choose among."""
+    chosen = named(section)
+    entry = lookup(READOUTS, chosen.name, "readout")
+    return entry(**chosen.keywords(entry, "readout"))
 
 
 def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Tensor], valid: Clips) -> Readout:

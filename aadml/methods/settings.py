@@ -1,18 +1,31 @@
 """The `training` section of a config."""
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from feature_extraction.ground.errors import InputError
+import torch
+from annotated_types import Interval
+
+from aadml.comparison.options import Count, CountOrZero, LearningRate, Momentum, Share
+from feature_extraction.ground.markers import Choice, Tuning
+
+OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adamax": torch.optim.Adamax,
+    "rmsprop": torch.optim.RMSprop,
+    "sgd": torch.optim.SGD,
+}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Training:
     """The `training` section of a config.
 
     Attributes:
         epochs: passes over the training clips (400: AADML, section 5.2).
         batch: clips a batch (400 on VEGAS, 200 on AVE: AADML, section 5.2).
-        optimizer: "adam", "adamw", "adamax", "rmsprop" or "sgd".
+        optimizer: its name.
         learning_rate: of all players that name no other (1e-4: AADML, section 5.2).
         betas: Adam's.
         weight_decay: as the optimizer means it.
@@ -30,28 +43,20 @@ class Training:
         drop_last: leave out the last batch where it is smaller than the others.
     """
 
-    epochs: int = 400
-    batch: int = 400
-    optimizer: str = "adam"
-    learning_rate: float = 1e-4
-    betas: tuple[float, float] = (0.9, 0.999)
-    weight_decay: float = 0.0
-    momentum: float = 0.0
-    schedule: str = "constant"
-    schedule_every: int = 20
-    schedule_factor: float = 0.1
-    schedule_threshold: float = 0.0
-    schedule_floor: float = 0.0
-    clip_norm: float = 0.0
-    select: str = "best"
-    patience: int = 0
-    valid_every: int = 1
+    epochs: Count = 400
+    batch: Count = 400
+    optimizer: Annotated[str, Choice(OPTIMIZERS)] = "adam"
+    learning_rate: Annotated[LearningRate, Tuning(3e-5, 1e-4, 3e-4, 1e-3)] = 1e-4
+    betas: tuple[Momentum, Momentum] = (0.9, 0.999)
+    weight_decay: Annotated[float, Interval(ge=0, le=10)] = 0.0
+    momentum: Momentum = 0.0
+    schedule: Literal["constant", "step", "plateau"] = "constant"
+    schedule_every: Count = 20
+    schedule_factor: Share = 0.1
+    schedule_threshold: Annotated[float, Interval(ge=0, le=1e6)] = 0.0
+    schedule_floor: LearningRate = 0.0
+    clip_norm: Annotated[float, Interval(ge=0, le=1e6)] = 0.0
+    select: Literal["best", "last"] = "best"
+    patience: CountOrZero = 0
+    valid_every: Count = 1
     drop_last: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "valid_every"):
-            if getattr(self, name) < 1:
-                raise InputError(f"training.{name}: must be at least 1, not {getattr(self, name)}")
-        for name, known in (("schedule", ("constant", "step", "plateau")), ("select", ("best", "last"))):
-            if getattr(self, name) not in known:
-                raise InputError(f"training.{name}: no '{getattr(self, name)}'; there are {', '.join(known)}")

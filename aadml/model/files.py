@@ -21,6 +21,7 @@ from aadml.model.facts import Facts, Json
 from aadml.model.model import Model
 from feature_extraction.ground.atomic import write_bytes
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import keywords
 from feature_extraction.ground.sealed import FileSum, seal, unseal
 from feature_extraction.ground.tables import lookup
 
@@ -35,7 +36,8 @@ def build_method(name: str, arguments: Json, training: Json, context: Context) -
     """Build a method with its resolved options; nothing is trained yet. The seed of `context` decides its weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(context.seed)
-        return lookup(METHODS, name, "method")(context, Training(**training), **arguments)
+        build = lookup(METHODS, name, "method")
+        return build(context, Training(**training), **keywords(build, arguments))
 
 
 def pack_tensors(tensors: Mapping[str, Tensor], facts: Json) -> bytes:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from feature_extraction.ground.places import imported_on_demand
 
 if TYPE_CHECKING:
-    from aadml.objective.objective import Embedded, Objective, parse_directions, reduce
+    from aadml.objective.objective import Embedded, Objective, ObjectiveOptions, parse_directions, reduce
 
-__all__ = ["Embedded", "Objective", "parse_directions", "reduce"]
+__all__ = ["Embedded", "Objective", "ObjectiveOptions", "parse_directions", "reduce"]
 
 __getattr__ = imported_on_demand(__name__, dict.fromkeys(__all__, "objective"))

@@ -1,81 +1,93 @@
 """From names and options in a config to a training signal."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from torch import nn
 
+from aadml.comparison.options import Weight
 from aadml.comparison.types import Modality
 from aadml.losses import LOSSES
-from aadml.objective import Objective
-from aadml.proxies import PROXIES
+from aadml.objective.objective import Loss, Objective, ObjectiveOptions
+from aadml.objective.sections import Named, Section, named
+from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.options import checked_options
 from feature_extraction.ground.tables import lookup
 
-OBJECTIVE_OPTIONS: dict[str, Any] = {"weight": 1.0, "reduction": "mean-of-active", "combine": "mean"}
-"""What the `loss` section takes beside its name and the loss's own options."""
 
-MODULE_CONTEXT = ("dimension", "features", "classes")
-"""What a loss that owns parameters is told, beside its options."""
+@dataclass(frozen=True, kw_only=True)
+class Weighted:
+    """What the section of a loss takes that stands beside others.
+
+    Attributes:
+        weight: factor of the loss; 0 leaves it out.
+    """
+
+    weight: Weight = 1.0
+
+
+@dataclass(frozen=True)
+class Space:
+    """What an objective is built for.
+
+    Attributes:
+        modalities: that there are.
+        dimension: d of the embeddings.
+        features: f of the penultimate features, 0 where there are none.
+        classes: C, 0 where there are none.
+    """
+
+    modalities: tuple[Modality, ...]
+    dimension: int
+    features: int = 0
+    classes: int = 0
 
 
 def compose_objective(
+    space: Space,
     *,
-    loss: Mapping[str, Any],
-    selection: Mapping[str, Any],
-    proxy: Mapping[str, Any],
+    loss: Section,
     directions: Sequence[str],
-    modalities: tuple[Modality, ...],
-    dimension: int,
-    features: int,
-    classes: int,
+    selection: Section = "all",
+    proxy: Section = "identity",
 ) -> Objective:
     """Build the objective that the sections `loss`, `selection`, `proxy` and `directions` describe.
 
     Args:
+        space: of the embeddings.
         loss: `name`, `weight`, `reduction`, `combine`, and the loss's options.
+        directions: "anchors-candidates" each.
         selection: `name` and its options.
         proxy: `name` and its options.
-        directions: "anchors-candidates" each.
-        modalities: that there are.
-        dimension: d of the embeddings.
-        features: f of the penultimate features.
-        classes: C.
 
     Raises:
         InputError: an unknown name or option; the message gives the nearest one.
     """
-    selecting = lookup(SELECTIONS, selection["name"], "selection")
-    chosen = partial(selecting, **checked_options(selecting, _own(selection), "selection"))
-    build = lookup(PROXIES, proxy["name"], "proxy")
-    seen_as = None
-    if proxy["name"] != "identity":
-        seen_as = build(dimension, modalities, **checked_options(build, _own(proxy), "proxy"))
-    settings = OBJECTIVE_OPTIONS | {key: loss[key] for key in OBJECTIVE_OPTIONS if key in loss}
+    chosen, seen, cost = named(selection), named(proxy), named(loss)
+    selecting = lookup(SELECTIONS, chosen.name, "selection")
+    build = lookup(PROXIES, seen.name, "proxy")
+    # built before losses that own parameters: the order of drawing them decides a run's weights
+    own = seen.keywords(build, "proxy")
+    stands_for = build(space.dimension, space.modalities, **own) if prefix_of(seen.name) else None
     return Objective(
-        [_loss(loss, dimension=dimension, features=features, classes=classes) for _ in directions],
-        chosen,
-        seen_as,
+        [_loss(cost, space) for _ in directions],
+        partial(selecting, **chosen.keywords(selecting, "selection")),
+        stands_for,
         directions=directions,
-        reduction=settings["reduction"],
-        combine=settings["combine"],
+        reduced=cost.shared(ObjectiveOptions),
     )
 
 
-def _loss(section: Mapping[str, Any], **context: int) -> Any:
+def _loss(section: Named, space: Space) -> Loss:
     """Bind a loss to its options; one that owns parameters is built."""
-    entry = lookup(LOSSES, section["name"], "loss")
-    given = {key: value for key, value in _own(section).items() if key not in OBJECTIVE_OPTIONS}
-    if inspect.isclass(entry) and issubclass(entry, nn.Module):
-        takes = inspect.signature(entry).parameters
-        known = {key: value for key, value in context.items() if key in takes}
-        options = checked_options(entry, given | known, "loss")
-        return entry(**options)
-    return partial(entry, **checked_options(entry, given, "loss"))
-
-
-def _own(section: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in section.items() if key != "name"}
+    entry = lookup(LOSSES, section.name, "loss")
+    options = section.keywords(entry, "loss", Weighted, ObjectiveOptions)
+    if not (inspect.isclass(entry) and issubclass(entry, nn.Module)):
+        function: Callable[..., Any] = entry
+        return partial(function, **options)
+    takes = inspect.signature(entry).parameters
+    built: Loss = entry(**options, **{key: value for key, value in vars(space).items() if key in takes})
+    return built

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.types import Modality
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import OwnSection
 
 Side = Literal["audio", "visual", "text", "both"]
 Relation = Literal["label", "id"]
@@ -42,6 +43,10 @@ class Embedded:
     guides: Mapping[str, Tensor] | None = None
 
 
+Directions = Annotated[Sequence[str], OwnSection()]
+"""Who meets whom, as they are written: "anchors-candidates" each."""
+
+
 def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
     """Read directions written as "anchors-candidates", for example "audio-visual" or "both-both".
 
@@ -57,7 +62,23 @@ def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
     return tuple(directions)  # type: ignore[arg-type]
 
 
-REDUCTIONS = ("sum", "mean", "mean-of-active", "per-anchor")
+Reduction = Literal["sum", "mean", "mean-of-active", "per-anchor"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveOptions:
+    """How an objective makes one number of all terms.
+
+    Attributes:
+        reduction: of a direction's terms, see `reduce`.
+        combine: "mean" or "sum" of the directions' losses.
+    """
+
+    reduction: Reduction = "mean-of-active"
+    combine: Literal["mean", "sum"] = "mean"
+
+
+REDUCED = ObjectiveOptions()
 
 
 def reduce(terms: Terms, reduction: str) -> Tensor:
@@ -79,7 +100,7 @@ def reduce(terms: Terms, reduction: str) -> Tensor:
     elif reduction == "per-anchor":
         total = total / max(len(terms.total), 1)
     elif reduction != "sum":
-        raise InputError(f"loss.reduction: no '{reduction}'; there are {', '.join(REDUCTIONS)}")
+        raise InputError(f"loss.reduction: no '{reduction}'; there are {', '.join(get_args(Reduction))}")
     return total if terms.penalty is None else total + terms.penalty
 
 
@@ -92,8 +113,7 @@ class Objective(nn.Module):
         proxy: who anchors (and candidates) are seen as; None for themselves. Its `aa_on` says on which sides it acts,
             its `aa_mix` how much of the loss is computed on proxies (the rest on the embeddings themselves).
         directions: who meets whom.
-        reduction: one of REDUCTIONS.
-        combine: "mean" or "sum" of the directions' losses.
+        reduced: how one number is made of all terms.
     """
 
     def __init__(
@@ -103,14 +123,9 @@ class Objective(nn.Module):
         proxy: nn.Module | None,
         *,
         directions: Sequence[str],
-        reduction: str = "mean-of-active",
-        combine: str = "mean",
+        reduced: ObjectiveOptions = REDUCED,
     ) -> None:
         super().__init__()
-        if reduction not in REDUCTIONS:
-            raise InputError(f"loss.reduction: no '{reduction}'; there are {', '.join(REDUCTIONS)}")
-        if combine not in ("mean", "sum"):
-            raise InputError(f"loss.combine: no '{combine}'; there are mean, sum")
         self.directions = parse_directions(directions)
         self.losses = tuple(losses) if isinstance(losses, Sequence) else (losses,) * len(self.directions)
         if len(self.losses) != len(self.directions):
@@ -118,8 +133,7 @@ class Objective(nn.Module):
         self.owned = nn.ModuleList(dict.fromkeys(one for one in self.losses if isinstance(one, nn.Module)))
         self.selection = selection
         self.proxy = proxy
-        self.reduction = reduction
-        self.combine = combine
+        self.reduction, self.combine = reduced.reduction, reduced.combine
 
     def forward(self, batch: Embedded, generator: torch.Generator, encode: Encode | None = None) -> dict[str, Tensor]:
         """Return the objective of a batch.

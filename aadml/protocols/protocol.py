@@ -12,7 +12,8 @@ from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Method
 from aadml.model.model import Model
 from aadml.proxies.anchor_aware import AnchorAware
-from aadml.proxies.correlation import CorrelationGraph
+from aadml.proxies.attention import AttentionOptions
+from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 
 Vectors = dict[Modality, Tensor]
 
@@ -97,4 +98,11 @@ def proxy_of(encoder: Model, vectors: Vectors) -> AnchorAware:
 def free_proxy(vectors: Vectors, *, k: int = 3) -> AnchorAware:
     """Return attention without parameters over k neighbors, half the item, half its neighbors."""
     dimension = next(iter(vectors.values())).shape[1]
-    return AnchorAware(dimension, tuple(vectors), k=k, reading="R3", attention="free", residual="convex").eval()
+    return AnchorAware(
+        dimension,
+        tuple(vectors),
+        graph=GraphOptions(k=k),
+        attending=AttentionOptions(attention="free"),
+        reading="R3",
+        residual="convex",
+    ).eval()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from feature_extraction.ground.tables import Table
+from feature_extraction.ground.tables import Table, lookup
 
 if TYPE_CHECKING:
     from torch import nn
@@ -16,4 +16,14 @@ PROXIES: Table["Callable[..., nn.Module]"] = Table(
     },
     group="aadml.proxies",
 )
-"""name -> `(dimension, modalities, *, options) -> nn.Module`."""
+"""name -> `(dimension, modalities, *, options) -> nn.Module`; a class whose `prefix` is what it adds to the names of
+losses ("aa-"), none where every clip stands for itself."""
+
+
+def prefix_of(name: str) -> str:
+    """Return what a proxy adds to the names of losses: its `prefix`, or its own name where it says none.
+
+    Raises:
+        InputError: no such proxy.
+    """
+    return str(getattr(lookup(PROXIES, name, "proxy"), "prefix", f"{name.replace(':', '-')}-"))

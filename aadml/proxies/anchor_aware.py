@@ -6,31 +6,24 @@ is embedded alone, and only `from_bank` (no labels, no partner) may use the prox
 """
 
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Annotated, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.options import Share
 from aadml.comparison.types import Modality
-from aadml.proxies.attention import Attention
+from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, clique_pairs
 from aadml.proxies.readings import READINGS, Keys
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import checked_options
-from feature_extraction.ground.tables import lookup
+from feature_extraction.ground.markers import Choice
+from feature_extraction.ground.options import completed
 
+GRAPH, ATTENDING = GraphOptions(), AttentionOptions()
 Encode = Callable[[Modality, Tensor], Tensor]
 Vectors = Callable[[Modality, Tensor], Tensor]
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "reading": tuple(READINGS),
-    "query": ("self", "partner"),
-    "residual": ("none", "add", "convex"),
-    "values": ("own", "other"),
-    "pairs": ("neighbors", "clique"),
-    "aa_on": ("all", "anchor", "reference"),
-}
 
 
 class AnchorAware(nn.Module):
@@ -44,86 +37,51 @@ class AnchorAware(nn.Module):
     Args:
         dimension: d of the embeddings.
         modalities: that will be seen, in any order; two of them for every option that crosses modalities.
-        k: neighbors an anchor, or pairs of the clique (3: best for the triplet losses, AADML Figure 4).
+        graph: how neighbors are found, see `GraphOptions`.
+        attending: how they are attended over, see `AttentionOptions`.
         reading: "R1" ... "R6", see `aadml.proxies.readings`; R1, R2 and R4 degenerate, R5 mixes the batch.
         query: who asks: the anchor itself ("self"), or its "partner" in the other modality (Equation 7; training only).
         residual: "none" (the paper), "add" x + A, or "convex" (1 - w) x + w A.
         residual_weight: w.
-        attention: "mha", "identity-start" or "free", see `aadml.proxies.attention`.
-        heads: of the attention; "auto" is the largest divisor of the width not above 5.
-        width: of the attention, where it is to be lifted above d; None is d.
-        attention_dropout: share of attention weights dropped.
-        temperature: of the free attention.
         shared: one attention for all modalities, instead of one each.
         values: vectors of the anchor's "own" modality, or of the "other" one on the same lists.
         live: encode the neighbors anew, with gradient, instead of taking them from the bank.
         pairs: attend to "neighbors", or to the pairs of the "clique" they form with the anchor (section 4.2.1).
         aa_on: where `Objective` puts proxies: "all" sides (Equation 8), the "anchor" alone or the "reference" alone.
         aa_mix: share of the loss that `Objective` computes on proxies; the rest is on the embeddings.
-        space: see `GraphOptions`, as all that follow.
-        scope: see `GraphOptions`.
-        same_class: see `GraphOptions`.
-        similarity: see `GraphOptions`.
-        graph_modality: see `GraphOptions`.
-        neighbors: see `GraphOptions`.
-        symmetrize: see `GraphOptions`.
-        shared_lists: see `GraphOptions`.
 
     Raises:
-        InputError: a value that is not possible; the message names those that are.
+        InputError: an option that crosses modalities, of which there are not two.
     """
+
+    prefix = "aa-"
 
     def __init__(
         self,
         dimension: int,
         modalities: tuple[Modality, ...],
         *,
-        k: int = 3,
-        reading: str = "R6",
-        query: str = "self",
-        residual: str = "add",
-        residual_weight: float = 0.5,
-        attention: str = "mha",
-        heads: int | str = "auto",
-        width: int | None = None,
-        attention_dropout: float = 0.0,
-        temperature: float = 0.1,
+        graph: GraphOptions = GRAPH,
+        attending: AttentionOptions = ATTENDING,
+        reading: Annotated[str, Choice(READINGS)] = "R6",
+        query: Literal["self", "partner"] = "self",
+        residual: Literal["none", "add", "convex"] = "add",
+        residual_weight: Share = 0.5,
         shared: bool = False,
-        values: str = "own",
+        values: Literal["own", "other"] = "own",
         live: bool = False,
-        pairs: str = "neighbors",
-        aa_on: str = "all",
-        aa_mix: float = 0.5,
-        space: str = "embedding",
-        scope: str = "bank",
-        same_class: bool = True,
-        similarity: str = "cosine",
-        graph_modality: str = "within",
-        neighbors: str = "nearest",
-        symmetrize: bool = False,
-        shared_lists: bool = False,
+        pairs: Literal["neighbors", "clique"] = "neighbors",
+        aa_on: Literal["all", "anchor", "reference"] = "all",
+        aa_mix: Share = 0.5,
     ) -> None:
         super().__init__()
         self.dimension, self.modalities = dimension, tuple(modalities)
-        self.k, self.reading, self.query, self.residual = k, reading, query, residual
+        self.k, self.reading, self.query, self.residual = graph.k, reading, query, residual
         self.values, self.live, self.pairs = values, live, pairs
         self.residual_weight, self.aa_on, self.aa_mix = residual_weight, aa_on, aa_mix
         self._check()
-        options = GraphOptions(
-            k, space, scope, same_class, similarity, graph_modality, neighbors, symmetrize, shared_lists
-        )
-        self.graph = CorrelationGraph(self.modalities, options.of_neighbors(self._members(k)))
-        attentions = [
-            Attention(
-                dimension,
-                kind=attention,
-                heads=heads,
-                width=width,
-                dropout=attention_dropout,
-                temperature=temperature,
-            )
-            for _ in (self.modalities[:1] if shared else self.modalities)
-        ]
+        self.graph = CorrelationGraph(self.modalities, graph.of_neighbors(self._members(graph.k)))
+        attentions = [Attention(dimension, attending) for _ in (self.modalities[:1] if shared else self.modalities)]
         self.attentions = nn.ModuleDict(dict(zip(self.modalities, attentions * len(self.modalities), strict=False)))
 
     def refresh(
@@ -258,11 +216,6 @@ class AnchorAware(nn.Module):
         return max(clique_pairs(k)[0] + clique_pairs(k)[1]) if self.pairs == "clique" else k
 
     def _check(self) -> None:
-        for name, choices in CHOICES.items():
-            lookup(dict.fromkeys(choices), getattr(self, name), f"proxy.{name}")
-        for name in ("residual_weight", "aa_mix"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"proxy.{name}: {getattr(self, name)} is not in [0, 1]")
         crossing = [name for name, value in (("query", "partner"), ("values", "other")) if getattr(self, name) == value]
         if crossing and len(self.modalities) != 2:
             raise InputError(f"proxy.{crossing[0]}: needs two modalities, not {len(self.modalities)}")
@@ -274,7 +227,7 @@ def degeneracy(options: Mapping[str, object]) -> str | None:
     Args:
         options: of the anchor-aware proxy; those left out have their defaults.
     """
-    chosen = checked_options(AnchorAware, options, "proxy")
+    chosen = completed(AnchorAware, options, "proxy")
     reading, free = chosen["reading"], chosen["attention"] == "free"
     if chosen["aa_mix"] == 0:
         return "aa_mix 0: proxies do not enter the loss; this is training without Anchor-Aware proxies"

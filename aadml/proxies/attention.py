@@ -1,21 +1,40 @@
 """Attention of an anchor over a few keys (AADML, Equations 5 and 6), learned or free of parameters."""
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Interval
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.options import Dropout, Temperature, Width
 from aadml.comparison.pairwise import TINY
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
 
 Kind = Literal["mha", "identity-start", "free"]
-ATTENTIONS: dict[str, str] = {
-    "mha": "multi-head attention, Xavier start",
-    "identity-start": "multi-head attention that starts as the softmax of dot products: W_q = W_k = 2I, W_v = W_o = I",
-    "free": "no parameters: softmax of cosine / temperature",
-}
+Heads = Annotated[int, Interval(ge=1, le=65_536)] | Literal["auto"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionOptions:
+    """How a set of keys is attended over.
+
+    Attributes:
+        attention: "mha", multi-head attention with a Xavier start; "identity-start", the same starting as the softmax
+            of dot products (W_q = W_k = 2I, W_v = W_o = I); or "free", the softmax of cosine / temperature, without
+            parameters.
+        heads: how many, or "auto": the largest divisor of the width not above 5.
+        width: of all heads together, where projections lift to it and bring back; None is d.
+        attention_dropout: share of attention weights dropped in training.
+        temperature: of the free kind (0.1: the value measured with).
+    """
+
+    attention: Kind = "mha"
+    heads: Heads = "auto"
+    width: Width | None = None
+    attention_dropout: Dropout = 0.0
+    temperature: Temperature = 0.1
 
 
 class Attention(nn.Module):
@@ -25,38 +44,20 @@ class Attention(nn.Module):
 
     Args:
         dimension: d of queries, keys, values and the result.
-        kind: a key of ATTENTIONS.
-        heads: how many, or "auto": the largest divisor of the width not above 5.
-        width: of all heads together, d by default; projections lift to it and bring back.
-        dropout: share of attention weights dropped in training.
-        temperature: of the free kind (0.1: the value measured with).
+        options: see `AttentionOptions`.
 
     Raises:
-        InputError: heads that do not divide the width, or numbers out of range.
+        InputError: heads that do not divide the width, or a width that the kind cannot have.
     """
 
-    def __init__(
-        self,
-        dimension: int,
-        *,
-        kind: str = "mha",
-        heads: int | str = "auto",
-        width: int | None = None,
-        dropout: float = 0.0,
-        temperature: float = 0.1,
-    ) -> None:
+    def __init__(self, dimension: int, options: AttentionOptions) -> None:
         super().__init__()
-        lookup(ATTENTIONS, kind, "proxy.attention")
-        self.kind = kind
-        self.width = _checked_width(dimension, width, kind)
-        self.heads = number_of_heads(self.width, heads)
-        self.dropout = dropout
-        self.temperature = temperature
-        if not 0 <= dropout < 1:
-            raise InputError(f"proxy.attention_dropout: {dropout} is not in [0, 1)")
-        if temperature <= 0:
-            raise InputError(f"proxy.temperature: {temperature} is not above 0")
-        if kind != "free":
+        self.kind = options.attention
+        self.width = _checked_width(dimension, options.width, self.kind)
+        self.heads = number_of_heads(self.width, options.heads)
+        self.dropout = options.attention_dropout
+        self.temperature = options.temperature
+        if self.kind != "free":
             self.query = nn.Linear(dimension, self.width)
             self.key = nn.Linear(dimension, self.width)
             self.value = nn.Linear(dimension, self.width)
@@ -121,7 +122,7 @@ def _of_pairs(queries: Tensor, keys: Tensor) -> Tensor:
     return (queries * keys).sum(-1)[..., None, :]
 
 
-def number_of_heads(width: int, heads: int | str) -> int:
+def number_of_heads(width: int, heads: Heads) -> int:
     """Resolve a head count.
 
     Args:
@@ -142,11 +143,9 @@ def number_of_heads(width: int, heads: int | str) -> int:
     return int(heads)
 
 
-def _checked_width(dimension: int, width: int | None, kind: str) -> int:
+def _checked_width(dimension: int, width: int | None, kind: Kind) -> int:
     if width is None:
         return dimension
-    if not isinstance(width, int) or isinstance(width, bool) or width < 1:
-        raise InputError(f"proxy.width: {width!r} is not a whole number of dimensions above 0")
     if kind == "free":
         raise InputError("proxy.width: free attention has no projections; leave the width out")
     if kind == "identity-start" and width < dimension:

@@ -2,30 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Interval
 from torch import Tensor
 
 from aadml.comparison.types import Modality
 from aadml.proxies.exact_search import SIMILARITIES
 from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors, symmetrized, united
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "space": ("embedding", "input"),
-    "scope": ("bank", "batch"),
-    "graph_modality": ("within", "cross"),
-    "neighbors": ("nearest", "random"),
-}
+from feature_extraction.ground.markers import Choice
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GraphOptions:
     """How lists are made.
 
     Attributes:
-        k: neighbors an anchor.
+        k: neighbors an anchor, or pairs of the clique (3: best for the triplet losses, AADML Figure 4).
         space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (then once only).
         scope: neighbors from the "bank" (Equation 1: within the training set) or the "batch".
         same_class: neighbors of the anchor's class only (Equation 1), where labels are known.
@@ -37,22 +32,17 @@ class GraphOptions:
         shared_lists: the neighbors found in one modality serve the other too (the paired rule of section 4.2).
     """
 
-    k: int = 3
-    space: str = "embedding"
-    scope: str = "bank"
+    k: Annotated[int, Interval(ge=1, le=10_000)] = 3
+    space: Literal["embedding", "input"] = "embedding"
+    scope: Literal["bank", "batch"] = "bank"
     same_class: bool = True
-    similarity: str = "cosine"
-    graph_modality: str = "within"
-    neighbors: str = "nearest"
+    similarity: Annotated[str, Choice(SIMILARITIES)] = "cosine"
+    graph_modality: Literal["within", "cross"] = "within"
+    neighbors: Literal["nearest", "random"] = "nearest"
     symmetrize: bool = False
     shared_lists: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
-            raise InputError(f"proxy.k: {self.k!r} is not a whole number of neighbors above 0")
-        for name, choices in CHOICES.items():
-            lookup(dict.fromkeys(choices), getattr(self, name), f"proxy.{name}")
-        lookup(SIMILARITIES, self.similarity, "proxy.similarity")
         if self.space == "input" and self.graph_modality == "cross":
             raise InputError("proxy.graph_modality: cross compares two modalities, whose input spaces differ")
 

@@ -16,6 +16,7 @@ class Identity(nn.Module):
         modalities: that will be seen.
     """
 
+    prefix = ""
     aa_on = "all"
     aa_mix = 1.0
 

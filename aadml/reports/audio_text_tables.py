@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aadml.configuration.config import resolve, with_setting
+from aadml.configuration.changes import with_setting
+from aadml.configuration.config import resolve
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import spread
 from aadml.runs.loading import read_evaluation
@@ -20,7 +21,7 @@ _OBJECTIVES = ("triplet-sum", "triplet-max", "triplet-weighted", "nt-xent")
 _SLOWER_ON_CLOTHO = {
     ("frozen", "triplet-weighted"), ("fine-tuned", "triplet-max"), ("fine-tuned", "triplet-weighted"),
 }  # fmt: skip
-_RELEASED: dict[str, tuple[Change, ...]] = {"nt-xent": (("loss.mask_same_id", False),)}
+_RELEASED: dict[str, tuple[Change, ...]] = {"nt-xent": (("loss.mask_same_id", False), ("loss.reduction", "mean"))}
 """What makes an objective the released one of Mei et al., where it differs from what its name stands for here."""
 _DATASETS = {"audiocaps": "AudioCaps", "clotho": "Clotho"}
 
@@ -175,7 +176,8 @@ def planned(name: str, values: Mapping[str, Any], dataset: str) -> list[tuple[Pa
         dataset: "AudioCaps" or "Clotho".
     """
     pairs = []
-    given = dict(values.get("method") or {})
+    method = values.get("method") or {}
+    given = {} if isinstance(method, str) else dict(method)
     for row in lookup(PAPER_TABLES, name, "table").rows(dataset):
         if row.weights and given.get("audio_weights", "untrained") == "untrained":
             continue

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.configuration.config import COMMON
+from aadml.configuration.config import DEFAULT_METHOD
 from aadml.reports import page
 from aadml.reports.ablation_page import table_html
 from aadml.reports.ablation_tables import data_notes, describe
@@ -91,7 +91,7 @@ def reference(rows: Sequence[Row], baseline: str | None) -> Row | None:
     named = {row.name: row for row in rows}
     if baseline is not None:
         return named.get(baseline)
-    return named.get(str(COMMON["method"]), rows[0])
+    return named.get(DEFAULT_METHOD, rows[0])
 
 
 def check_baseline(rows: Sequence[Row], baseline: str | None) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from aadml.comparison.types import Splits
-from aadml.configuration.config import Config, parse_yaml, resolve
+from aadml.configuration.config import Config, resolve
+from aadml.configuration.files import parse_yaml
 from aadml.model.files import FACTS, load_model
 from aadml.model.model import Model
 from aadml.runs.data import load_splits

@@ -1,12 +1,16 @@
 """Negatives by lot."""
 
+from typing import Literal
+
 import torch
 
 from aadml.comparison import Comparison
 from aadml.comparison.row_choice import chosen_positives, drawn
 
 
-def random_negative(comparison: Comparison, generator: torch.Generator, *, positive: str = "random") -> Comparison:
+def random_negative(
+    comparison: Comparison, generator: torch.Generator, *, positive: Literal["all", "random", "own"] = "random"
+) -> Comparison:
     """Keep one negative an anchor, uniformly by lot, and independently in each direction.
 
     XIE's random strategy (Xie et al., ICASSP 2023) where the anchor has one positive.

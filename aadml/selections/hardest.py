@@ -3,12 +3,16 @@
 import torch
 
 from aadml.comparison import Comparison
-from aadml.comparison.row_choice import chosen_positives, lowest
-from aadml.comparison.scores import far
+from aadml.comparison.row_choice import Positive, chosen_positives, lowest
+from aadml.comparison.scores import Score, far
 
 
 def hardest(
-    comparison: Comparison, generator: torch.Generator, *, score: str = "squared-euclidean", positive: str = "random"
+    comparison: Comparison,
+    generator: torch.Generator,
+    *,
+    score: Score = "squared-euclidean",
+    positive: Positive = "random",
 ) -> Comparison:
     """Keep each anchor's nearest negative, against one positive or all.
 
@@ -27,7 +31,7 @@ def hardest(
     )
 
 
-def batch_hard(comparison: Comparison, generator: torch.Generator, *, score: str = "squared-euclidean") -> Comparison:
+def batch_hard(comparison: Comparison, generator: torch.Generator, *, score: Score = "squared-euclidean") -> Comparison:
     """Keep each anchor's farthest positive and nearest negative (Hermans, Beyer and Leibe, 2017).
 
     Args:

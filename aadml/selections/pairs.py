@@ -1,13 +1,16 @@
 """One pair a class (Sohn, Improved deep metric learning with multi-class N-pair loss objective, NIPS 2016)."""
 
+from typing import Literal
+
 import torch
 
 from aadml.comparison import Comparison
 from aadml.comparison.row_choice import chosen_positives
-from feature_extraction.ground.errors import InputError
 
 
-def one_pair_a_class(comparison: Comparison, generator: torch.Generator, *, positive: str = "random") -> Comparison:
+def one_pair_a_class(
+    comparison: Comparison, generator: torch.Generator, *, positive: Literal["random", "own"] = "random"
+) -> Comparison:
     """Keep one anchor a class with one positive; its negatives are the positives of the other classes' anchors.
 
     Classes are read off the masks: anchors i and j are of one class where the positive of j is no negative of i. So
@@ -18,8 +21,6 @@ def one_pair_a_class(comparison: Comparison, generator: torch.Generator, *, posi
         generator: draws the anchor of each class and its positive.
         positive: "random" (one by lot) or "own".
     """
-    if positive == "all":
-        raise InputError("selection.positive: one-pair-a-class keeps one positive an anchor, not all")
     positives = chosen_positives(comparison, positive, generator)
     rows, columns = positives.nonzero(as_tuple=True)
     lots = torch.randperm(len(rows), generator=generator, device=generator.device).to(rows.device)

@@ -1,21 +1,23 @@
 """Semi-hard negatives: FaceNet's, farther than the positive, and XIE's, nearest to the positive on either side."""
 
+from typing import Literal
+
 import torch
 
 from aadml.comparison import Comparison
-from aadml.comparison.row_choice import chosen_positives, lowest, value_at
-from aadml.comparison.scores import far
-from feature_extraction.ground.errors import InputError
+from aadml.comparison.options import Margin
+from aadml.comparison.row_choice import OnePositive, chosen_positives, lowest, value_at
+from aadml.comparison.scores import Score, far
 
 
 def semi_hard(
     comparison: Comparison,
     generator: torch.Generator,
     *,
-    score: str = "squared-euclidean",
-    positive: str = "random",
-    margin: float = 0.0,
-    keep: str = "nearest",
+    score: Score = "squared-euclidean",
+    positive: OnePositive = "random",
+    margin: Margin = 0.0,
+    keep: Literal["nearest", "all"] = "nearest",
 ) -> Comparison:
     """Keep, of one positive an anchor, the negatives farther than it: d_ap < d_an (Schroff et al., CVPR 2015).
 
@@ -29,10 +31,6 @@ def semi_hard(
         margin: if positive, the negatives must also be nearer than d_ap + margin.
         keep: "nearest" such negative, or "all" of them.
     """
-    if positive == "all":
-        raise InputError("selection.positive: semi-hard compares negatives with one positive an anchor, not with all")
-    if keep not in ("nearest", "all"):
-        raise InputError(f"selection.keep: no '{keep}'; there are nearest, all")
     distance = far(comparison, score).detach()
     positives = chosen_positives(comparison, positive, generator, distance)
     reference = value_at(distance, positives)
@@ -43,7 +41,7 @@ def semi_hard(
 
 
 def semi_hard_two_sided(
-    comparison: Comparison, generator: torch.Generator, *, score: str = "cosine", positive: str = "own"
+    comparison: Comparison, generator: torch.Generator, *, score: Score = "cosine", positive: OnePositive = "own"
 ) -> Comparison:
     """Keep the negative whose score is closest to the positive's, nearer or farther: argmin_j |S_ij - S_ii|.
 
@@ -55,8 +53,6 @@ def semi_hard_two_sided(
         score: what nearness is measured in; a key of SCORES.
         positive: "own", "random", "hardest" or "easiest".
     """
-    if positive == "all":
-        raise InputError("selection.positive: semi-hard-two-sided needs one positive an anchor, not all")
     distance = far(comparison, score).detach()
     positives = chosen_positives(comparison, positive, generator, distance)
     apart = (distance - value_at(distance, positives)).abs()

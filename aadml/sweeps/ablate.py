@@ -13,7 +13,6 @@ from aadml.sweeps.grid import (
     Point,
     applied,
     cells_of,
-    is_anchored,
     plain_settings,
     points,
     without_proxy,
@@ -108,8 +107,8 @@ def _reference(
     if baseline is not None:
         changed = {**settings, **baseline}
         return (changed, resolve(applied(base, changed))) if baseline else None
-    if any(is_anchored(other) for _, other in crossed):
-        return (plain_settings(settings), without_proxy(config)) if is_anchored(config) else None
+    if any(other.is_anchored for _, other in crossed):
+        return (plain_settings(settings), without_proxy(config)) if config.is_anchored else None
     return crossed[0]
 
 

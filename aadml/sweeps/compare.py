@@ -4,19 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aadml.configuration.config import (
-    COMMON,
-    PREFIX,
-    Config,
-    configs_folder,
-    read_yaml,
-    resolve,
-    search_space,
-    with_setting,
-)
+from aadml.configuration.changes import with_setting
+from aadml.configuration.config import DEFAULT_METHOD, Config, resolve, tuning_space
+from aadml.configuration.files import configs_folder, read_yaml
 from aadml.losses import LOSSES
 from aadml.methods import METHODS
 from aadml.objective.recipes import RECIPES
+from aadml.proxies.anchor_aware import AnchorAware
 from aadml.sweeps.controls import ALONE, NONE, controls, weighted
 from aadml.sweeps.grid import Cell, file_name, without_proxy
 from aadml.sweeps.published_figures import published
@@ -89,7 +83,7 @@ def published_methods() -> list[str]:
 
 def published_losses() -> list[str]:
     """Name the losses of the paper's tables 2 and 3, without the proxy."""
-    return list(dict.fromkeys(name.removeprefix(PREFIX) for name in published("losses")))
+    return list(dict.fromkeys(name.removeprefix(AnchorAware.prefix) for name in published("losses")))
 
 
 def chosen(text: str, everything: Sequence[str], known: Mapping[str, Any], kind: str) -> list[str]:
@@ -135,7 +129,7 @@ def named_rows(methods: Sequence[str], losses: Sequence[str], settings: Settings
     if losses:
         base = _config(_base(settings), "losses", settings, refused)
         if settings.with_controls:
-            found.append(("losses", NONE, "", weighted(without_proxy(base), 0.0), search_space(_base(settings))))
+            found.append(("losses", NONE, "", weighted(without_proxy(base), 0.0), tuning_space(_base(settings))))
     items = [*methods, *losses]
     for key, rows in refused.items():
         if len(set(rows)) >= len(items) + bool(losses):
@@ -147,9 +141,9 @@ def named_rows(methods: Sequence[str], losses: Sequence[str], settings: Settings
 
 
 def _method_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
-    values = _base(settings) if name == COMMON["method"] else _values_of(name)
+    values = _base(settings) if name == DEFAULT_METHOD else _values_of(name)
     config = _config(values, name, settings, refused)
-    space = search_space(values)
+    space = tuning_space(values)
     rows: list[Draft] = [("methods", name, "", config, space)]
     if settings.with_controls:
         rows += [("methods", name, control, changed, space) for control, changed in controls(config).items()]
@@ -158,18 +152,18 @@ def _method_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -
 
 def _loss_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
     base = _base(settings)
-    space = search_space(base)
+    space = tuning_space(base)
     plain = _config(with_setting(base, "loss", name), name, settings, refused)
-    anchored = _config(with_setting(base, "loss", PREFIX + name), name, settings, refused)
-    rows: list[Draft] = [("losses", name, "", plain, space), ("losses", PREFIX + name, "", anchored, space)]
+    anchored = _config(with_setting(base, "loss", AnchorAware.prefix + name), name, settings, refused)
+    rows: list[Draft] = [("losses", name, "", plain, space), ("losses", AnchorAware.prefix + name, "", anchored, space)]
     if settings.with_controls:
         beside = {control: changed for control, changed in controls(anchored).items() if control not in (ALONE, NONE)}
-        rows += [("losses", PREFIX + name, control, changed, space) for control, changed in beside.items()]
+        rows += [("losses", AnchorAware.prefix + name, control, changed, space) for control, changed in beside.items()]
     return rows
 
 
 def _base(settings: Settings) -> dict[str, Any]:
-    return read_yaml(settings.config or str(COMMON["method"]))
+    return read_yaml(settings.config or DEFAULT_METHOD)
 
 
 def _values_of(name: str) -> dict[str, Any]:

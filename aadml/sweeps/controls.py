@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aadml.configuration.config import Config, resolve
-from aadml.sweeps.grid import is_anchored, without_proxy
+from aadml.sweeps.grid import without_proxy
 
 ALONE = "without proxy"
 RANDOM = "random same-class neighbors"
@@ -18,7 +18,7 @@ def controls(config: Config) -> dict[str, Config]:
     The loss without proxy; the proxy over random neighbors of the class, which shows what the graph is worth; the loss
     at half its weight, since a proxy may help by weakening a loss that harms; and no metric loss at all.
     """
-    if not is_anchored(config):
+    if not config.is_anchored:
         return {}
     alone = without_proxy(config)
     found = {ALONE: alone}

@@ -10,11 +10,11 @@ from typing import Any
 import yaml
 
 from aadml.configuration import plain_yaml
-from aadml.configuration.config import PREFIX, Config, resolve, with_setting
+from aadml.configuration.changes import IDENTITY, proxy_prefix_of, with_setting
+from aadml.configuration.config import Config, resolve
 from feature_extraction.ground.errors import InputError
 
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
-_POWER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # a number to everybody but YAML
 _LATER = ("loss", "loss.", "selection", "directions")
 NAME_LENGTH = 100
 
@@ -59,8 +59,9 @@ def parse_axis(text: str) -> Axis:
         raise InputError("--over seed: seeds are given by --seeds, and every cell gets all of them")
     try:
         given = plain_yaml.load(f"[{listed}]")
-    except yaml.YAMLError as error:
-        raise InputError(f"--over {text}: the values are no YAML; separate them by commas") from error
+    except InputError as error:
+        problem = str(error).removeprefix("line 1: ")
+        raise InputError(f"--over {text}: {problem}; separate the values by commas") from error
     values: list[Any] = []
     for value in given:
         values += _spanned(value, text)
@@ -116,12 +117,7 @@ def cells_of(crossed: Sequence[Point]) -> list[Cell]:
 
 def without_proxy(config: Config) -> Config:
     """Return a config with anchors seen as themselves."""
-    return resolve(dict(config.values) | {"proxy": "identity"})
-
-
-def is_anchored(config: Config) -> bool:
-    """Tell whether anchors are seen as anchor-aware proxies."""
-    return bool(config.values.get("proxy", {}).get("name", "identity") != "identity")
+    return resolve(dict(config.values) | {"proxy": IDENTITY})
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,7 +125,7 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: None if key.startswith("proxy") else value for key, value in settings.items()}
     loss = kept.get("loss")
     if isinstance(loss, str):
-        kept["loss"] = loss.removeprefix(PREFIX)
+        kept["loss"] = loss.removeprefix(proxy_prefix_of(loss))
     return kept
 
 
@@ -154,8 +150,6 @@ def shown(value: Any) -> str:
 
 
 def _spanned(value: Any, text: str) -> list[Any]:
-    if isinstance(value, str) and _POWER.fullmatch(value):
-        return [float(value)]
     found = _RANGE.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return [value]

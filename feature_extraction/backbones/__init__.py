@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import schema
-from feature_extraction.ground.tables import Table, lookup, suggestion
+from feature_extraction.ground.options import completed, schema
+from feature_extraction.ground.tables import Table, lookup
 
 if TYPE_CHECKING:
     from feature_extraction.media import Frames, Sound
@@ -134,14 +134,11 @@ def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None
     Raises:
         InputError: no such extractor for that modality, or an option it does not take.
     """
-    factory, taken = _factory(name, modality), options_of(name, modality)
-    for key in options or {}:
-        if key not in taken:
-            raise InputError(f"{name}.{key}: {name} takes no such option; {suggestion(key, taken)}")
+    factory = _factory(name, modality)
     missing = [p.name for p in signature(factory).parameters.values() if p.default is p.empty and _is_named(p)]
     if set(missing) - set(options or {}):
         raise InputError(f"--{modality} {name}: needs {', '.join(missing)}; it makes an extractor of options alone")
-    built = factory(**(options or {}))
+    built = factory(**completed(factory, options or {}, name, name=name))
     if not isinstance(built, Extractor) or built.modality != modality:
         what = f"one of {built.modality}" if isinstance(built, Extractor) else f"a {type(built).__name__}"
         raise InputError(f"--{modality} {name}: it makes {what}; an extractor of {modality} is needed")

@@ -1,68 +1,169 @@
-"""Options of functions: their keyword-only arguments are the schema, and an unknown one is refused."""
+"""Options: annotated keyword-only arguments are the schema of a config section, and all else is derived from them.
+
+The type of an argument says what is possible: `Annotated[float, Interval(gt=0, le=100)]`, with the constraints of
+`annotated_types` and the markers of `feature_extraction.ground.markers`; the `Args` of the docstring say what it is.
+`feature_extraction.ground.validation` checks what comes from outside. A direct call from Python is not checked.
+"""
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+import re
+import sys
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, is_dataclass, replace
+from functools import cache
+from typing import Any, get_args, get_type_hints
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import OwnSection, Told, Tuning, metadata_of, possible
 from feature_extraction.ground.tables import suggestion
 
-
-def schema(function: Callable[..., Any]) -> dict[str, Any]:
-    """Map each keyword-only argument of `function` to its default (`Parameter.empty` where it must be given)."""
-    parameters = inspect.signature(function).parameters.values()
-    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+REQUIRED = inspect.Parameter.empty
+"""The default of an option that has none."""
 
 
-def checked_options(function: Callable[..., Any], options: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Complete `options` with the defaults of `function`'s keyword-only arguments, refusing what it does not take.
+@dataclass(frozen=True)
+class Option:
+    """One key of a config section.
 
-    Args:
-        function: its keyword-only arguments are the schema.
-        options: what was given.
-        where: the config section, for the message ("loss").
+    Attributes:
+        name: of the argument, letter for letter.
+        kind: its annotated type.
+        default: its value where none is given; REQUIRED where one must be.
+        sentence: what it is, from the docstring.
+        group: the argument that it is a field of, "" for none.
+        owner: the dataclass of that argument.
+    """
+
+    name: str
+    kind: Any
+    default: object
+    sentence: str
+    group: str = ""
+    owner: Callable[..., object] | None = None
+
+    @property
+    def possible(self) -> str:
+        """Say which values are possible."""
+        return possible(self.kind)
+
+    @property
+    def tuning(self) -> tuple[object, ...]:
+        """List the values that a search tries; none where it leaves the option alone."""
+        return next((one.values for one in metadata_of(self.kind) if isinstance(one, Tuning)), ())
+
+
+def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
+    """Read the options of a function or class: its annotated keyword-only arguments.
+
+    An argument whose type is a dataclass is a group of options that several entries share: its fields stand in the
+    schema as if they were arguments, with the defaults of the argument's own default.
 
     Returns:
-        Every option of the function, in the function's order.
+        name -> option, in order.
+    """
+    return _schema(inspect.unwrap(entry))
+
+
+def sections(entry: Callable[..., object]) -> Mapping[str, object]:
+    """Name the sections of the config that an entry takes beside its options: name -> default, REQUIRED for none."""
+    return {one.name: one.default for one in _arguments(inspect.unwrap(entry)) if _is_section(one)}
+
+
+@cache
+def _schema(entry: Callable[..., object]) -> Mapping[str, Option]:
+    found: dict[str, Option] = {}
+    for one in _arguments(entry):
+        if any(isinstance(marker, Told | OwnSection) for marker in metadata_of(one.kind)):
+            continue
+        if not (inspect.isclass(one.kind) and is_dataclass(one.kind)):
+            found[one.name] = one
+            continue
+        for inner in schema(one.kind).values():
+            default = getattr(one.default, inner.name, inner.default)
+            found[inner.name] = replace(inner, default=default, group=one.name, owner=one.kind)
+    return found
+
+
+@cache
+def _arguments(entry: Callable[..., object]) -> list[Option]:
+    """Read the keyword-only arguments of an entry, a group of options as one; what is not annotated may be anything."""
+    found = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    kinds = {p.name: Any if p.annotation is p.empty else p.annotation for p in found}
+    sentences = _sentences(inspect.getdoc(entry) or "")
+    hints = _resolved(kinds, entry)
+    return [Option(p.name, hints[p.name], p.default, sentences.get(p.name, "")) for p in found]
+
+
+def _resolved(kinds: dict[str, Any], entry: Callable[..., object]) -> dict[str, Any]:
+    """Resolve annotations that are text; those of other arguments may name what is imported for type checkers alone."""
+    place = getattr(entry, "__module__", "")
+
+    def stub() -> None: ...
+
+    stub.__annotations__ = kinds
+    try:
+        return get_type_hints(stub, vars(sys.modules[place]) if place in sys.modules else {}, include_extras=True)
+    except NameError as error:
+        raise InputError(f"{place}: an option's type is not imported while the module runs ({error})") from error
+
+
+def completed(
+    entry: Callable[..., object], given: Mapping[str, Any], where: str, *, name: str = "", without: Container[str] = ()
+) -> dict[str, Any]:
+    """Complete `given` with the defaults of an entry's options, refusing what it does not take; values pass unchecked.
+
+    Args:
+        entry: whose options are completed.
+        given: name -> value.
+        where: the config section, for the message ("loss").
+        name: of the entry, for the message; that of the function by default.
+        without: options that are not for the user to choose.
+
+    Returns:
+        Every option of the entry, in its order.
 
     Raises:
-        InputError: an option the function does not take, one of another type than the default, or a missing one.
+        InputError: an option that the entry does not take, or a missing one.
     """
-    known = schema(function)
-    name = getattr(function, "__name__", str(function)).strip("_").replace("_", "-")
-    for key in options:
+    known = {key: option for key, option in schema(entry).items() if key not in without}
+    name = name or getattr(entry, "__name__", str(entry)).strip("_").replace("_", "-")
+    for key in given:
         if key not in known:
-            raise InputError(f"{where}.{key}: {name} takes no such option; {suggestion(key, known)}")
-    complete = {key: options.get(key, default) for key, default in known.items()}
+            raise InputError(f"{where}.{key}: {name} takes no such option; {suggestion(str(key), known)}")
+    complete = {key: given.get(key, option.default) for key, option in known.items()}
     for key, value in complete.items():
-        if value is inspect.Parameter.empty:
-            raise InputError(f"{where}.{key}: {name} needs this option")
-        if key in options:
-            complete[key] = _of_the_type_of(known[key], value, f"{where}.{key}")
+        if value is REQUIRED:
+            raise InputError(f"{where}.{key}: {name} needs this option; {known[key].possible} is possible")
     return complete
 
 
-def _of_the_type_of(default: Any, value: Any, where: str) -> Any:
-    """Return `value` in the type of `default`: an int is a float too, a list is a tuple; anything else must match."""
-    if default is None or default is inspect.Parameter.empty or value is None:
-        return value
-    if isinstance(default, bool) or isinstance(value, bool):
-        fits = isinstance(default, bool) and isinstance(value, bool)
-    elif isinstance(default, float):
-        fits = isinstance(value, int | float)
-        value = float(value) if fits else value
-    elif isinstance(default, tuple):
-        fits = isinstance(value, list | tuple)
-        value = tuple(value) if fits else value
-    elif isinstance(default, int):
-        fits = isinstance(value, int)
-    elif isinstance(default, str):
-        # a number may stand where a word does ("auto", or a count): the function decides
-        fits = isinstance(value, int | float | str)
-    else:
-        fits = True
-    if not fits:
-        raise InputError(
-            f"{where}: {value!r} is a {type(value).__name__}; wanted a {type(default).__name__}, like {default!r}"
-        )
-    return value
+def keywords(entry: Callable[..., object], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn options and sections into the keyword arguments of an entry: options of a group become one dataclass."""
+    found: dict[str, Any] = {}
+    for one in _arguments(inspect.unwrap(entry)):
+        if one.name in values and _is_section(one):
+            kind, value = get_args(one.kind)[0], values[one.name]
+            built = inspect.isclass(kind) and is_dataclass(kind) and isinstance(value, Mapping)
+            found[one.name] = kind(**value) if built else value
+    groups: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {}
+    for name, option in schema(entry).items():
+        if name not in values:
+            continue
+        if option.owner is None:
+            found[name] = values[name]
+        else:
+            groups.setdefault(option.group, (option.owner, {}))[1][name] = values[name]
+    return found | {group: owner(**own) for group, (owner, own) in groups.items()}
+
+
+def _is_section(one: Option) -> bool:
+    return any(isinstance(marker, OwnSection) for marker in metadata_of(one.kind))
+
+
+def _sentences(documentation: str) -> dict[str, str]:
+    """Read the sections `Args` and `Attributes` of a docstring: name -> text, as one line."""
+    found: dict[str, str] = {}
+    for block in re.findall(r"^(?:Args|Attributes):\n((?:[ ]{4}.*\n?|\n)+)", documentation, re.MULTILINE):
+        for name, text in re.findall(r"^ {4}(\w+): ((?:.*\n?)(?:^ {8}.*\n?)*)", block, re.MULTILINE):
+            found[name] = " ".join(text.split())
+    return found

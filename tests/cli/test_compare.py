@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from aadml.configuration.config import read_yaml
+from aadml.configuration.files import read_yaml
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.sweeps.published_figures import published

@@ -3,7 +3,9 @@ import yaml
 from click.testing import CliRunner
 
 from aadml.configuration.assembly import assemble
-from aadml.configuration.config import configs_folder, parse_setting, read_yaml, resolve, with_setting
+from aadml.configuration.changes import parse_setting, with_setting
+from aadml.configuration.config import resolve
+from aadml.configuration.files import configs_folder, read_yaml
 from aadml.sweeps.grid import parse_axis
 from feature_extraction.ground.errors import InputError
 
@@ -78,7 +80,7 @@ def test_flags_win_over_the_file_and_set_wins_over_flags():
         ("readout.name=posteror", "did you mean 'posterior'"),
         ("method.dimension=3", "takes none"),
         ("training.epochs=many", "training.epochs"),
-        ("training.epochs=0", "at least 1"),
+        ("training.epochs=0", "a whole number from 1"),
         ("seed=-1", "seed"),
         ("validation=1.5", "validation"),
         ("proxy.k", "key=value"),

@@ -9,6 +9,7 @@ from pytorch_metric_learning import losses
 from aadml.comparison import Comparison
 from aadml.losses.angular import angular
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 
 def unit(vector):
@@ -78,6 +79,6 @@ def test_is_finite_in_float32_at_the_steepest_angle():
 
 
 @pytest.mark.parametrize("alpha", [0.0, -5.0, 71.0, 90.0])
-def test_refuses_angles_out_of_range(draw, alpha):
-    with pytest.raises(InputError, match="above 0 and at most 70 degrees"):
-        angular(draw("labels", 0), alpha=alpha)
+def test_angles_out_of_range_are_refused(alpha):
+    with pytest.raises(InputError, match="number \\(degrees\\) above 0 to 70"):
+        checked_options(angular, {"alpha": alpha}, "loss")

@@ -8,6 +8,7 @@ from aadml.comparison import Comparison
 from aadml.losses.daml import Daml
 from aadml.losses.kernels.generated_negatives import GenerativeLoss, draw_triples, triple_cost
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 FORMS = pytest.mark.parametrize("form", ["triplet", "contrastive", "n-pair"])
 
@@ -187,8 +188,8 @@ def test_refuses_a_comparison_without_what_it_needs(field):
 
 
 def test_refuses_other_forms_phases_widths_and_shares():
-    with pytest.raises(InputError, match="no form 'angular'"):
-        daml(form="angular")
+    with pytest.raises(InputError, match=r"loss.form: .*one of triplet, contrastive, n-pair"):
+        checked_options(Daml, {"form": "angular"}, "loss")
     with pytest.raises(InputError, match="no phase 'warmup'"):
         daml().enter("warmup")
     with pytest.raises(InputError, match="width 4, not 5"):

@@ -10,6 +10,7 @@ from aadml.comparison import Comparison
 from aadml.losses.hdml import Hdml
 from aadml.losses.kernels.generated_negatives import GenerativeLoss, draw_triples
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 FORMS = pytest.mark.parametrize("form", ["triplet", "n-pair"])
 
@@ -243,9 +244,8 @@ def test_refuses_clips_in_place_of_classes():
 
 
 def test_refuses_other_forms_and_phases():
-    with pytest.raises(InputError, match="no form 'contrastive'; there are triplet, n-pair"):
-        hdml(form="contrastive")
-    with pytest.raises(InputError, match="no 'released'; there are source, repaired"):
-        hdml(fidelity="released")
+    for wrong in ({"form": "contrastive"}, {"fidelity": "released"}):
+        with pytest.raises(InputError, match=r"one of triplet, n-pair|one of source, repaired"):
+            checked_options(Hdml, wrong, "loss")
     with pytest.raises(InputError, match="no phase 'metric'"):
         hdml().enter("metric")

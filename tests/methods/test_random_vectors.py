@@ -7,6 +7,7 @@ from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 8, "visual": 8}, 3, seed=4)
 FEATURES = torch.arange(40.0).reshape(5, 8)
@@ -31,6 +32,6 @@ def test_vectors_are_standard_normal():
 
 def test_what_it_cannot_do_is_refused():
     with pytest.raises(InputError, match="dimension: 0 given"):
-        METHODS["random"](CONTEXT, Training(), dimension=0)
+        checked_options(METHODS["random"], {"dimension": 0}, "method")
     with pytest.raises(InputError, match="as vectors"):
         METHODS["random"](CONTEXT, Training()).embed(object(), "audio")

@@ -14,6 +14,7 @@ from aadml.methods.session import Checkpoint, Session
 from aadml.methods.settings import Training
 from aadml.methods.training import train
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 
 def clips(n=30, classes=3, seed=0):
@@ -283,7 +284,7 @@ def test_only_the_players_of_a_stage_move():
 @pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 0}, {"schedule": "cosine"}, {"select": "test"}])
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(InputError, match="training"):
-        Training(**wrong)
+        checked_options(Training, wrong, "training")
 
 
 def test_every_epoch_logs_the_gradient_norm_of_its_first_batch():

@@ -3,7 +3,7 @@ import torch
 
 from aadml.comparison import Terms
 from aadml.losses.contrastive import contrastive
-from aadml.objective import Embedded, Objective, parse_directions, reduce
+from aadml.objective import Embedded, Objective, ObjectiveOptions, parse_directions, reduce
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
 
@@ -16,7 +16,8 @@ def batch(b=6, d=3, seed=0):
 
 def objective(**options):
     directions = options.pop("directions", ["audio-visual", "visual-audio"])
-    return Objective(contrastive, SELECTIONS["all"], options.pop("proxy", None), directions=directions, **options)
+    proxy, reduced = options.pop("proxy", None), ObjectiveOptions(**options)
+    return Objective(contrastive, SELECTIONS["all"], proxy, directions=directions, reduced=reduced)
 
 
 def draws():
@@ -126,4 +127,4 @@ def test_a_direction_that_is_not_two_sides_is_refused(wrong):
 
 def test_an_unknown_reduction_is_refused():
     with pytest.raises(InputError, match=r"loss\.reduction"):
-        objective(reduction="median")
+        objective(reduction="median")(batch(), draws())

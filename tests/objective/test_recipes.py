@@ -4,7 +4,7 @@ from torch import nn
 
 from aadml.losses import LOSSES
 from aadml.objective import Embedded
-from aadml.objective.composition import compose_objective
+from aadml.objective.composition import Space, compose_objective
 from aadml.objective.recipes import RECIPES
 
 ACROSS = ("audio-text", "text-audio")
@@ -16,14 +16,10 @@ def composed(name, relation="label"):
     recipe = RECIPES[name]
     torch.manual_seed(0)
     objective = compose_objective(
+        Space(("audio", "text"), WIDTH, FEATURES, 4),
         loss=recipe.loss,
-        selection=recipe.selection or {"name": "all"},
-        proxy={"name": "identity"},
+        selection=recipe.selection or "all",
         directions=recipe.directions or ACROSS,
-        modalities=("audio", "text"),
-        dimension=WIDTH,
-        features=FEATURES,
-        classes=4,
     )
     random = torch.Generator().manual_seed(1)
     sides = {m: torch.randn(COUNT, WIDTH, generator=random, requires_grad=True) for m in ("audio", "text")}

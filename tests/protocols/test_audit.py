@@ -13,6 +13,7 @@ from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
+from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import Training
 from aadml.model.facts import Facts
 from aadml.model.model import Model
@@ -31,7 +32,7 @@ def trained(splits):
     settings = Training(epochs=12, batch=20, learning_rate=5e-3)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        method = METHODS["aadml"](context, settings, network={"hidden": (24,)}, proxy="anchor-aware")
+        method = METHODS["aadml"](context, settings, network=NetworkOptions(hidden=(24,)), proxy="anchor-aware")
     facts = Facts(
         label="aa-triplet", method={"name": "aadml", "arguments": {}}, training=vars(settings), inputs={},
         dimensions=context.dimensions, class_names=splits.train.class_names, clips=len(splits.train), seed=0,

@@ -7,7 +7,8 @@ from aadml.proxies import PROXIES
 from aadml.proxies.anchor_aware import AnchorAware, degeneracy
 from aadml.proxies.graph import clique_pairs, neighbors
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import checked_options, schema
+from feature_extraction.ground.options import keywords, schema
+from feature_extraction.ground.validation import checked_options
 
 MODALITIES = ("audio", "visual")
 COUNT, DIMENSION, CLASSES = 60, 6, 4
@@ -25,9 +26,14 @@ def batch(seed=5):
     return {m: vectors[INDEX].clone().requires_grad_() for m, vectors in bank(seed).items()}
 
 
+def built(modalities=MODALITIES, **options) -> AnchorAware:
+    checked = checked_options(AnchorAware, options, "proxy")
+    return AnchorAware(DIMENSION, modalities, **keywords(AnchorAware, checked))
+
+
 def ready(*, labels=LABELS, **options) -> AnchorAware:
     torch.manual_seed(0)
-    proxy = AnchorAware(DIMENSION, MODALITIES, **options).double()
+    proxy = built(**options).double()
     inputs = {"audio": bank(8)["audio"][:, :3], "visual": bank(9)["visual"]}
     proxy.refresh(bank(), labels, inputs, torch.Generator().manual_seed(1))
     return proxy
@@ -44,7 +50,7 @@ def softmax_pooling(attention, query, keys):
 
 
 def test_the_default_is_the_decided_one():
-    defaults = schema(AnchorAware)
+    defaults = {name: option.default for name, option in schema(AnchorAware).items()}
     decided = {"reading": "R6", "query": "self", "residual": "add", "aa_on": "all", "aa_mix": 0.5, "k": 3}
     decided |= {"heads": "auto", "attention": "mha", "attention_dropout": 0.0, "neighbors": "nearest", "live": False}
     decided |= {"values": "own", "space": "embedding", "scope": "bank", "same_class": True, "pairs": "neighbors"}
@@ -280,23 +286,23 @@ def test_wider_attention_comes_back_to_the_dimension():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reading": "R7"}, r"no proxy.reading 'R7'; there are: R1, R2, R3, R4, R5, R6"),
-        ({"query": "partners"}, "did you mean 'partner'"),
-        ({"residual": "sum"}, "no proxy.residual"),
-        ({"residual_weight": 1.5}, "proxy.residual_weight: 1.5 is not in"),
+        ({"reading": "R7"}, r'proxy.reading: "R7" given; one of R1, R2, R3, R4, R5, R6 is possible'),
+        ({"query": "partners"}, "one of self, partner"),
+        ({"residual": "sum"}, "proxy.residual"),
+        ({"residual_weight": 1.5}, "proxy.residual_weight: 1.5 given; a number from 0 to 1"),
         ({"aa_mix": -0.1}, "proxy.aa_mix"),
-        ({"aa_on": "anchors"}, "did you mean 'anchor'"),
+        ({"aa_on": "anchors"}, "one of all, anchor, reference"),
         ({"heads": 4}, "4 heads do not divide 6 dimensions; possible are 1, 2, 3, 6"),
-        ({"k": 0}, "proxy.k: 0 is not"),
-        ({"k": 2.5}, "proxy.k: 2.5 is not"),
-        ({"space": "inputs"}, "did you mean 'input'"),
+        ({"k": 0}, "proxy.k: 0 given"),
+        ({"k": 2.5}, "proxy.k: 2.5 given; a whole number from 1"),
+        ({"space": "inputs"}, "one of embedding, input"),
         ({"space": "input", "graph_modality": "cross"}, "proxy.graph_modality: cross"),
-        ({"similarity": "cos"}, "no proxy.similarity 'cos'"),
+        ({"similarity": "cos"}, 'proxy.similarity: "cos" given'),
     ],
 )
 def test_impossible_values_are_answered_with_the_possible_ones(options, message):
     with pytest.raises(InputError, match=message):
-        AnchorAware(DIMENSION, MODALITIES, **options)
+        built(**options)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +310,7 @@ def test_impossible_values_are_answered_with_the_possible_ones(options, message)
 )
 def test_what_crosses_modalities_needs_two(options):
     with pytest.raises(InputError, match="two modalities, not 1"):
-        AnchorAware(DIMENSION, ("audio",), **options)
+        built(("audio",), **options)
 
 
 def test_misspelt_options_are_answered_with_the_nearest():

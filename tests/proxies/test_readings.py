@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from aadml.proxies.attention import Attention
+from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.readings import READINGS, Keys
 
 ANCHORS, NEIGHBORS, DIMENSION, HEADS = 6, 3, 4, 2
@@ -15,7 +15,7 @@ def drawn(*shape, seed=0):
 
 
 def module(kind="mha") -> Attention:
-    attention = Attention(DIMENSION, kind=kind, heads=HEADS).double()
+    attention = Attention(DIMENSION, AttentionOptions(attention=kind, heads=HEADS)).double()
     for i, parameter in enumerate(attention.parameters()):
         parameter.data += 0.3 * drawn(*parameter.shape, seed=50 + i)
     return attention

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from aadml.configuration.assembly import assemble, starting_values
+from aadml.configuration.assembly import assemble, starting_file
 from aadml.runs.data import with_sample_data
 from aadml.runs.train import remarks
 
@@ -82,9 +82,9 @@ def test_without_data_each_method_starts_from_its_sample_config_and_says_what_is
         assert any("sample clips" in message for message in said)
         (remark,) = remarks(config)
         assert "random weights" in remark
-    assert starting_values(None, "3cmlf", sample=True)["method"]["audio"] == "cnn10"
-    assert starting_values(None, "3cmlf", sample=False)["method"]["audio"] == "resnet38"
-    assert starting_values("mei_clotho", "audio-text", sample=True)["method"]["audio"] == "resnet38"
+    assert starting_file(None, "3cmlf", sample=True).values["method"]["audio"] == "cnn10"
+    assert starting_file(None, "3cmlf", sample=False).values.get("method") == "3cmlf"
+    assert starting_file("mei_clotho", "audio-text", sample=True).values["method"] == "audio-text"
 
 
 def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):

@@ -2,7 +2,9 @@
 
 import pytest
 
-from aadml.configuration.config import parse_setting, read_yaml, resolve, with_setting
+from aadml.configuration.changes import parse_setting, with_setting
+from aadml.configuration.config import resolve
+from aadml.configuration.files import read_yaml
 from aadml.data.synthetic import synthetic
 from aadml.runs.loading import read_evaluation
 from aadml.runs.train import read_records, train_into

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from aadml.comparison import Comparison
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 
 def line(positions, labels, anchor=0.0):
@@ -129,8 +130,8 @@ def test_one_pair_a_class_leaves_out_classes_without_a_positive():
 
 @pytest.mark.parametrize("name", ["semi-hard", "semi-hard-two-sided", "one-pair-a-class"])
 def test_selections_of_one_positive_refuse_all(name):
-    with pytest.raises(InputError, match=r"not all|not with all"):
-        SELECTIONS[name](line([1.0, 2.0], [0, 1]), dice(), positive="all")
+    with pytest.raises(InputError, match=r"selection.positive: .*one of random, own"):
+        checked_options(SELECTIONS[name], {"positive": "all"}, "selection")
 
 
 def test_another_positive_is_refused_with_what_there_is():

@@ -1,6 +1,6 @@
 import pytest
 
-from aadml.configuration.config import read_yaml
+from aadml.configuration.files import read_yaml
 from aadml.data.synthetic import synthetic
 from feature_extraction.feature_file import write_features
 

@@ -1,6 +1,7 @@
 import pytest
 
-from aadml.configuration.config import configs_folder, read_yaml, resolve, search_space
+from aadml.configuration.config import resolve, tuning_space
+from aadml.configuration.files import configs_folder, read_yaml
 from aadml.sweeps.grid import applied, cells_of, file_name, folder_name, parse_axis, plain_settings, points
 from feature_extraction.ground.errors import InputError
 
@@ -99,7 +100,7 @@ def test_settings_without_the_proxy():
 @pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_value_of_a_shipped_search_space_is_taken_by_its_config(path):
     values = read_yaml(path)
-    space = search_space(values)
+    space = tuning_space(values)
     for key, choices in space.items():
         for choice in choices:
             resolved = resolve(applied(values, {key: choice}))
@@ -107,7 +108,7 @@ def test_every_value_of_a_shipped_search_space_is_taken_by_its_config(path):
             assert resolved[section][name] == choice
 
 
-def test_a_search_that_is_no_mapping_of_lists_is_refused():
+def test_a_tuning_that_is_no_mapping_of_lists_is_refused():
     with pytest.raises(InputError, match="list of values"):
-        resolve(BASE | {"search": {"training.learning_rate": 1.0e-3}})
-    assert "search" not in resolve(BASE | {"search": {"training.learning_rate": [1.0e-3]}}).values
+        resolve(BASE | {"tuning": {"training.learning_rate": 1.0e-3}})
+    assert "tuning" not in resolve(BASE | {"tuning": {"training.learning_rate": [1.0e-3]}}).values

@@ -11,7 +11,7 @@ from aadml.runs.loading import load_run
 from aadml.runs.train import Scoring, train_into
 from aadml.sweeps.compare import Row
 from aadml.sweeps.controls import ALONE, HALF, NONE, RANDOM, controls
-from aadml.sweeps.grid import Cell, is_anchored
+from aadml.sweeps.grid import Cell
 from aadml.sweeps.trials import trials_of
 from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
@@ -57,7 +57,7 @@ def test_the_controls_of_a_proxy_change_one_thing_each(base):
     config = resolve(base | {"loss": {"name": "triplet", "weight": 2.0}})
     found = controls(config)
     assert list(found) == [ALONE, RANDOM, HALF, NONE]
-    assert [is_anchored(found[name]) for name in found] == [False, True, False, False]
+    assert [found[name].is_anchored for name in found] == [False, True, False, False]
     assert found[RANDOM]["proxy"] == config["proxy"] | {"neighbors": "random"}
     assert [found[name]["loss"]["weight"] for name in found] == [2.0, 2.0, 1.0, 0.0]
     for changed in found.values():

@@ -1,17 +1,20 @@
 """What losses that make up negatives of their own share: triples, the costs of triples, the order of training."""
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.pairwise import TINY, dot
+from aadml.comparison.row_choice import columns_by_lot
 from aadml.losses.kernels.likelihood import of_each_positive
 from feature_extraction.ground.errors import InputError
 
-FORMS = ("triplet", "contrastive", "n-pair")
+Form = Literal["triplet", "contrastive", "n-pair"]
+Positives = Literal["one", "all"]
+Negatives = Literal["random", "hardest"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,9 @@ class Triples:
     negative: Tensor
 
 
-def draw_triples(comparison: Comparison, generator: torch.Generator, *, positives: str, negatives: str) -> Triples:
+def draw_triples(
+    comparison: Comparison, generator: torch.Generator, *, positives: Positives, negatives: Negatives
+) -> Triples:
     """Give one negative to each pair of an anchor and a positive.
 
     Args:
@@ -69,46 +74,30 @@ def draw_triples(comparison: Comparison, generator: torch.Generator, *, positive
         generator: of the draws, on the CPU.
         positives: "one" (a positive drawn for each anchor) or "all".
         negatives: "random" (drawn for each pair) or "hardest" (the anchor's nearest negative).
-
-    Raises:
-        InputError: another word.
     """
-    if positives not in ("one", "all") or negatives not in ("random", "hardest"):
-        raise InputError(
-            f"loss: positives are 'one' or 'all', not '{positives}'; negatives 'random' or 'hardest', not '{negatives}'"
-        )
     usable = comparison.positives.any(1) & comparison.negatives.any(1)
     if positives == "all":
         anchor, positive = (comparison.positives & usable[:, None]).nonzero(as_tuple=True)
     else:
         anchor = usable.nonzero()[:, 0]
-        positive = _drawn(comparison.positives, anchor, generator)
+        positive = columns_by_lot(comparison.positives, anchor, generator)
     if negatives == "random":
-        return Triples(anchor, positive, _drawn(comparison.negatives, anchor, generator))
+        return Triples(anchor, positive, columns_by_lot(comparison.negatives, anchor, generator))
     nearest = comparison.squared_distance.detach().masked_fill(~comparison.negatives, torch.inf).argmin(1)
     return Triples(anchor, positive, nearest[anchor])
 
 
-def _drawn(mask: Tensor, rows: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw a column where `mask` (a, c) holds, for each of `rows` (m,), all of which have one -> (m,)."""
-    counts = mask.sum(1)
-    starts = counts.cumsum(0) - counts
-    columns = mask.nonzero()[:, 1]
-    shares = torch.rand(len(rows), generator=generator, dtype=torch.float64).to(mask.device)
-    return columns[starts[rows] + (shares * counts[rows]).long()]
-
-
 def triple_cost(
-    form: str, anchor: Tensor, positive: Tensor, negative: Tensor, rivals: Tensor | None, margin: float
+    form: Form, anchor: Tensor, positive: Tensor, negative: Tensor, rivals: Tensor | None, margin: float
 ) -> Tensor:
-    """Cost of m triples (m,) under one of FORMS.
+    """Cost of m triples (m,) under one of `Form`.
 
         triplet       max(0, D_ap^2 - D_an^2 + margin)
         contrastive   1/2 D_ap^2 + 1/2 max(0, margin - D_an)^2
         n-pair        log(1 + sum over n' of exp(x_a . x_n' - x_a . x_p)), n' the negatives of all triples that rival it
 
     Args:
-        form: one of FORMS.
+        form: one of `Form`.
         anchor: (m, d).
         positive: (m, d).
         negative: (m, d).

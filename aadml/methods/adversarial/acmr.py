@@ -4,22 +4,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import permutations
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.options import Fidelity, Layers, Margin, Weight, Width
 from aadml.comparison.pairwise import at_least_float32, cosine
 from aadml.comparison.types import Modality
 from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import LearnedMethod
+from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player
-from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
-
-FIDELITIES = ("source", "repaired")
+from aadml.methods.method import Context
+from feature_extraction.ground.markers import Tuning
 
 
 def reversal(epoch: Epoch) -> float:
@@ -34,7 +32,7 @@ def lookalike_triplet(
     *,
     margin: float,
     positive_weight: float,
-    fidelity: str = "repaired",
+    fidelity: Fidelity = "repaired",
 ) -> Tensor:
     """Triplets of partners against the clips of another class that look most alike before the encoders.
 
@@ -73,32 +71,43 @@ def lookalike_triplet(
 
 
 class AdversarialLearner(Learner):
-    """See `acmr`.
+    """Encoders that tell classes, keep partners together, and hide the modality from a classifier (Wang et al., 2017).
+
+        encoders:             min  label_weight sum over modalities of CE(W x, y) + triplets - adv_weight lambda D
+        modality classifier:  min  D = sum over modalities of CE(classifier(x), modality)
+        lambda = 2 / (1 + exp(-10 p)) - 1,   p the share of epochs done;   triplets: see `lookalike_triplet`
+
+    The two play in turn on every batch, each with its own optimizer; to subtract D is what a layer that reverses the
+    gradient does. In the released code D is minimized over the modality classifier's variables alone and the encoders'
+    step leaves D out, so that nothing adversarial ever reaches the encoders; `adv_weight: 0` reproduces that. The code
+    also sums the triplets' norms over the batch into one hinge (`fidelity: source`), where here each clip has its own
+    (`repaired`), and its encoders' step leaves the label classifier as it was drawn, where here both learn. The
+    modality classifier is three linear layers without activation, as there.
 
     Args:
         context: dimensions and classes.
-        visual_hidden: hidden layers of the visual encoder.
-        hidden: hidden layers of every other encoder.
-        dimension: size of the embedding.
-        label_weight: of the label loss.
-        margin: of the triplets.
-        positive_weight: of the distance between partners in the triplets.
-        adv_weight: of the modality classifier's cost, which the encoders raise.
-        fidelity: of the triplets, see `lookalike_triplet`.
+        dimension: size of the embedding (40: released code).
+        visual_hidden: hidden layers of the visual encoder, tanh after each and after the last (512, 100: same source).
+        hidden: hidden layers of every other modality's encoder (40, 100: same source, for its text).
+        label_weight: of the label loss (100: same source).
+        margin: of the triplets (0.1: same source).
+        positive_weight: of the distance between partners in the triplets (5: same source).
+        adv_weight: of the adversarial term; 0 reproduces the released code.
+        fidelity: of the triplets: "source" for one hinge a batch, "repaired" for one a clip.
     """
 
     def __init__(
         self,
         context: Context,
         *,
-        visual_hidden: tuple[int, ...],
-        hidden: tuple[int, ...],
-        dimension: int,
-        label_weight: float,
-        margin: float,
-        positive_weight: float,
-        adv_weight: float,
-        fidelity: str,
+        dimension: Width = 40,
+        visual_hidden: Layers = (512, 100),
+        hidden: Layers = (40, 100),
+        label_weight: Weight = 100.0,
+        margin: Annotated[Margin, Tuning(0.05, 0.1, 0.5)] = 0.1,
+        positive_weight: Weight = 5.0,
+        adv_weight: Weight = 1.0,
+        fidelity: Fidelity = "repaired",
     ) -> None:
         super().__init__()
         all_directions(context)
@@ -150,58 +159,4 @@ class AdversarialLearner(Learner):
         return torch.stack(costs).sum()
 
 
-def acmr(
-    context: Context,
-    settings: Training,
-    *,
-    dimension: int = 40,
-    visual_hidden: tuple[int, ...] = (512, 100),
-    hidden: tuple[int, ...] = (40, 100),
-    label_weight: float = 100.0,
-    margin: float = 0.1,
-    positive_weight: float = 5.0,
-    adv_weight: float = 1.0,
-    fidelity: str = "repaired",
-) -> Method:
-    """Encoders that tell classes, keep partners together, and hide the modality from a classifier (Wang et al., 2017).
-
-        encoders:             min  label_weight sum over modalities of CE(W x, y) + triplets - adv_weight lambda D
-        modality classifier:  min  D = sum over modalities of CE(classifier(x), modality)
-        lambda = 2 / (1 + exp(-10 p)) - 1,   p the share of epochs done;   triplets: see `lookalike_triplet`
-
-    The two play in turn on every batch, each with its own optimizer; to subtract D is what a layer that reverses the
-    gradient does. In the released code D is minimized over the modality classifier's variables alone and the encoders'
-    step leaves D out, so that nothing adversarial ever reaches the encoders; `adv_weight: 0` reproduces that. The code
-    also sums the triplets' norms over the batch into one hinge (`fidelity: source`), where here each clip has its own
-    (`repaired`), and its encoders' step leaves the label classifier as it was drawn, where here both learn. The
-    modality classifier is three linear layers without activation, as there.
-
-    Args:
-        context: dimensions and classes.
-        settings: the `training` section.
-        dimension: size of the embedding (40: released code).
-        visual_hidden: hidden layers of the visual encoder, tanh after each and after the last (512, 100: same source).
-        hidden: hidden layers of every other modality's encoder (40, 100: same source, for its text).
-        label_weight: of the label loss (100: same source).
-        margin: of the triplets (0.1: same source).
-        positive_weight: of the distance between partners in the triplets (5: same source).
-        adv_weight: of the adversarial term; 0 reproduces the released code.
-        fidelity: of the triplets: "source" for one hinge a batch, "repaired" for one a clip.
-
-    Raises:
-        InputError: another fidelity.
-    """
-    if fidelity not in FIDELITIES:
-        raise InputError(f"method.fidelity: acmr has no '{fidelity}'; there are {', '.join(FIDELITIES)}")
-    learner = AdversarialLearner(
-        context,
-        visual_hidden=visual_hidden,
-        hidden=hidden,
-        dimension=dimension,
-        label_weight=label_weight,
-        margin=margin,
-        positive_weight=positive_weight,
-        adv_weight=adv_weight,
-        fidelity=fidelity,
-    )
-    return LearnedMethod(learner, context, settings)
+acmr = learned(AdversarialLearner)

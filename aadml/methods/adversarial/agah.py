@@ -1,25 +1,27 @@
 """AGAH: adversary guided asymmetric hashing (Gu et al., ICMR 2019)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import permutations
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.options import LearningRate, Margin, SomeLayers, Weight, Width
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.adversarial.class_codes import code_cost, fitted_codes, signs
 from aadml.methods.adversarial.critics import critic_cost
 from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import LearnedMethod
+from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context
 from aadml.methods.networks import layers
 from aadml.methods.settings import Training
 from aadml.objective import Embedded
-from aadml.objective.composition import compose_objective
-from feature_extraction.ground.errors import InputError
+from aadml.objective.composition import Space, compose_objective
+from feature_extraction.ground.markers import Tuning
 
 ATTENTION_SLOPE = 5.0
 KEPT = 0.8
@@ -27,16 +29,37 @@ CRITIC_HIDDEN = 256
 
 
 class HashingLearner(Learner):
-    """See `agah`.
+    """Binary codes that meet across modalities, critics keeping the features alike (Gu et al., ICMR 2019).
+
+        f = encoder(x) / |.|,   f' = 0.8 f + 0.2 (share of each class) M,   share ~ sigmoid(5 f M^T),   h = tanh(W f')
+        J = triplets of h both ways, over all of a batch, in cosine, with `margin`
+            + balance_weight sum of 1 / (1 + exp(cos(|h|, 1))) + class_weight sum of binary cross-entropies of f'
+            + code_weight sum of (h . b_c - k S_c)^2 + quantization_weight sum of |h - sign h|^2
+            - adv_weight sum over modalities m, o of mean D_m(f_o)
+        critic D_m: scores features of m above those of o (see `critic_cost`)
+
+    M holds the mean feature of each class over both modalities, b_c the code of class c (see `fitted_codes`); both are
+    taken anew before each epoch from the training clips, and are constants at test. Codes are compared by Hamming
+    distance. Critics and hashing play in turn on each batch. The released network begins with a CNN on pixels, here the
+    encoders are fully connected. The released code divides features by the norm of the *whole batch*, at test too, so
+    that a code depends on who else is in the batch: here each item is divided by its own norm. Its penalty draws a
+    point a component, here one a clip; its M and its code's targets come from the vectors seen during the epoch, here
+    from the weights at its end.
 
     Args:
         context: dimensions and classes.
-        hidden: sizes of the layers of the encoders; the last is the feature that critics and attention see.
-        dimension: number of bits.
-        margin: of the triplets.
-        weights: of "triplet", "balance", "class", "code", "quantization", "adversarial".
-        penalty: of the critics' slope.
-        critic_options: of the critics' optimizer.
+        dimension: number of bits (64: released code).
+        hidden: sizes of the encoders' layers; the last is the size of f (4096, 512: the last two of the released
+            image network).
+        margin: of the triplets, in cosine (0.3: released code).
+        balance_weight: of the balance of magnitudes (1: same source).
+        class_weight: of the classifiers (0: same source).
+        code_weight: of the asymmetric code loss (0.001: same source).
+        quantization_weight: of the distance to sign codes (1: same source).
+        adv_weight: of the critics' verdict (1: same source).
+        penalty: of the critics' slope (10: same source).
+        critic_learning_rate: of the critics' Adamax, with betas 0.5, 0.9 and weight decay 1e-4 (all: same
+            source).
     """
 
     similarity = "hamming"
@@ -45,12 +68,16 @@ class HashingLearner(Learner):
         self,
         context: Context,
         *,
-        hidden: tuple[int, ...],
-        dimension: int,
-        margin: float,
-        weights: Mapping[str, float],
-        penalty: float,
-        critic_options: Mapping[str, Any],
+        dimension: Width = 64,
+        hidden: SomeLayers = (4096, 512),
+        margin: Annotated[Margin, Tuning(0.1, 0.3, 1.0)] = 0.3,
+        balance_weight: Weight = 1.0,
+        class_weight: Weight = 0.0,
+        code_weight: Weight = 1e-3,
+        quantization_weight: Weight = 1.0,
+        adv_weight: Weight = 1.0,
+        penalty: Weight = 10.0,
+        critic_learning_rate: LearningRate = 1e-3,
     ) -> None:
         super().__init__()
         width, names = hidden[-1], context.modalities
@@ -58,16 +85,19 @@ class HashingLearner(Learner):
         self.hashes = nn.ModuleDict({m: nn.Linear(width, dimension) for m in names})
         self.classifiers = nn.ModuleDict({m: nn.Linear(width, context.classes) for m in names})
         self.critics = nn.ModuleDict({m: layers((width, width, CRITIC_HIDDEN, 1), last=False) for m in names})
-        self.weights, self.penalty, self.critic_options = weights, penalty, critic_options
+        self.penalty, self.critic_learning_rate = penalty, critic_learning_rate
+        self.weights = {
+            "triplet": 1.0,
+            "balance": balance_weight,
+            "class": class_weight,
+            "code": code_weight,
+            "quantization": quantization_weight,
+            "adversarial": adv_weight,
+        }
         self.objective = compose_objective(
+            Space(names, dimension, classes=context.classes),
             loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "sum", "combine": "sum"},
-            selection={"name": "all"},
-            proxy={"name": "identity"},
             directions=all_directions(context),
-            modalities=names,
-            dimension=dimension,
-            features=0,
-            classes=context.classes,
         )
         # both are refreshed once an epoch, from training clips alone, and belong to what was fitted
         self.class_features: Tensor
@@ -80,7 +110,21 @@ class HashingLearner(Learner):
         critics = list(self.critics.parameters())
         own = {id(parameter) for parameter in critics}
         rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
-        return {"critics": Player(critics, self._critic_loss, self.critic_options), "hashing": Player(rest, self._loss)}
+        return {
+            "critics": Player(critics, self._critic_loss, self._critic_settings),
+            "hashing": Player(rest, self._loss),
+        }
+
+    def _critic_settings(self, settings: Training) -> Training:
+        """Give the critics the optimizer of the released code."""
+        return replace(
+            settings,
+            optimizer="adamax",
+            learning_rate=self.critic_learning_rate,
+            betas=(0.5, 0.9),
+            weight_decay=1e-4,
+            schedule="constant",
+        )
 
     @torch.no_grad()
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
@@ -154,81 +198,4 @@ class HashingLearner(Learner):
         }
 
 
-def agah(
-    context: Context,
-    settings: Training,
-    *,
-    dimension: int = 64,
-    hidden: tuple[int, ...] = (4096, 512),
-    margin: float = 0.3,
-    balance_weight: float = 1.0,
-    class_weight: float = 0.0,
-    code_weight: float = 1e-3,
-    quantization_weight: float = 1.0,
-    adv_weight: float = 1.0,
-    penalty: float = 10.0,
-    critic_learning_rate: float = 1e-3,
-) -> Method:
-    """Binary codes that meet across modalities, critics keeping the features alike (Gu et al., ICMR 2019).
-
-        f = encoder(x) / |.|,   f' = 0.8 f + 0.2 (share of each class) M,   share ~ sigmoid(5 f M^T),   h = tanh(W f')
-        J = triplets of h both ways, over all of a batch, in cosine, with `margin`
-            + balance_weight sum of 1 / (1 + exp(cos(|h|, 1))) + class_weight sum of binary cross-entropies of f'
-            + code_weight sum of (h . b_c - k S_c)^2 + quantization_weight sum of |h - sign h|^2
-            - adv_weight sum over modalities m, o of mean D_m(f_o)
-        critic D_m: scores features of m above those of o (see `critic_cost`)
-
-    M holds the mean feature of each class over both modalities, b_c the code of class c (see `fitted_codes`); both are
-    taken anew before each epoch from the training clips, and are constants at test. Codes are compared by Hamming
-    distance. Critics and hashing play in turn on each batch. The released network begins with a CNN on pixels, here the
-    encoders are fully connected. The released code divides features by the norm of the *whole batch*, at test too, so
-    that a code depends on who else is in the batch: here each item is divided by its own norm. Its penalty draws a
-    point a component, here one a clip; its M and its code's targets come from the vectors seen during the epoch, here
-    from the weights at its end.
-
-    Args:
-        context: dimensions and classes.
-        settings: the `training` section.
-        dimension: number of bits (64: released code).
-        hidden: sizes of the encoders' layers; the last is the size of f (4096, 512: the last two of the released
-            image network).
-        margin: of the triplets, in cosine (0.3: released code).
-        balance_weight: of the balance of magnitudes (1: same source).
-        class_weight: of the classifiers (0: same source).
-        code_weight: of the asymmetric code loss (0.001: same source).
-        quantization_weight: of the distance to sign codes (1: same source).
-        adv_weight: of the critics' verdict (1: same source).
-        penalty: of the critics' slope (10: same source).
-        critic_learning_rate: of the critics' Adamax, with betas 0.5, 0.9 and weight decay 1e-4 (all: same
-            source).
-
-    Raises:
-        InputError: fewer bits than one.
-    """
-    if dimension < 1:
-        raise InputError(f"method.dimension: {dimension} given; 1 bit or more is possible")
-    weights = {
-        "triplet": 1.0,
-        "balance": balance_weight,
-        "class": class_weight,
-        "code": code_weight,
-        "quantization": quantization_weight,
-        "adversarial": adv_weight,
-    }
-    critic_options = {
-        "optimizer": "adamax",
-        "learning_rate": critic_learning_rate,
-        "betas": (0.5, 0.9),
-        "weight_decay": 1e-4,
-        "schedule": "constant",
-    }
-    learner = HashingLearner(
-        context,
-        hidden=hidden,
-        dimension=dimension,
-        margin=margin,
-        weights=weights,
-        penalty=penalty,
-        critic_options=critic_options,
-    )
-    return LearnedMethod(learner, context, settings)
+agah = learned(HashingLearner)

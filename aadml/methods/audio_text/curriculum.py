@@ -10,14 +10,13 @@ from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Modality
 from aadml.data.curriculum import partition
+from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.learner import Epoch, Stage
-from feature_extraction.ground.errors import InputError
 
 STAGES = {"easy": "audio", "median": "text", "hard": "all"}
 """Stage -> which side learns; the other is left alone."""
 
 ANCILLARY = "ancillary"
-PAIRS = ("sum", "audio", "text", "concatenation")
 
 
 class Curriculum(nn.Module):
@@ -28,36 +27,15 @@ class Curriculum(nn.Module):
 
     Attributes:
         batch: pairs a batch.
-        shares: epochs of the three stages, as parts of the configured number.
-        ancillary_epochs: of the model that describes the pairs.
-        mining: whether batches are built; without, all stages take shuffled ones (the paper's "without mining").
-        pair: what describes a pair: "sum" of both unit vectors, "audio", "text" or "concatenation".
-        builders: of easy and hard batches, keys of `aadml.data.curriculum.BUILDERS` or "auto".
-        dedupe: keep identical captions and clips apart in hard batches.
-        rebuild_every: epochs after which a stage builds its batches anew from the weights at hand; 0 never.
-        freeze_scope: "encoder" leaves the whole side alone, "backbone" all but its head.
-        until: the last stage that is run.
+        options: see `CurriculumOptions`.
         seed: of the batches.
         initial: weights to return to after the ancillary model.
     """
 
-    def __init__(self, options: Mapping[str, Any], *, batch: int, seed: int) -> None:
+    def __init__(self, options: CurriculumOptions, *, batch: int, seed: int) -> None:
         super().__init__()
-        for name, known in (("pair", PAIRS), ("freeze_scope", ("encoder", "backbone")), ("until", tuple(STAGES))):
-            if options[name] not in known:
-                raise InputError(f"method.{name}: no '{options[name]}'; there are {', '.join(known)}")
-        if len(options["shares"]) != len(STAGES) or min(options["shares"]) <= 0:
-            raise InputError(f"method.shares: {options['shares']} given; wants three positive numbers")
-        self.batch = batch
-        self.shares = tuple(float(share) for share in options["shares"])
-        self.ancillary_epochs = int(options["ancillary_epochs"])
-        self.mining = bool(options["mining"])
-        self.pair = str(options["pair"])
-        self.builders = {"easy": options["easy_builder"], "hard": options["hard_builder"]}
-        self.dedupe = bool(options["dedupe"])
-        self.rebuild_every = int(options["rebuild_every"])
-        self.freeze_scope = str(options["freeze_scope"])
-        self.until = str(options["until"])
+        self.batch, self.options = batch, options
+        self.builders = {"easy": options.easy_builder, "hard": options.hard_builder}
         self.seed = seed
         self.initial: dict[str, Tensor] = {}
         self.register_buffer("easy", torch.zeros(0, 0, dtype=torch.int64))
@@ -65,15 +43,19 @@ class Curriculum(nn.Module):
 
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Divide `epochs` by the shares; each stage starts from the best weights of the one before, optimizer anew."""
-        names = list(STAGES)[: list(STAGES).index(self.until) + 1]
-        whole = sum(self.shares)
-        counts = {name: max(1, round(epochs * share / whole)) for name, share in zip(STAGES, self.shares, strict=True)}
+        names = list(STAGES)[: list(STAGES).index(self.options.until) + 1]
+        whole = sum(self.options.shares)
+        counts = {
+            name: max(1, round(epochs * share / whole)) for name, share in zip(STAGES, self.options.shares, strict=True)
+        }
         stages = [
-            Stage(name, counts[name], (STAGES[name],), self.batches if self.mining and name != "median" else None)
+            Stage(
+                name, counts[name], (STAGES[name],), self.batches if self.options.mining and name != "median" else None
+            )
             for name in names
         ]
-        if self.mining and self.ancillary_epochs:
-            return [Stage(ANCILLARY, self.ancillary_epochs, ("all",)), *stages]
+        if self.options.mining and self.options.ancillary_epochs:
+            return [Stage(ANCILLARY, self.options.ancillary_epochs, ("all",)), *stages]
         return stages
 
     def still(self, stage: str) -> tuple[Modality, ...]:
@@ -83,25 +65,27 @@ class Curriculum(nn.Module):
 
     def is_due(self, epoch: Epoch) -> bool:
         """Say whether batches must be built before this epoch."""
-        if not self.mining or epoch.stage not in self.builders:
+        if not self.options.mining or epoch.stage not in self.builders:
             return False
         first = epoch.stage == "easy" and epoch.number == 0
-        return first or (self.rebuild_every > 0 and epoch.number > 0 and epoch.number % self.rebuild_every == 0)
+        return first or (
+            self.options.rebuild_every > 0 and epoch.number > 0 and epoch.number % self.options.rebuild_every == 0
+        )
 
     def restarts(self, epoch: Epoch) -> bool:
         """Say whether the weights go back to where they began."""
-        return self.ancillary_epochs > 0 and epoch.stage == "easy" and epoch.number == 0
+        return self.options.ancillary_epochs > 0 and epoch.stage == "easy" and epoch.number == 0
 
     def pair_vectors(self, audio: Tensor, text: Tensor) -> Tensor:
         """Describe pairs by one vector each, from unit vectors (n, d) of both sides."""
-        if self.pair in ("audio", "text"):
-            return audio if self.pair == "audio" else text
-        return F.normalize(audio + text, dim=1) if self.pair == "sum" else torch.cat([audio, text], 1)
+        if self.options.pair in ("audio", "text"):
+            return audio if self.options.pair == "audio" else text
+        return F.normalize(audio + text, dim=1) if self.options.pair == "sum" else torch.cat([audio, text], 1)
 
     def build(self, vectors: Tensor, present: Tensor, train: Clips, epoch: Epoch) -> None:
         """Build the batches of the stages to come from vectors (n, d) of the pairs that are present (n,)."""
         rows = present.nonzero()[:, 0]
-        codes = [train.labels.cpu()[rows], _codes_of_captions(train)[rows]] if self.dedupe else []
+        codes = [train.labels.cpu()[rows], _codes_of_captions(train)[rows]] if self.options.dedupe else []
         names = ["easy", "hard"] if epoch.number == 0 else [epoch.stage]
         for name in names:
             found = partition(

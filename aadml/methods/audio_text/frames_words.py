@@ -1,6 +1,6 @@
 """Frames of sound against words (Xie et al., On Negative Sampling for Contrastive Audio-Text Retrieval, 2023)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from aadml.comparison.relevance import relevance
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.data.padded import Padded
+from aadml.methods.audio_text.options import RelevanceOptions
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput, resize_buffers
 from aadml.methods.audio_text.towers import each_once, padded_batch, prepared, refuse_absent
@@ -37,7 +38,9 @@ class FramesAgainstWords(Learner):
         audio: the CRNN.
         text: the word vectors.
         objective: what is minimised; its scores are relevances of frames and words.
-        options: of the method `xie`.
+        options: how frames are scored against words.
+        guides: modalities within which pairs are scored too, for a selection that follows it.
+        budget: bytes of spectrograms kept in memory.
         batch: pairs a batch, for the validation loss.
     """
 
@@ -45,16 +48,21 @@ class FramesAgainstWords(Learner):
     criterion = "score"
 
     def __init__(
-        self, audio: CrnnInput, text: WordInput, objective: Objective, options: Mapping[str, Any], batch: int
+        self,
+        audio: CrnnInput,
+        text: WordInput,
+        objective: Objective,
+        options: RelevanceOptions,
+        *,
+        guides: Sequence[Modality],
+        budget: int,
+        batch: int,
     ) -> None:
         super().__init__()
         self.audio, self.text, self.objective = audio, text, objective
-        self.form, self.pooled = str(options["form"]), options["score_rate"] == "pooled"
-        self.legacy_padding = bool(options["legacy_padding"])
-        self.guides = tuple(options["guides"])
-        self.choose = str(options["choose"])
-        self.budget = int(options["memory_mib"]) << 20
-        self.batch = batch
+        self.form, self.pooled = options.form, options.score_rate == "pooled"
+        self.legacy_padding, self.choose = options.legacy_padding, options.choose
+        self.guides, self.budget, self.batch = tuple(guides), budget, batch
         self._collapse = ""
 
     def learn_words(self, captions: Features) -> None:

@@ -92,7 +92,7 @@ class TwoTowers(Learner):
         players = {"all": Player(self._trained("audio", "text"), self._loss)}
         if self.curriculum is None:
             return players
-        scope = self.curriculum.freeze_scope
+        scope = self.curriculum.options.freeze_scope
         sides: dict[str, list[nn.Parameter]] = {
             "audio": self._trained("audio") + (self._heads("text") if scope == "backbone" else []),
             "text": self._trained("text") + (self._heads("audio") if scope == "backbone" else []),
@@ -191,7 +191,7 @@ class TwoTowers(Learner):
         """Give what a side that is left alone makes of all training rows: its embeddings, or its network's vectors."""
         assert self.curriculum is not None
         tower = self.tower(side)
-        whole = self.curriculum.freeze_scope == "encoder"
+        whole = self.curriculum.options.freeze_scope == "encoder"
         if isinstance(features, Tensor):
             return self.embed_all(features, side).to(self.device) if whole else features.to(self.device)
         found = self._described(features, side)[0] if whole else describe(features, tower.network, self.device)[0]
@@ -213,7 +213,9 @@ class TwoTowers(Learner):
             rows = self._still[side][batch.index[kept]]
             assert self.curriculum is not None
             return (
-                rows if self.curriculum.freeze_scope == "encoder" else F.normalize(self.tower(side).head(rows), dim=1)
+                rows
+                if self.curriculum.options.freeze_scope == "encoder"
+                else F.normalize(self.tower(side).head(rows), dim=1)
             )
         features = batch.features[side]
         return self.embed(features[kept] if isinstance(features, Tensor) else features.select(kept), side)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions, Tokens, tokens
+from aadml.methods.audio_text.options import UNTRAINED
 from feature_extraction.backbones.bert import (
     LONGEST,
     bert_of,
@@ -19,8 +20,6 @@ from feature_extraction.backbones.bert import (
 from feature_extraction.backbones.word2vec import read_vectors, table, untrained_table
 from feature_extraction.ground.errors import InputError
 from feature_extraction.word_pieces import train_vocabulary, word_piece_tokenizer
-
-UNTRAINED = "untrained"
 
 
 class BertInput(nn.Module):

@@ -1,8 +1,6 @@
 """A tower: the network of one modality and the layers that bring it into the common space."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +10,8 @@ from aadml.data.log_mels import LogMels, at_most_once, log_mels
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms
-from aadml.methods.audio_text.text_input import UNTRAINED, BertInput, WordInput
+from aadml.methods.audio_text.options import UNTRAINED, Freezing, TowerOptions
+from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.method import Context
 from aadml.methods.networks import layers
 from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
@@ -86,38 +85,32 @@ class Tower(nn.Module):
         return vectors
 
 
-def audio_tower(options: Mapping[str, Any]) -> Tower:
+def audio_tower(options: TowerOptions, freezing: Freezing) -> Tower:
     """Build the audio tower that the options of a method describe."""
     network = PannsInput(
-        options["audio"], options["audio_weights"], width=options["audio_width"], dropout=options["dropout"],
-        augment=options["augment"],
+        options.audio, options.audio_weights, width=options.audio_width, dropout=options.dropout,
+        augment=options.augment,
     )  # fmt: skip
-    hidden = options["hidden"] or (2048 if network.dimension >= 2048 else 1024)
-    return _tower(network, hidden, options, "audio")
+    hidden = options.hidden or (2048 if network.dimension >= 2048 else 1024)
+    return _tower(network, hidden, options, freezing, "audio")
 
 
-def text_tower(options: Mapping[str, Any], context: Context) -> Tower:
+def text_tower(options: TowerOptions, freezing: Freezing, context: Context) -> Tower:
     """Build the text tower that the options of a method describe."""
     architecture = context.architecture or {}
-    if options["text"] == "bert":
+    if options.text == "bert":
         network: nn.Module = BertInput(
-            options["text_weights"], layers=options["text_layers"], dimension=options["text_dimension"],
-            vocabulary=options["vocabulary"], dropout=options["dropout"], config=architecture.get("bert"),
+            options.text_weights, layers=options.text_layers, dimension=options.text_dimension,
+            vocabulary=options.vocabulary, dropout=options.dropout, config=architecture.get("bert"),
         )  # fmt: skip
-        hidden = options["hidden"] or 2048
-    elif options["text"] == "word2vec":
-        network = WordInput(options["text_weights"], dimension=options["text_dimension"], seed=context.seed)
-        hidden = options["hidden"] or 1024
-    else:
-        raise InputError(f"method.text: no text network '{options['text']}'; there are bert, word2vec")
-    return _tower(network, hidden, options, "text")
+        return _tower(network, options.hidden or 2048, options, freezing, "text")
+    network = WordInput(options.text_weights, dimension=options.text_dimension, seed=context.seed)
+    return _tower(network, options.hidden or 1024, options, freezing, "text")
 
 
-def _tower(network: nn.Module, hidden: int, options: Mapping[str, Any], modality: str) -> Tower:
-    frozen = options["freeze"] in (modality, "both")
-    return Tower(
-        network, hidden=hidden, dimension=options["dimension"], frozen=frozen, frozen_mode=options["frozen_mode"]
-    )
+def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Freezing, modality: str) -> Tower:
+    frozen = freezing.freeze in (modality, "both")
+    return Tower(network, hidden=hidden, dimension=options.dimension, frozen=frozen, frozen_mode=freezing.frozen_mode)
 
 
 def prepared(features: Features, network: nn.Module, budget: int) -> Features:

@@ -2,21 +2,21 @@
 
 from functools import partial
 
+from aadml.comparison.options import Ridge, Share, Width
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
 from aadml.methods.correlation.projection import LinearMethod, Projection, pair, projection_of
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
 
 
 def c_cca(
     context: Context,
     settings: Training,
     *,
-    dimension: int = 10,
-    ridge: float = 1e-4,
-    pair_weight: float = 0.2,
+    dimension: Width = 10,
+    ridge: Ridge = 1e-4,
+    pair_weight: Share = 0.2,
     weight_by_correlation: bool = False,
 ) -> Method:
     """Cluster CCA: every audio clip of a class is paired with every visual clip of it (Rasiwasia et al., 2014).
@@ -33,8 +33,6 @@ def c_cca(
         pair_weight: beta (0.2: AADML paper's group).
         weight_by_correlation: multiply every direction by its correlation.
     """
-    if not 0 <= pair_weight <= 1:
-        raise InputError(f"method.pair_weight: {pair_weight:g} given; 0 to 1 is possible")
     names = pair(context, "c-cca")
     return LinearMethod(partial(_fit, names, dimension, ridge, pair_weight, weight_by_correlation))
 

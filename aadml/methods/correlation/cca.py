@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from aadml.comparison.options import Ridge, Width
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical, centered, covariance, cross_covariance
 from aadml.methods.correlation.projection import LinearMethod, Projection, pair, projection_of
@@ -13,8 +14,8 @@ def cca(
     context: Context,
     settings: Training,
     *,
-    dimension: int = 10,
-    ridge: float = 1e-4,
+    dimension: Width = 10,
+    ridge: Ridge = 1e-4,
     weight_by_correlation: bool = False,
 ) -> Method:
     """Canonical correlation analysis with a ridge (Hotelling, 1936).

@@ -1,12 +1,14 @@
 """DCCA: deep canonical correlation analysis (Andrew et al., ICML 2013), and C-DCCA, its cluster form."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.options import Dropout, Layers, Ridge, Share, Width
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import (
     canonical,
@@ -22,13 +24,42 @@ from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import Tuning
 
 EIGENVALUE_FLOOR = 1e-9
-OBJECTIVES = ("trace", "squared", "source")
+CorrelationName = Literal["trace", "squared", "source"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrelationOptions:
+    """What deep CCA and its cluster form share.
+
+    Attributes:
+        dimension: directions kept of the linear solution on the encoders' outputs (10: code of AADML's group).
+        outputs: size of the encoders' last layer (10, in the cluster form 100: same source).
+        dropout: share of the units dropped (same source).
+        ridge: added to the covariances (1e-3 to 1e-4: same source).
+        objective: "trace", "squared" or "source" (see `total_correlation`).
+    """
+
+    dimension: Width = 10
+    outputs: Width = 10
+    dropout: Dropout = 0.2
+    ridge: Annotated[Ridge, Tuning(1e-4, 1e-3, 1e-2)] = 1e-3
+    objective: CorrelationName = "trace"
+
+
+OF_PAIRS, OF_CLUSTERS = CorrelationOptions(), CorrelationOptions(outputs=100)
 
 
 def total_correlation(
-    first: Tensor, second: Tensor, cross: Tensor, objective: str = "trace", *, top: int = 0, ridge: float = 0.0
+    first: Tensor,
+    second: Tensor,
+    cross: Tensor,
+    objective: CorrelationName = "trace",
+    *,
+    top: int = 0,
+    ridge: float = 0.0,
 ) -> Tensor:
     """Sum of the canonical correlations, or of their squares, with a gradient that stays finite.
 
@@ -67,12 +98,8 @@ class CorrelationLearner(Learner):
     Args:
         context: dimensions of the two modalities.
         hidden: modality -> sizes of the hidden layers.
-        outputs: size of the encoders' last layer.
-        dimension: directions kept of the linear solution.
-        ridge: added to the covariances of a batch.
-        objective: see `total_correlation`.
+        options: see `CorrelationOptions`.
         cross: (first (n, d1), second (n, d2), labels) -> cross-covariance.
-        dropout: share of the units dropped.
     """
 
     def __init__(
@@ -80,21 +107,18 @@ class CorrelationLearner(Learner):
         context: Context,
         *,
         hidden: Mapping[Modality, tuple[int, ...]],
-        outputs: int,
-        dimension: int,
-        ridge: float,
-        objective: str,
+        options: CorrelationOptions,
         cross: Callable[[Tensor, Tensor, Tensor], Tensor],
-        dropout: float,
     ) -> None:
         super().__init__()
-        if objective not in OBJECTIVES:
-            raise InputError(f"method.objective: no '{objective}'; there are {', '.join(OBJECTIVES)}")
+        outputs, dimension = options.outputs, options.dimension
         if dimension > outputs:
             raise InputError(f"method.dimension: {dimension} asked for; the encoders have {outputs} outputs")
         self.names = pair(context, "dcca")
-        self.ridge, self.objective, self.cross, self.dimension = ridge, objective, cross, dimension
-        self.encoders = nn.ModuleDict({m: _encoder(context.dimensions[m], hidden[m], outputs, dropout) for m in hidden})
+        self.ridge, self.objective, self.cross, self.dimension = options.ridge, options.objective, cross, dimension
+        self.encoders = nn.ModuleDict(
+            {m: _encoder(context.dimensions[m], hidden[m], outputs, options.dropout) for m in hidden}
+        )
         for name in self.names:
             self.register_buffer(f"mean_{name}", torch.zeros(outputs))
             self.register_buffer(f"weights_{name}", torch.eye(outputs)[:, :dimension].clone())
@@ -162,39 +186,22 @@ def dcca(
     context: Context,
     settings: Training,
     *,
-    dimension: int = 10,
-    outputs: int = 10,
-    hidden_audio: tuple[int, ...] = (128, 128, 64),
-    hidden_visual: tuple[int, ...] = (256, 256, 128),
-    dropout: float = 0.2,
-    ridge: float = 1e-3,
-    objective: str = "trace",
+    options: CorrelationOptions = OF_PAIRS,
+    hidden_audio: Layers = (128, 128, 64),
+    hidden_visual: Layers = (256, 256, 128),
 ) -> Method:
     """Deep CCA: encoders trained for the sum of canonical correlations of a batch (Andrew et al., ICML 2013).
 
     Args:
         context: dimensions of audio and visual.
         settings: the batch must be well above `outputs`.
-        dimension: directions kept of the linear CCA on the encoders' outputs.
-        outputs: size of the encoders' last layer (10: code of the AADML paper's group).
-        hidden_audio: hidden layers of the first modality (same source).
+        options: see `CorrelationOptions`.
+        hidden_audio: hidden layers of the first modality (code of the AADML paper's group).
         hidden_visual: hidden layers of the second (same source).
-        dropout: share of the units dropped (same source).
-        ridge: added to the covariances (1e-3 to 1e-4: same source).
-        objective: "trace", "squared" or "source" (see `total_correlation`).
     """
     hidden = dict(zip(pair(context, "dcca"), (hidden_audio, hidden_visual), strict=True))
-    _check_batch(settings, outputs, "dcca")
-    learner = CorrelationLearner(
-        context,
-        hidden=hidden,
-        outputs=outputs,
-        dimension=dimension,
-        ridge=ridge,
-        objective=objective,
-        cross=_pairs,
-        dropout=dropout,
-    )
+    _check_batch(settings, options.outputs, "dcca")
+    learner = CorrelationLearner(context, hidden=hidden, options=options, cross=_pairs)
     return LearnedMethod(learner, context, settings)
 
 
@@ -202,38 +209,22 @@ def c_dcca(
     context: Context,
     settings: Training,
     *,
-    dimension: int = 10,
-    outputs: int = 100,
-    hidden: tuple[int, ...] = (100, 100, 100),
-    dropout: float = 0.2,
-    ridge: float = 1e-3,
-    pair_weight: float = 0.2,
-    objective: str = "trace",
+    options: CorrelationOptions = OF_CLUSTERS,
+    hidden: Layers = (100, 100, 100),
+    pair_weight: Share = 0.2,
 ) -> Method:
     """Cluster deep CCA: deep CCA whose cross-covariance also pairs all clips of a class (Zeng et al., TOMM 2020).
 
     Args:
         context: dimensions of audio and visual.
         settings: the batch must be well above `outputs`.
-        dimension: directions kept of the linear cluster CCA on the outputs (10: code of the AADML paper's group).
-        outputs: size of the encoders' last layer (100: same source).
-        hidden: hidden layers of both encoders (same source).
-        dropout: share of the units dropped (same source).
-        ridge: added to the covariances.
+        options: see `CorrelationOptions`.
+        hidden: hidden layers of both encoders (code of the AADML paper's group).
         pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
-        objective: "trace", "squared" or "source" (see `total_correlation`).
     """
-    _check_batch(settings, outputs, "c-dcca")
-    learner = CorrelationLearner(
-        context,
-        hidden=dict.fromkeys(pair(context, "c-dcca"), hidden),
-        outputs=outputs,
-        dimension=dimension,
-        ridge=ridge,
-        objective=objective,
-        cross=partial(_clusters, pair_weight),
-        dropout=dropout,
-    )
+    _check_batch(settings, options.outputs, "c-dcca")
+    hiddens = dict.fromkeys(pair(context, "c-dcca"), hidden)
+    learner = CorrelationLearner(context, hidden=hiddens, options=options, cross=partial(_clusters, pair_weight))
     return LearnedMethod(learner, context, settings)
 
 

@@ -1,10 +1,13 @@
 """KCCA: kernel canonical correlation analysis (Lai and Fyfe, 2000; Hardoon et al., Neural Computation 2004)."""
 
 from collections.abc import Callable, Mapping
+from typing import Annotated
 
 import torch
+from annotated_types import Interval
 from torch import Tensor
 
+from aadml.comparison.options import Count, Width
 from aadml.comparison.pairwise import squared_distance
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.correlation.algebra import canonical, centered, cross_covariance
@@ -12,6 +15,7 @@ from aadml.methods.correlation.projection import Projection, joined, pair
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import Choice
 from feature_extraction.ground.tables import lookup
 
 EIGENVALUE_FLOOR = 1e-10
@@ -55,8 +59,6 @@ class KernelMethod(Method):
         self, names: tuple[Modality, Modality], dimension: int, kernel: str, ridge: float, landmarks: int, seed: int
     ) -> None:
         lookup(KERNELS, kernel, "kernel")
-        if not 0 < ridge <= 1:
-            raise InputError(f"method.ridge: {ridge:g} given; above 0 and up to 1 is possible")
         self.names, self.dimension, self.kernel = names, dimension, kernel
         self.ridge, self.count, self.seed = ridge, landmarks, seed
         self.maps: dict[Modality, KernelFeatures] = {}
@@ -114,10 +116,10 @@ def kcca(
     context: Context,
     settings: Training,
     *,
-    dimension: int = 10,
-    kernel: str = "rbf",
-    ridge: float = 0.1,
-    landmarks: int = 1000,
+    dimension: Width = 10,
+    kernel: Annotated[str, Choice(KERNELS)] = "rbf",
+    ridge: Annotated[float, Interval(gt=0, le=1)] = 0.1,
+    landmarks: Count = 1000,
 ) -> Method:
     """Kernel CCA, exact up to `landmarks` clips and by Nystroem's approximation beyond (Hardoon et al., 2004).
 
@@ -128,7 +130,7 @@ def kcca(
         settings: not used; the solution is closed.
         dimension: directions kept.
         kernel: "rbf" with gamma = 1 / (median distance)^2, or "polynomial" of degree 3.
-        ridge: c above, 0 to 1; without it kernel CCA correlates any two views perfectly.
+        ridge: c above; without it kernel CCA correlates any two views perfectly.
         landmarks: clips that the kernels are computed against; with as many clips or fewer the solution is exact.
     """
     return KernelMethod(pair(context, "kcca"), dimension, kernel, ridge, landmarks, context.seed)

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison
+from aadml.comparison.options import Dropout, Fidelity, Layers, Margin, Ridge, Share, Width
+from aadml.comparison.scores import Score
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
 from aadml.methods.correlation.projection import pair
@@ -17,11 +19,11 @@ from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
 from aadml.methods.settings import Training
 from aadml.objective import Embedded, Objective
-from aadml.objective.composition import compose_objective
+from aadml.objective.composition import Space, compose_objective
+from aadml.objective.sections import Section
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import Tuning
 
-ORDERS = ("cca-first", "tnn-first")
-FIDELITIES = ("source", "repaired")
 Selection = Callable[[Comparison, torch.Generator], Comparison]
 
 
@@ -144,17 +146,17 @@ def tnn_c_cca(
     context: Context,
     settings: Training,
     *,
-    dimension: int = 10,
-    hidden: tuple[int, ...] = (100, 100, 100),
-    dropout: float = 0.1,
+    dimension: Width = 10,
+    hidden: Layers = (100, 100, 100),
+    dropout: Dropout = 0.1,
     share: bool = False,
-    order: str = "cca-first",
-    margin: float = 0.5,
-    score: str = "squared-euclidean",
-    selection: Mapping[str, Any] | str = "all",
-    ridge: float = 1e-4,
-    pair_weight: float = 0.2,
-    fidelity: str = "repaired",
+    order: Literal["cca-first", "tnn-first"] = "cca-first",
+    margin: Annotated[Margin, Tuning(0.2, 0.5, 1.0)] = 0.5,
+    score: Score = "squared-euclidean",
+    selection: Section = "all",
+    ridge: Ridge = 1e-4,
+    pair_weight: Share = 0.2,
+    fidelity: Fidelity = "repaired",
 ) -> Method:
     """Triplet networks on top of cluster CCA: anchors audio, positives and negatives visual (Zeng et al., TOMM 2020).
 
@@ -183,12 +185,6 @@ def tnn_c_cca(
         fidelity: "source" to leave an anchor's partner out of its positives, "repaired" to keep it.
     """
     names = pair(context, "tnn-c-cca")
-    if order not in ORDERS:
-        raise InputError(f"method.order: no '{order}'; there are {', '.join(ORDERS)}")
-    if fidelity not in FIDELITIES:
-        raise InputError(f"method.fidelity: tnn-c-cca has no '{fidelity}'; there are {', '.join(FIDELITIES)}")
-    if not 0 <= pair_weight <= 1:
-        raise InputError(f"method.pair_weight: {pair_weight:g} given; 0 to 1 is possible")
     cca_first = order == "cca-first"
     own = dict(context.dimensions)
     below = {m: dimension if cca_first else own[m] for m in names}
@@ -198,14 +194,10 @@ def tnn_c_cca(
         own if cca_first else dict.fromkeys(names, dimension), dimension=dimension, ridge=ridge, pair_weight=pair_weight
     )
     objective = compose_objective(
+        Space(names, dimension, classes=context.classes),
         loss={"name": "triplet", "margin": margin, "score": score},
-        selection={"name": selection} if isinstance(selection, str) else selection,
-        proxy={"name": "identity"},
+        selection=selection,
         directions=("-".join(names),),
-        modalities=names,
-        dimension=dimension,
-        features=0,
-        classes=context.classes,
     )
     if fidelity == "source":
         objective.selection = without_partners(objective.selection)

@@ -1,12 +1,13 @@
 """VAE-CCA: variational auto-encoders with correlated, label-aware latents (Zhang et al., ACM TOMM 2023)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.options import Fidelity, Weight, Width
 from aadml.comparison.types import Modality
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
@@ -15,15 +16,13 @@ from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context, Method
 from aadml.methods.pair_costs import partners_apart, same_class_costs
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import Tuning
 
 LOG_VARIANCE_LIMIT = 10.0
 """Log-variances are held within plus and minus this, so that their exponential cannot overflow."""
 
 CENTER_FACTOR = 0.25
 """Half of the lambda 0.5 that the released center loss multiplies with half a squared distance."""
-
-FIDELITIES = ("source", "repaired")
 
 
 def divergence(mean: Tensor, log_variance: Tensor) -> Tensor:
@@ -136,15 +135,15 @@ def vae_cca(
     context: Context,
     settings: Training,
     *,
-    dimension: int = 64,
-    hidden: int = 512,
-    inner: int = 64,
-    vae_weight: float = 1e-4,
-    label_weight: float = 1.0,
-    correlation_weight: float = 1e-3,
-    apart_weight: float = 0.1,
-    center_weight: float = 0.01,
-    fidelity: str = "repaired",
+    dimension: Width = 64,
+    hidden: Width = 512,
+    inner: Width = 64,
+    vae_weight: Weight = 1e-4,
+    label_weight: Weight = 1.0,
+    correlation_weight: Weight = 1e-3,
+    apart_weight: Weight = 0.1,
+    center_weight: Annotated[Weight, Tuning(0.001, 0.01, 0.1)] = 0.01,
+    fidelity: Fidelity = "repaired",
 ) -> Method:
     """Variational auto-encoders whose latents correlate, tell classes and meet in pairs (Zhang et al., ACM TOMM 2023).
 
@@ -174,12 +173,7 @@ def vae_cca(
         apart_weight: of the distance between partners (0.1: same source).
         center_weight: of the distance to the class centers (0.01: same source).
         fidelity: "repaired" for centers that are learned, "source" for centers drawn anew for every batch.
-
-    Raises:
-        InputError: another fidelity.
     """
-    if fidelity not in FIDELITIES:
-        raise InputError(f"method.fidelity: vae-cca has no '{fidelity}'; there are {', '.join(FIDELITIES)}")
     weights = {
         "vae": vae_weight,
         "label": label_weight,

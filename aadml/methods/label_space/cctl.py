@@ -1,21 +1,28 @@
 """CCTL: complete cross-triplet loss in label space for audio-visual retrieval (Zeng et al., ISM 2022)."""
 
-from aadml.methods.label_space_learner import NONE, LabelSpaceLearner, Section
+from typing import Annotated
+
+from aadml.comparison.options import Margin, Weight
+from aadml.methods.label_space_learner import LabelSpaceLearner
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Context, Method
+from aadml.methods.networks import NETWORK, Network
 from aadml.methods.settings import Training
+from aadml.objective.objective import Reduction
+from aadml.objective.sections import Section
+from feature_extraction.ground.markers import Tuning
 
 
 def cctl(
     context: Context,
     settings: Training,
     *,
-    network: Section = NONE,
+    network: Network = NETWORK,
     label_loss: Section = "row-norm",
     readout: Section = "cosine",
-    margin: float = 1.0,
-    reduction: str = "mean-of-active",
-    metric_weight: float = 1.0,
+    margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
+    reduction: Reduction = "mean-of-active",
+    metric_weight: Weight = 1.0,
 ) -> Method:
     """Complete cross-triplets in label space: anchor, positive, negative each of either modality (Zeng et al., 2022).
 
@@ -26,21 +33,21 @@ def cctl(
     Args:
         context: dimensions and classes.
         settings: the `training` section.
-        network: see `label_space_network`.
+        network: see `NetworkOptions`.
         label_loss: a name of LABEL_LOSSES with `weight` and its options.
         readout: see READOUTS.
         margin: in squared distance (about 1: AADML paper's group; not published for this loss alone).
         reduction: of the triplets' costs, see `aadml.objective.reduce`.
         metric_weight: of the triplet loss beside the label loss.
     """
-    loss = {"name": "triplet", "margin": margin, "reduction": reduction, "weight": metric_weight}
-    sections = {
-        "network": network,
-        "label_loss": {"name": label_loss} if isinstance(label_loss, str) else label_loss,
-        "loss": loss,
-        "selection": {"name": "all"},
-        "proxy": {"name": "identity"},
-        "directions": ("both-both",),
-        "readout": {"name": readout} if isinstance(readout, str) else readout,
-    }
-    return LearnedMethod(LabelSpaceLearner(context, sections), context, settings)
+    learner = LabelSpaceLearner(
+        context,
+        network=network,
+        label_loss=label_loss,
+        loss={"name": "triplet", "margin": margin, "reduction": reduction, "weight": metric_weight},
+        selection="all",
+        proxy="identity",
+        directions=("both-both",),
+        readout=readout,
+    )
+    return LearnedMethod(learner, context, settings)

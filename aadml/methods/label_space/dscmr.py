@@ -1,35 +1,52 @@
 """DSCMR: deep supervised cross-modal retrieval (Zhen et al., CVPR 2019)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.options import SomeLayers, Weight, Width
 from aadml.comparison.types import Modality
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
-from aadml.methods.learned import LearnedMethod
+from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Learner, Player
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context
+from aadml.methods.networks import Activation
 from aadml.methods.pair_costs import partners_apart, same_class_costs
-from aadml.methods.settings import Training
+from feature_extraction.ground.markers import Tuning
 
 
 class CommonSpaceLearner(Learner):
-    """See `dscmr`.
+    """Deep supervised cross-modal retrieval: a common space that tells classes and pairs (Zhen et al., CVPR 2019).
+
+        J = sum over modalities of mean |p_i - Y_i|
+            + alpha (T_aa + T_av + T_vv)      T: see `same_class_cost`
+            + beta mean |u_i - w_i|
+
+    p are the outputs of a linear classifier on the common space, Y the one-hot labels, u and w the common features of
+    a clip's two modalities; the last layer into the common space is one for all modalities, and so is the classifier.
+    The embedding is the common feature. The released code takes log(1 + exp(x)) literally; here it cannot overflow.
 
     Args:
         context: dimensions and classes.
-        hidden: sizes of each modality's own layers.
-        dimension: size of the layer that all modalities share.
+        hidden: each modality's own layers (2048: released code).
+        dimension: size of the common space (1024: same source).
         activation: after each modality's own layers.
-        alpha: weight of the likelihood of pairs.
-        beta: weight of the distance between partners.
+        alpha: weight of the likelihood of pairs (1e-3: same source).
+        beta: weight of the distance between partners (0.1: same source).
     """
 
     def __init__(
-        self, context: Context, *, hidden: tuple[int, ...], dimension: int, activation: str, alpha: float, beta: float
+        self,
+        context: Context,
+        *,
+        hidden: SomeLayers = (2048,),
+        dimension: Width = 1024,
+        activation: Activation = "relu",
+        alpha: Weight = 1e-3,
+        beta: Annotated[Weight, Tuning(0.01, 0.1, 1.0)] = 0.1,
     ) -> None:
         super().__init__()
         self.own = heads(context, "dscmr", hidden, activation=activation, last=True)
@@ -55,34 +72,4 @@ class CommonSpaceLearner(Learner):
         return {"loss": loss, "label_loss": label, "likelihood": likelihood, "apart": apart}
 
 
-def dscmr(
-    context: Context,
-    settings: Training,
-    *,
-    hidden: tuple[int, ...] = (2048,),
-    dimension: int = 1024,
-    activation: str = "relu",
-    alpha: float = 1e-3,
-    beta: float = 0.1,
-) -> Method:
-    """Deep supervised cross-modal retrieval: a common space that tells classes and pairs (Zhen et al., CVPR 2019).
-
-        J = sum over modalities of mean |p_i - Y_i|
-            + alpha (T_aa + T_av + T_vv)      T: see `same_class_cost`
-            + beta mean |u_i - w_i|
-
-    p are the outputs of a linear classifier on the common space, Y the one-hot labels, u and w the common features of
-    a clip's two modalities; the last layer into the common space is one for all modalities, and so is the classifier.
-    The embedding is the common feature. The released code takes log(1 + exp(x)) literally; here it cannot overflow.
-
-    Args:
-        context: dimensions and classes.
-        settings: the `training` section.
-        hidden: each modality's own layers (2048: released code).
-        dimension: size of the common space (1024: same source).
-        activation: after each modality's own layers.
-        alpha: weight of the likelihood of pairs (1e-3: same source).
-        beta: weight of the distance between partners (0.1: same source).
-    """
-    options = {"hidden": hidden, "dimension": dimension, "activation": activation, "alpha": alpha, "beta": beta}
-    return LearnedMethod(CommonSpaceLearner(context, **options), context, settings)  # type: ignore[arg-type]
+dscmr = learned(CommonSpaceLearner)

@@ -1,65 +1,86 @@
 """EICS: explicit and implicit dual common subspaces (Zeng et al., ACM TOMM 2023)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.options import Layers, Margin, Weight, Width
 from aadml.comparison.types import Modality
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
-from aadml.methods.label_space_learner import NONE, Section
-from aadml.methods.learned import LearnedMethod
+from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Learner, Player
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context
+from aadml.methods.networks import NETWORK, Network
 from aadml.methods.pair_costs import partners_apart, same_class_costs
-from aadml.methods.settings import Training
 from aadml.objective import Embedded
-from aadml.objective.composition import compose_objective
+from aadml.objective.composition import Space, compose_objective
+from aadml.objective.sections import Section
+from feature_extraction.ground.markers import Tuning
 
 
 class DualSubspaceLearner(Learner):
-    """See `eics`.
+    """Two common subspaces: what modalities share, by shared weights, and what tells classes, by labels (Zeng, 2023).
+
+        explicit u:  own layers, then one layer shared by all modalities
+        implicit f:  each modality's own network into label space
+        J = label loss of f + triplet_weight  triplets of f, both ways
+            + explicit_weight sum of mean |p_i - Y_i|          p: one linear classifier on u
+            + correlation_weight (T_aa + T_av + T_vv)          T: see `same_class_cost`, on u
+            + apart_weight mean |u_i - u_i'|                   between partners
+        embedding = [u / |u|, f / |f|], so that its cosine is the mean of both cosines
+
+    No code was released; the abstract names the two subspaces, what each is for, and that retrieval joins them. Terms
+    and weights of the explicit one are those of DSCMR, of the implicit one those of AADML's group, and configuration.
+    The embedding has explicit + C dimensions.
 
     Args:
         context: dimensions and classes.
-        network: of the implicit subspace, the section of that name.
-        label_loss: of the implicit subspace, the section of that name.
-        hidden: each modality's own layers below the explicit subspace.
+        network: of the implicit subspace, see `NetworkOptions`.
+        label_loss: of the implicit subspace, a name of LABEL_LOSSES with `weight` and its options.
         explicit: size of the explicit subspace.
-        margin: of the triplets.
-        weights: of "explicit", "correlation", "apart", "triplet".
+        hidden: each modality's own layers below it.
+        margin: of the triplets, in squared distance.
+        explicit_weight: of the label loss of the explicit subspace.
+        correlation_weight: of its likelihood of pairs.
+        apart_weight: of its distance between partners.
+        triplet_weight: of the triplets of the implicit subspace.
     """
 
     def __init__(
         self,
         context: Context,
         *,
-        network: Mapping[str, Any],
-        label_loss: Section,
-        hidden: tuple[int, ...],
-        explicit: int,
-        margin: float,
-        weights: Mapping[str, float],
+        network: Network = NETWORK,
+        label_loss: Section = "row-norm",
+        explicit: Width = 256,
+        hidden: Layers = (1024,),
+        margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
+        explicit_weight: Weight = 1.0,
+        correlation_weight: Weight = 1e-3,
+        apart_weight: Weight = 0.1,
+        triplet_weight: Weight = 1.0,
     ) -> None:
         super().__init__()
         self.own = heads(context, "eics", (*hidden, explicit), activation="relu")
         self.shared = nn.Linear(explicit, explicit)
         self.classifier = nn.Linear(explicit, context.classes)
         self.implicit = label_space_encoders(context, "eics", network)
-        self.label_cost, self.weights = label_cost(label_loss), weights
+        self.label_cost = label_cost(label_loss)
+        self.weights = {
+            "explicit": explicit_weight,
+            "correlation": correlation_weight,
+            "apart": apart_weight,
+            "triplet": triplet_weight,
+        }
         self.objective = compose_objective(
+            Space(context.modalities, context.classes, classes=context.classes),
             loss={"name": "triplet", "margin": margin},
-            selection={"name": "all"},
-            proxy={"name": "identity"},
             directions=all_directions(context),
-            modalities=context.modalities,
-            dimension=context.classes,
-            features=0,
-            classes=context.classes,
         )
 
     def players(self) -> Mapping[str, Player]:
@@ -90,60 +111,4 @@ class DualSubspaceLearner(Learner):
         return {"loss": loss, "label_loss": label} | {f"{name}_loss": part for name, part in parts.items()}
 
 
-def eics(
-    context: Context,
-    settings: Training,
-    *,
-    network: Mapping[str, Any] = NONE,
-    label_loss: Section = "row-norm",
-    explicit: int = 256,
-    hidden: tuple[int, ...] = (1024,),
-    margin: float = 1.0,
-    explicit_weight: float = 1.0,
-    correlation_weight: float = 1e-3,
-    apart_weight: float = 0.1,
-    triplet_weight: float = 1.0,
-) -> Method:
-    """Two common subspaces: what modalities share, by shared weights, and what tells classes, by labels (Zeng, 2023).
-
-        explicit u:  own layers, then one layer shared by all modalities
-        implicit f:  each modality's own network into label space
-        J = label loss of f + triplet_weight  triplets of f, both ways
-            + explicit_weight sum of mean |p_i - Y_i|          p: one linear classifier on u
-            + correlation_weight (T_aa + T_av + T_vv)          T: see `same_class_cost`, on u
-            + apart_weight mean |u_i - u_i'|                   between partners
-        embedding = [u / |u|, f / |f|], so that its cosine is the mean of both cosines
-
-    No code was released; the abstract names the two subspaces, what each is for, and that retrieval joins them. Terms
-    and weights of the explicit one are those of DSCMR, of the implicit one those of AADML's group, and configuration.
-    The embedding has explicit + C dimensions.
-
-    Args:
-        context: dimensions and classes.
-        settings: the `training` section.
-        network: of the implicit subspace, see `label_space_network`.
-        label_loss: of the implicit subspace, a name of LABEL_LOSSES with `weight` and its options.
-        explicit: size of the explicit subspace.
-        hidden: each modality's own layers below it.
-        margin: of the triplets, in squared distance.
-        explicit_weight: of the label loss of the explicit subspace.
-        correlation_weight: of its likelihood of pairs.
-        apart_weight: of its distance between partners.
-        triplet_weight: of the triplets of the implicit subspace.
-    """
-    weights = {
-        "explicit": explicit_weight,
-        "correlation": correlation_weight,
-        "apart": apart_weight,
-        "triplet": triplet_weight,
-    }
-    learner = DualSubspaceLearner(
-        context,
-        network=network,
-        label_loss=label_loss,
-        hidden=hidden,
-        explicit=explicit,
-        margin=margin,
-        weights=weights,
-    )
-    return LearnedMethod(learner, context, settings)
+eics = learned(DualSubspaceLearner)

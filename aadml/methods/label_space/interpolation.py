@@ -1,20 +1,21 @@
 """Hard negatives made up on the lines between embeddings (Ko and Gu, Embedding Expansion, CVPR 2020)."""
 
 from dataclasses import replace
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Len
 from torch import Tensor
 
 from aadml.comparison import Comparison
+from aadml.comparison.options import Share
 from aadml.comparison.row_choice import drawn, lowest
-from feature_extraction.ground.errors import InputError
 
-LINES = ("same-class", "anchor-negative")
+Shares = Annotated[tuple[Share, ...], Len(0, 64)]
+Lines = Annotated[tuple[Literal["same-class", "anchor-negative"], ...], Len(0, 2)]
 
 
-def interpolated(
-    comparison: Comparison, generator: torch.Generator, *, shares: tuple[float, ...], lines: tuple[str, ...]
-) -> Comparison:
+def interpolated(comparison: Comparison, generator: torch.Generator, *, shares: Shares, lines: Lines) -> Comparison:
     """Add points on lines between embeddings to the candidates; gradients flow into both ends.
 
         same-class:       s y_i + (1 - s) y_j,  y_j another candidate of i's class by lot: it counts as one of the class
@@ -27,15 +28,11 @@ def interpolated(
         comparison: a anchors against c candidates, whose classes it carries.
         generator: draws the partners on same-class lines.
         shares: s, each in 0..1.
-        lines: which of LINES.
+        lines: which lines.
 
     Returns:
         The comparison against c + m candidates, the first c as they were.
-
-    Raises:
-        InputError: an unknown kind of line, or a share outside 0..1.
     """
-    check_lines(shares, lines)
     anchors, candidates = comparison.vectors("interpolation")
     points, positives, negatives = [candidates], [comparison.positives], [comparison.negatives]
     for share in shares:
@@ -62,20 +59,6 @@ def interpolated(
         candidate_head=None,
         candidate_class=None,
     )
-
-
-def check_lines(shares: tuple[float, ...], lines: tuple[str, ...]) -> None:
-    """Check the options of `interpolated`.
-
-    Raises:
-        InputError: an unknown kind of line, or a share outside 0..1.
-    """
-    for line in lines:
-        if line not in LINES:
-            raise InputError(f"method.lines: no '{line}'; there are {', '.join(LINES)}")
-    for share in shares:
-        if not 0 <= share <= 1:
-            raise InputError(f"method.shares: {share:g} given; 0 to 1 is possible")
 
 
 def _other_of_the_class(comparison: Comparison, generator: torch.Generator) -> Tensor:

@@ -1,55 +1,80 @@
 """MSNSCA: a multi-scale network with shared cross-attention, partner-free (Zhang et al., NCAA 2023)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Interval, Len
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.options import Count, CountOrZero, Dropout, Weight, Width
 from aadml.comparison.types import Modality
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import need_vectors
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
-from aadml.methods.learned import LearnedMethod
+from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Learner, Player
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context
 from aadml.methods.pair_costs import partners_apart
-from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import Tuning
 
 CLASSIFIER_HIDDEN = 32
+Kernel = Annotated[int, Interval(ge=1, le=1001)]
 
 
 class MultiScaleLearner(Learner):
-    """See `msnsca`.
+    """Convolutions at three scales over a vector, attention among the scales of one item (Zhang et al., NCAA 2023).
+
+        x_m -> own layers -> shared layer -> three scales t (width each) -> t + attention(t over t) -> joined, width
+            -> joined + attention(joined over t) -> embedding
+        J = label_weight sum of CE(classifier_m(z), y) + center_weight sum of mean |z_i - center of its class|^2 / 2
+            + apart_weight mean |z_v - z_a|
+
+    The code of MSNSCA is not released; layers, sizes and terms follow the same authors' SMSA-VA-CMR. There attention
+    runs over the *batch*, and its keys are of the partner's modality, at test too: what an item becomes depends on its
+    partner, which is the answer, and on its neighbors in the file. Here an item's scales attend over themselves, or
+    over a learned memory that all modalities share (`memory`), and nothing else. Also, a ReLU on the raw audio features
+    (which drops half of what is standardized) is left out, and centers are learned.
 
     Args:
         context: dimensions and classes.
-        width: of everything between the first layers and the embedding.
-        dimension: size of the embedding.
-        visual_hidden: size of the visual encoder's hidden layer.
-        kernels: of the scales.
-        attention_heads: of both attentions.
-        memory: number of learned vectors that the scales attend over; 0 for the item's own scales.
-        dropout: share of units dropped.
-        weights: of "label", "center", "apart".
+        dimension: size of the embedding (64: SMSA-VA-CMR's code).
+        width: of shared layer, scales and attention (128: same source).
+        visual_hidden: size of the visual hidden layer (512: same source); other modalities have none.
+        kernels: odd sizes of the convolutions, one a scale (3, 5, 7: same source).
+        attention_heads: of both attentions (1: same source); they divide `width`.
+        memory: number of learned vectors that the scales attend over in place of themselves.
+        dropout: share of units dropped (0.5: same source).
+        label_weight: of the cross-entropy (1: same source).
+        center_weight: of the distance to the class centers (0.001 to 0.01: same source).
+        apart_weight: of the distance between partners (0.1: same source).
+
+    Raises:
+        InputError: an option out of range.
     """
 
     def __init__(
         self,
         context: Context,
         *,
-        width: int,
-        dimension: int,
-        visual_hidden: int,
-        kernels: tuple[int, ...],
-        attention_heads: int,
-        memory: int,
-        dropout: float,
-        weights: Mapping[str, float],
+        dimension: Width = 64,
+        width: Annotated[int, Interval(ge=SHORTEST, le=65_536)] = 128,
+        visual_hidden: Width = 512,
+        kernels: Annotated[tuple[Kernel, ...], Len(1, 16)] = (3, 5, 7),
+        attention_heads: Count = 1,
+        memory: CountOrZero = 0,
+        dropout: Dropout = 0.5,
+        label_weight: Weight = 1.0,
+        center_weight: Annotated[Weight, Tuning(0.001, 0.01, 0.1)] = 0.01,
+        apart_weight: Weight = 0.1,
     ) -> None:
         super().__init__()
+        if any(kernel % 2 == 0 for kernel in kernels):
+            raise InputError(f"method.kernels: {list(kernels)} given; odd sizes are possible")
+        if width % attention_heads:
+            raise InputError(f"method.attention_heads: {attention_heads} given; only divisors of {width} are possible")
         all_directions(context)
         need_vectors(context, "msnsca")
         names = context.modalities
@@ -64,7 +89,7 @@ class MultiScaleLearner(Learner):
         self.last = nn.Linear(width, dimension, bias=False)
         self.classifiers = nn.ModuleDict({m: _classifier(dimension, context.classes, dropout) for m in names})
         self.centers = nn.Parameter(torch.randn(context.classes, dimension))
-        self.weights = weights
+        self.weights = {"label": label_weight, "center": center_weight, "apart": apart_weight}
 
     def players(self) -> Mapping[str, Player]:
         """Train everything for one loss."""
@@ -107,70 +132,4 @@ def _classifier(dimension: int, classes: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(first, nn.ReLU(), nn.Dropout(dropout), last)
 
 
-def msnsca(
-    context: Context,
-    settings: Training,
-    *,
-    dimension: int = 64,
-    width: int = 128,
-    visual_hidden: int = 512,
-    kernels: tuple[int, ...] = (3, 5, 7),
-    attention_heads: int = 1,
-    memory: int = 0,
-    dropout: float = 0.5,
-    label_weight: float = 1.0,
-    center_weight: float = 0.01,
-    apart_weight: float = 0.1,
-) -> Method:
-    """Convolutions at three scales over a vector, attention among the scales of one item (Zhang et al., NCAA 2023).
-
-        x_m -> own layers -> shared layer -> three scales t (width each) -> t + attention(t over t) -> joined, width
-            -> joined + attention(joined over t) -> embedding
-        J = label_weight sum of CE(classifier_m(z), y) + center_weight sum of mean |z_i - center of its class|^2 / 2
-            + apart_weight mean |z_v - z_a|
-
-    The code of MSNSCA is not released; layers, sizes and terms follow the same authors' SMSA-VA-CMR. There attention
-    runs over the *batch*, and its keys are of the partner's modality, at test too: what an item becomes depends on its
-    partner, which is the answer, and on its neighbors in the file. Here an item's scales attend over themselves, or
-    over a learned memory that all modalities share (`memory`), and nothing else. Also, a ReLU on the raw audio features
-    (which drops half of what is standardized) is left out, and centers are learned.
-
-    Args:
-        context: dimensions and classes.
-        settings: the `training` section.
-        dimension: size of the embedding (64: SMSA-VA-CMR's code).
-        width: of shared layer, scales and attention (128: same source).
-        visual_hidden: size of the visual hidden layer (512: same source); other modalities have none.
-        kernels: odd sizes of the convolutions, one a scale (3, 5, 7: same source).
-        attention_heads: of both attentions (1: same source); they divide `width`.
-        memory: number of learned vectors that the scales attend over in place of themselves.
-        dropout: share of units dropped (0.5: same source).
-        label_weight: of the cross-entropy (1: same source).
-        center_weight: of the distance to the class centers (0.001 to 0.01: same source).
-        apart_weight: of the distance between partners (0.1: same source).
-
-    Raises:
-        InputError: an option out of range.
-    """
-    if not kernels or any(kernel < 1 or kernel % 2 == 0 for kernel in kernels):
-        raise InputError(f"method.kernels: {list(kernels)} given; odd sizes of 1 or more are possible")
-    if min(dimension, visual_hidden) < 1:
-        raise InputError(f"method: layers of {visual_hidden}, {dimension} units asked for; 1 or more is possible")
-    if width < SHORTEST:
-        raise InputError(
-            f"method.width: {width} given; {SHORTEST} or more is possible, for the convolutions run along it"
-        )
-    if attention_heads < 1 or width % attention_heads:
-        raise InputError(f"method.attention_heads: {attention_heads} given; only divisors of {width} are possible")
-    learner = MultiScaleLearner(
-        context,
-        width=width,
-        dimension=dimension,
-        visual_hidden=visual_hidden,
-        kernels=kernels,
-        attention_heads=attention_heads,
-        memory=memory,
-        dropout=dropout,
-        weights={"label": label_weight, "center": center_weight, "apart": apart_weight},
-    )
-    return LearnedMethod(learner, context, settings)
+msnsca = learned(MultiScaleLearner)

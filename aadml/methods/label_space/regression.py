@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,9 +9,10 @@ from torch import Tensor, nn
 from aadml.comparison.types import Modality
 from aadml.losses import LABEL_LOSSES
 from aadml.methods.method import Context
-from aadml.methods.networks import LabelSpaceEncoder, label_space_network
+from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions
+from aadml.objective.composition import Weighted
+from aadml.objective.sections import Section, named
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import checked_options
 from feature_extraction.ground.tables import lookup
 
 
@@ -31,29 +31,36 @@ def need_vectors(context: Context, method: str) -> None:
             raise InputError(f"{method} needs features as vectors; the {modality} features are made batch by batch")
 
 
-def label_space_encoders(context: Context, method: str, network: Mapping[str, Any]) -> nn.ModuleDict:
+def label_space_encoders(context: Context, method: str, network: NetworkOptions) -> nn.ModuleDict:
     """Build an encoder into label space for every modality: (b, d) -> (b, C).
 
     Args:
         context: dimensions and classes.
         method: who asks, for the message.
-        network: the section of that name, see `label_space_network`.
+        network: its layers.
 
     Raises:
-        InputError: an unknown option, or a modality whose features are no vectors.
+        InputError: a modality whose features are no vectors.
     """
     need_vectors(context, method)
-    options = checked_options(label_space_network, network, "network")
     return nn.ModuleDict(
-        {m: LabelSpaceEncoder(size, context.classes, **options) for m, size in context.dimensions.items()}
+        {m: LabelSpaceEncoder(size, context.classes, network) for m, size in context.dimensions.items()}
     )
 
 
-def label_cost(section: Mapping[str, Any] | str) -> Callable[[Mapping[Modality, Tensor], Tensor], Tensor]:
-    """Bind a label loss: the section `label_loss` -> a function of modality -> vectors (b, C) and labels (b,).
+def bound_label_loss(section: Section) -> tuple[Callable[[Tensor, Tensor], Tensor], float]:
+    """Bind a label loss to the options of the section `label_loss`; return it with its weight.
 
-    Args:
-        section: a name of LABEL_LOSSES, alone or with `weight` and the loss's options.
+    Raises:
+        InputError: an unknown name or option.
+    """
+    chosen = named(section)
+    entry = lookup(LABEL_LOSSES, chosen.name, "label loss")
+    return partial(entry, **chosen.keywords(entry, "label_loss", Weighted)), chosen.shared(Weighted).weight
+
+
+def label_cost(section: Section) -> Callable[[Mapping[Modality, Tensor], Tensor], Tensor]:
+    """Bind a label loss: the section `label_loss` -> a function of modality -> vectors (b, C) and labels (b,).
 
     Returns:
         The sum over modalities, times the weight.
@@ -61,10 +68,7 @@ def label_cost(section: Mapping[str, Any] | str) -> Callable[[Mapping[Modality, 
     Raises:
         InputError: an unknown name or option.
     """
-    options = {"name": section} if isinstance(section, str) else dict(section)
-    entry = lookup(LABEL_LOSSES, options.pop("name"), "label loss")
-    weight = float(options.pop("weight", 1.0))
-    cost = partial(entry, **checked_options(entry, options, "label_loss"))
+    cost, weight = bound_label_loss(section)
 
     def of_all(vectors: Mapping[Modality, Tensor], labels: Tensor) -> Tensor:
         return weight * torch.stack([cost(values, labels) for values in vectors.values()]).sum()

@@ -1,21 +1,22 @@
 """VideoAdviser's idea on features: a teacher who sees all modalities advises students who see one each."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Interval
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.options import Dropout, Layers, Weight
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
-from aadml.methods.label_space_learner import NONE, Section
-from aadml.methods.learned import LearnedMethod
+from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
-from aadml.methods.method import Context, Method
-from aadml.methods.networks import layers
-from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
+from aadml.methods.method import Context
+from aadml.methods.networks import NETWORK, Network, layers
+from aadml.objective.sections import Section
+from feature_extraction.ground.markers import Tuning
 
 FIRST, SECOND = "teacher", "students"
 
@@ -27,17 +28,26 @@ def mean_squared_distance(vectors: Tensor, targets: Tensor) -> Tensor:
 
 
 class AdvisedLearner(Learner):
-    """See `video_adviser_lite`.
+    """Students of one modality each who learn from a teacher of all, after VideoAdviser (Wang et al., 2023).
+
+        stage 1, teacher:   CE(z, y) + inner_weight mean |r_i - softmax(z_i)|^2
+                            z, r: class logits and regressed labels, linear heads of an MLP on [audio; visual]
+        stage 2, students:  label loss of f + advice_weight sum over modalities of mean |f_i - r_i|^2
+
+    This is an analogue, hence the name: VideoAdviser's teacher is CLIP's video model with prompts, which cannot be
+    rebuilt from one feature vector a clip. What is kept is the order of its distillation, the teacher's class logits
+    into its own regression, that into the students. Sizes and weights are this toolkit's. The teacher sees pairs and
+    takes part in training alone; an item is embedded by the student of its modality, in label space.
 
     Args:
         context: dimensions and classes.
-        network: of the students, the section of that name.
-        label_loss: of the students, the section of that name.
+        network: of the students, see `NetworkOptions`.
+        label_loss: of the students, a name of LABEL_LOSSES with `weight` and its options.
         hidden: hidden layers of the teacher.
-        dropout: of the teacher.
-        share: part of the epochs that the teacher is trained for.
+        dropout: share of the teacher's hidden units dropped while it learns.
+        teacher_share: part of the epochs that the teacher is trained for.
         inner_weight: of the distillation inside the teacher.
-        advice_weight: of the distillation into the students.
+        advice_weight: of the distillation into the students; 0 for students without a teacher.
     """
 
     criterion = "score"
@@ -46,13 +56,13 @@ class AdvisedLearner(Learner):
         self,
         context: Context,
         *,
-        network: Mapping[str, Any],
-        label_loss: Section,
-        hidden: tuple[int, ...],
-        dropout: float,
-        share: float,
-        inner_weight: float,
-        advice_weight: float,
+        network: Network = NETWORK,
+        label_loss: Section = "row-norm",
+        hidden: Layers = (1024, 512),
+        dropout: Dropout = 0.1,
+        teacher_share: Annotated[float, Interval(ge=0, lt=1)] = 0.3,
+        inner_weight: Weight = 1.0,
+        advice_weight: Annotated[Weight, Tuning(0.3, 1.0, 3.0)] = 1.0,
     ) -> None:
         super().__init__()
         self.students = label_space_encoders(context, "video-adviser-lite", network)
@@ -64,7 +74,7 @@ class AdvisedLearner(Learner):
                 "regression": nn.Linear(sizes[-1], context.classes),
             }
         )
-        self.label_cost, self.share = label_cost(label_loss), share
+        self.label_cost, self.share = label_cost(label_loss), teacher_share
         self.inner_weight, self.advice_weight = inner_weight, advice_weight
         self.names = context.modalities
         self._stage = SECOND
@@ -124,53 +134,4 @@ class AdvisedLearner(Learner):
         return {"loss": label + self.advice_weight * followed, "label_loss": label, "advice_loss": followed}
 
 
-def video_adviser_lite(
-    context: Context,
-    settings: Training,
-    *,
-    network: Mapping[str, Any] = NONE,
-    label_loss: Section = "row-norm",
-    hidden: tuple[int, ...] = (1024, 512),
-    dropout: float = 0.1,
-    teacher_share: float = 0.3,
-    inner_weight: float = 1.0,
-    advice_weight: float = 1.0,
-) -> Method:
-    """Students of one modality each who learn from a teacher of all, after VideoAdviser (Wang et al., 2023).
-
-        stage 1, teacher:   CE(z, y) + inner_weight mean |r_i - softmax(z_i)|^2
-                            z, r: class logits and regressed labels, linear heads of an MLP on [audio; visual]
-        stage 2, students:  label loss of f + advice_weight sum over modalities of mean |f_i - r_i|^2
-
-    This is an analogue, hence the name: VideoAdviser's teacher is CLIP's video model with prompts, which cannot be
-    rebuilt from one feature vector a clip. What is kept is the order of its distillation, the teacher's class logits
-    into its own regression, that into the students. Sizes and weights are this toolkit's. The teacher sees pairs and
-    takes part in training alone; an item is embedded by the student of its modality, in label space.
-
-    Args:
-        context: dimensions and classes.
-        settings: the `training` section; its epochs are those of both stages together.
-        network: of the students, see `label_space_network`.
-        label_loss: of the students, a name of LABEL_LOSSES with `weight` and its options.
-        hidden: hidden layers of the teacher.
-        dropout: share of the teacher's hidden units dropped while it learns.
-        teacher_share: part of the epochs that the teacher is trained for, 0 to below 1.
-        inner_weight: of the distillation inside the teacher.
-        advice_weight: of the distillation into the students; 0 for students without a teacher.
-
-    Raises:
-        InputError: an option out of range.
-    """
-    if not 0 <= teacher_share < 1:
-        raise InputError(f"method.teacher_share: {teacher_share:g} given; 0 to below 1 is possible")
-    learner = AdvisedLearner(
-        context,
-        network=network,
-        label_loss=label_loss,
-        hidden=hidden,
-        dropout=dropout,
-        share=teacher_share,
-        inner_weight=inner_weight,
-        advice_weight=advice_weight,
-    )
-    return LearnedMethod(learner, context, settings)
+video_adviser_lite = learned(AdvisedLearner)

@@ -2,21 +2,23 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Interval, MultipleOf
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.options import Count, Dropout, Layers, Margin
 from aadml.comparison.types import Modality
 from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import LearnedMethod
+from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Learner, Player
-from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.method import Context
 from aadml.objective import Embedded
-from aadml.objective.composition import compose_objective
+from aadml.objective.composition import Space, compose_objective
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import Tuning
 
 
 class TokenTransformer(nn.Module):
@@ -61,35 +63,51 @@ class TokenTransformer(nn.Module):
 
 
 class BilateralLearner(Learner):
-    """See `bic_net`.
+    """A vector seen as a whole and as a row of tokens, partners ranked by both (Han et al., ACM TOMM 2023).
+
+        global g = norm(MLP(x));   local l = norm(attention pooling(transformer(tokens of x)))
+        J = 1/2 R(g) + 1/2 R(l)
+        R = sum over both directions, clips i, others j of  max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
+        embedding = [g / |g|, l / |l|], so that its cosine is the mean of both cosines
+
+    BiC-Net reads frames and their regions by transformers in space and time, and text by BERT. One feature vector a
+    clip has neither frames nor regions: here a vector is cut into `tokens` pieces for the local branch, with learned
+    positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are negatives, which
+    is why retrieval by class suffers; with `label_aware` they are positives. The released code halves the learning rate
+    once validation stops rising, as the shipped config does. Sizes are this toolkit's.
 
     Args:
         context: dimensions and classes.
-        dimension: size of the embedding, half of it local.
-        tokens: number of pieces of a vector.
+        dimension: size of the embedding, of which each branch has half.
+        tokens: number of pieces of a vector (8 of 128 for 1024-d visual, 8 of 16 for 128-d audio features).
         depth: number of transformer layers.
-        attention_heads: of every layer.
+        attention_heads: of every layer; they divide half of `dimension`.
         hidden: hidden layers of the global branch.
         dropout: share of units dropped.
-        margin: of the ranking loss.
-        label_aware: whether all clips of a class are positives.
+        margin: of the ranking loss, in cosine (0.2: released code).
+        label_aware: whether labels say who matches, instead of pairs alone.
+
+    Raises:
+        InputError: heads that do not divide half of `dimension`.
     """
 
     def __init__(
         self,
         context: Context,
         *,
-        dimension: int,
-        tokens: int,
-        depth: int,
-        attention_heads: int,
-        hidden: tuple[int, ...],
-        dropout: float,
-        margin: float,
-        label_aware: bool,
+        dimension: Annotated[int, Interval(ge=2, le=65_536), MultipleOf(2)] = 512,
+        tokens: Count = 8,
+        depth: Annotated[int, Interval(ge=0, le=64)] = 2,
+        attention_heads: Count = 4,
+        hidden: Layers = (1024,),
+        dropout: Dropout = 0.1,
+        margin: Annotated[Margin, Tuning(0.1, 0.2, 0.5)] = 0.2,
+        label_aware: bool = False,
     ) -> None:
         super().__init__()
         width = dimension // 2
+        if width % attention_heads:
+            raise InputError(f"method.attention_heads: {attention_heads} given; only divisors of {width} are possible")
         whole = heads(context, "bic-net", (*hidden, width), activation="gelu", dropout=dropout)
         self.whole = nn.ModuleDict({m: nn.Sequential(head, nn.LayerNorm(width)) for m, head in whole.items()})
         options = {"tokens": tokens, "width": width, "depth": depth, "attention_heads": attention_heads}
@@ -98,14 +116,9 @@ class BilateralLearner(Learner):
         )
         self.label_aware = label_aware
         self.objective = compose_objective(
+            Space(context.modalities, width, classes=context.classes),
             loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "sum", "combine": "sum"},
-            selection={"name": "all"},
-            proxy={"name": "identity"},
             directions=all_directions(context),
-            modalities=context.modalities,
-            dimension=width,
-            features=0,
-            classes=context.classes,
         )
 
     def players(self) -> Mapping[str, Player]:
@@ -127,64 +140,4 @@ class BilateralLearner(Learner):
         return {"loss": 0.5 * costs["global_loss"] + 0.5 * costs["local_loss"]} | costs
 
 
-def bic_net(
-    context: Context,
-    settings: Training,
-    *,
-    dimension: int = 512,
-    tokens: int = 8,
-    depth: int = 2,
-    attention_heads: int = 4,
-    hidden: tuple[int, ...] = (1024,),
-    dropout: float = 0.1,
-    margin: float = 0.2,
-    label_aware: bool = False,
-) -> Method:
-    """A vector seen as a whole and as a row of tokens, partners ranked by both (Han et al., ACM TOMM 2023).
-
-        global g = norm(MLP(x));   local l = norm(attention pooling(transformer(tokens of x)))
-        J = 1/2 R(g) + 1/2 R(l)
-        R = sum over both directions, clips i, others j of  max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
-        embedding = [g / |g|, l / |l|], so that its cosine is the mean of both cosines
-
-    BiC-Net reads frames and their regions by transformers in space and time, and text by BERT. One feature vector a
-    clip has neither frames nor regions: here a vector is cut into `tokens` pieces for the local branch, with learned
-    positions, and the global branch is an MLP. Clips of the anchor's class other than its partner are negatives, which
-    is why retrieval by class suffers; with `label_aware` they are positives. The released code halves the learning rate
-    once validation stops rising, as the shipped config does. Sizes are this toolkit's.
-
-    Args:
-        context: dimensions and classes.
-        settings: the `training` section.
-        dimension: size of the embedding, an even number: each branch has half of it.
-        tokens: number of pieces of a vector (8 of 128 for 1024-d visual, 8 of 16 for 128-d audio features).
-        depth: number of transformer layers.
-        attention_heads: of every layer; they divide half of `dimension`.
-        hidden: hidden layers of the global branch.
-        dropout: share of units dropped.
-        margin: of the ranking loss, in cosine (0.2: released code).
-        label_aware: whether labels say who matches, instead of pairs alone.
-
-    Raises:
-        InputError: an option out of range.
-    """
-    if dimension < 2 or dimension % 2:
-        raise InputError(f"method.dimension: {dimension} given; even numbers of 2 or more are possible")
-    if tokens < 1:
-        raise InputError(f"method.tokens: {tokens} given; 1 or more is possible")
-    if attention_heads < 1 or dimension // 2 % attention_heads:
-        raise InputError(
-            f"method.attention_heads: {attention_heads} given; only divisors of {dimension // 2} are possible"
-        )
-    learner = BilateralLearner(
-        context,
-        dimension=dimension,
-        tokens=tokens,
-        depth=depth,
-        attention_heads=attention_heads,
-        hidden=hidden,
-        dropout=dropout,
-        margin=margin,
-        label_aware=label_aware,
-    )
-    return LearnedMethod(learner, context, settings)
+bic_net = learned(BilateralLearner)

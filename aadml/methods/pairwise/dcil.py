@@ -1,70 +1,82 @@
 """DCIL: dual-path embeddings with an instance loss (Zheng et al., ACM TOMM 2020)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.options import Dropout, Layers, Margin, Share, Weight, Width
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.heads import all_directions, heads
-from aadml.methods.learned import LearnedMethod
+from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
-from aadml.methods.method import Context, Method
-from aadml.methods.settings import Training
+from aadml.methods.method import Context
+from aadml.methods.networks import Activation
 from aadml.objective import Embedded
-from aadml.objective.composition import compose_objective
+from aadml.objective.composition import Space, compose_objective
+from aadml.objective.sections import Section
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import Tuning
 
-INSTANCES = ("clip", "class")
 FIRST, SECOND = "instance", "ranking"
 
 
 class InstanceLearner(Learner):
-    """See `dcil`.
+    """Dual-path embeddings: one classifier tells clips apart by either modality, then pairs are ranked (Zheng, 2020).
+
+        stage 1:  L = sum over modalities of CE(W x_i, i)            W is one for all modalities
+        stage 2:  L + ranking_weight  sum over directions of  mean of max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
+
+    Every training clip is a class of its own, so partners meet at the same row of W. No code in PyTorch was released,
+    and the AADML paper says nothing of how the method was put on features: sizes, dropout and schedule are
+    configuration. The classifier has a row for each training clip and takes no part in embedding.
 
     Args:
         context: dimensions, classes, number of training clips.
-        hidden: hidden layers of the heads.
-        dimension: size of the embedding.
+        dimension: size of the embedding (512 to 2048 are usual).
+        hidden: hidden layers of the heads; [] for linear heads.
         activation: after hidden layers.
-        dropout: share of units dropped.
-        instance: what the classifier tells apart, one of INSTANCES.
-        share: part of the epochs that the first stage takes.
-        margin: of the ranking loss.
-        ranking_weight: of the ranking loss beside the instance loss.
-        selection: which negatives the ranking loss takes.
+        dropout: share of units dropped, of the embedding too before it is classified.
+        instance: "clip" as published, or "class": the classifier tells classes apart, and ranking goes by class.
+        instance_share: part of the epochs that stage 1 takes.
+        margin: of the ranking loss (1: Zheng et al.).
+        ranking_weight: of the ranking loss in stage 2 (1: Zheng et al.).
+        selection: the section of that name: "all" negatives of a batch, "hardest", "random", ... (see SELECTIONS).
+
+    Raises:
+        InputError: instance "clip" without a known number of training clips.
     """
 
     def __init__(
         self,
         context: Context,
         *,
-        hidden: tuple[int, ...],
-        dimension: int,
-        activation: str,
-        dropout: float,
-        instance: str,
-        share: float,
-        margin: float,
-        ranking_weight: float,
-        selection: Mapping[str, Any] | str,
+        dimension: Width = 512,
+        hidden: Layers = (1024,),
+        activation: Activation = "relu",
+        dropout: Dropout = 0.5,
+        instance: Literal["clip", "class"] = "clip",
+        instance_share: Share = 0.5,
+        margin: Annotated[Margin, Tuning(0.5, 1.0, 1.5)] = 1.0,
+        ranking_weight: Weight = 1.0,
+        selection: Section = "all",
     ) -> None:
         super().__init__()
-        self.by_clip, self.share, self.ranking_weight = instance == "clip", share, ranking_weight
+        if instance == "clip" and not context.clips:
+            raise InputError(
+                "dcil has one class a training clip, and their number is not known here; give Context.clips"
+            )
+        self.by_clip, self.share, self.ranking_weight = instance == "clip", instance_share, ranking_weight
         self.heads = heads(context, "dcil", (*hidden, dimension), activation=activation, dropout=dropout)
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(dimension, context.clips if self.by_clip else context.classes)
         self.objective = compose_objective(
+            Space(context.modalities, dimension, classes=context.classes),
             loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "mean", "combine": "sum"},
-            selection={"name": selection} if isinstance(selection, str) else selection,
-            proxy={"name": "identity"},
+            selection=selection,
             directions=all_directions(context),
-            modalities=context.modalities,
-            dimension=dimension,
-            features=0,
-            classes=context.classes,
         )
 
     def players(self) -> Mapping[str, Player]:
@@ -100,61 +112,4 @@ class InstanceLearner(Learner):
         return {"loss": loss, "instance_loss": instance, "ranking_loss": ranking}
 
 
-def dcil(
-    context: Context,
-    settings: Training,
-    *,
-    dimension: int = 512,
-    hidden: tuple[int, ...] = (1024,),
-    activation: str = "relu",
-    dropout: float = 0.5,
-    instance: str = "clip",
-    instance_share: float = 0.5,
-    margin: float = 1.0,
-    ranking_weight: float = 1.0,
-    selection: Mapping[str, Any] | str = "all",
-) -> Method:
-    """Dual-path embeddings: one classifier tells clips apart by either modality, then pairs are ranked (Zheng, 2020).
-
-        stage 1:  L = sum over modalities of CE(W x_i, i)            W is one for all modalities
-        stage 2:  L + ranking_weight  sum over directions of  mean of max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
-
-    Every training clip is a class of its own, so partners meet at the same row of W. No code in PyTorch was released,
-    and the AADML paper says nothing of how the method was put on features: sizes, dropout and schedule are
-    configuration. The classifier has a row for each training clip and takes no part in embedding.
-
-    Args:
-        context: dimensions, classes, number of training clips.
-        settings: the `training` section; its epochs are those of both stages together.
-        dimension: size of the embedding (512 to 2048 are usual).
-        hidden: hidden layers of the heads; [] for linear heads.
-        activation: after hidden layers.
-        dropout: share of units dropped, of the embedding too before it is classified.
-        instance: "clip" as published, or "class": the classifier tells classes apart, and ranking goes by class.
-        instance_share: part of the epochs that stage 1 takes, 0 to 1.
-        margin: of the ranking loss (1: Zheng et al.).
-        ranking_weight: of the ranking loss in stage 2 (1: Zheng et al.).
-        selection: the section of that name: "all" negatives of a batch, "hardest", "random", ... (see SELECTIONS).
-
-    Raises:
-        InputError: an option out of range, or instance "clip" without a known number of training clips.
-    """
-    if instance not in INSTANCES:
-        raise InputError(f"method.instance: no '{instance}'; there are {', '.join(INSTANCES)}")
-    if not 0 <= instance_share <= 1:
-        raise InputError(f"method.instance_share: {instance_share:g} given; 0 to 1 is possible")
-    if instance == "clip" and not context.clips:
-        raise InputError("dcil has one class a training clip, and their number is not known here; give Context.clips")
-    learner = InstanceLearner(
-        context,
-        hidden=hidden,
-        dimension=dimension,
-        activation=activation,
-        dropout=dropout,
-        instance=instance,
-        share=instance_share,
-        margin=margin,
-        ranking_weight=ranking_weight,
-        selection=selection,
-    )
-    return LearnedMethod(learner, context, settings)
+dcil = learned(InstanceLearner)

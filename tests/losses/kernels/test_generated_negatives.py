@@ -17,6 +17,7 @@ from aadml.losses.kernels.generated_negatives import (
     vector_penalty,
 )
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 
 def arbitrary(seed, anchors=9, candidates=8):
@@ -58,10 +59,10 @@ def test_draws_are_even():
     assert (triples.negative == 1).all()
 
 
-def test_refuses_words_it_does_not_know():
+def test_words_it_does_not_know_are_refused():
     for words in ({"positives": "some", "negatives": "random"}, {"positives": "one", "negatives": "easy"}):
-        with pytest.raises(InputError, match="positives are 'one' or 'all'"):
-            draw_triples(arbitrary(0), torch.Generator(), **words)
+        with pytest.raises(InputError, match=r"one of (one, all|random, hardest)"):
+            checked_options(draw_triples, words, "loss")
 
 
 @settings(max_examples=25)

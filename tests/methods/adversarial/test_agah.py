@@ -12,6 +12,7 @@ from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 EPOCH = Epoch("train", 0, 1)
@@ -160,5 +161,5 @@ def test_critics_learn_to_tell_the_modalities_apart():
 
 
 def test_no_bits_are_refused():
-    with pytest.raises(InputError, match="dimension: 0 given; 1 bit or more"):
-        METHODS["agah"](CONTEXT, Training(), dimension=0)
+    with pytest.raises(InputError, match="dimension: 0 given; a whole number from 1"):
+        checked_options(METHODS["agah"], {"dimension": 0}, "method")

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from aadml.configuration.config import read_yaml, resolve, with_setting
+from aadml.configuration.changes import with_setting
+from aadml.configuration.config import resolve
+from aadml.configuration.files import read_yaml
 from aadml.protocols.audit import audit
 from aadml.retrieval import evaluate
 from aadml.runs.train import untrained_model

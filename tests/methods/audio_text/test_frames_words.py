@@ -11,14 +11,23 @@ from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.retrieval import evaluate
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import keywords, schema
+from feature_extraction.ground.validation import checked_options
 
 TRAINING = Training(epochs=1, batch=12, learning_rate=1e-3, drop_last=True)
 SMALL = {"channels": 8, "text_dimension": 24, "dropout": 0.0}
 
 
+def made(name, context, training, **options):
+    """Build a method of flat options, checked as those of a config are."""
+    own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
+    checked = checked_options(METHODS[name], own, "method")
+    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
+
+
 def fit(tones, context, session=None, training=TRAINING, **options):
     torch.manual_seed(context.seed)
-    method = METHODS["xie"](context, training, **SMALL | options)
+    method = made("xie", context, training, **SMALL | options)
     method.fit(tones.train, tones.valid, session or Session())
     return method
 
@@ -44,7 +53,7 @@ def test_it_learns_on_tones(tones, context):
 @pytest.mark.parametrize("rate", ["native", "pooled"])
 @pytest.mark.parametrize("form", ["mean", "max-frame", "max-word"])
 def test_scores_are_the_relevance_of_frames_and_words(tones, context, rate, form):
-    method = METHODS["xie"](context, TRAINING, **SMALL | {"form": form, "score_rate": rate})
+    method = made("xie", context, TRAINING, **SMALL | {"form": form, "score_rate": rate})
     learner = method.learner
     learner.learn_words(tones.train["text"])
     laid = learner.prepared(tones.test)
@@ -91,7 +100,7 @@ def test_captions_are_anchors_of_sounds_as_sounds_are_of_captions(tones, context
 def test_a_loaded_state_embeds_alike_and_equal_seeds_give_equal_weights(tones, context):
     one, other = fit(tones, context), fit(tones, context)
     assert all(torch.equal(value, other.state()[key]) for key, value in one.state().items())
-    fresh = METHODS["xie"](context, TRAINING, **SMALL)
+    fresh = made("xie", context, TRAINING, **SMALL)
     fresh.load(one.state())
     for modality in ("audio", "text"):
         assert torch.equal(fresh.embed(tones.test[modality], modality), one.embed(tones.test[modality], modality))
@@ -107,7 +116,7 @@ def test_an_item_is_embedded_as_if_it_were_alone(tones, context):
 
 def test_a_collapse_is_reported_while_training(tones, context):
     torch.manual_seed(context.seed)
-    method = METHODS["xie"](context, TRAINING, **SMALL)
+    method = made("xie", context, TRAINING, **SMALL)
     session = Session()
     with torch.no_grad():
         for parameter in method.learner.audio.recurrent.parameters():
@@ -136,5 +145,5 @@ def test_the_epoch_may_be_chosen_by_map(tones, context):
 
 @pytest.mark.parametrize("options", [{"strategy": "hard"}, {"form": "sum"}, {"score_rate": "half"}, {"choose": "luck"}])
 def test_unknown_choices_are_refused(context, options):
-    with pytest.raises(InputError, match=f"method.{next(iter(options))}: no"):
-        METHODS["xie"](context, TRAINING, **SMALL | options)
+    with pytest.raises(InputError, match=f"method.{next(iter(options))}: .* one of"):
+        made("xie", context, TRAINING, **SMALL | options)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from aadml.configuration.config import read_yaml, resolve
+from aadml.configuration.config import resolve
+from aadml.configuration.files import read_yaml
 from aadml.methods import METHODS
 from aadml.methods.session import Session
 from feature_extraction.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer

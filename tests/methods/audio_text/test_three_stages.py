@@ -5,10 +5,13 @@ import torch
 
 from aadml.methods import METHODS
 from aadml.methods.audio_text.curriculum import Curriculum
+from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.learner import Epoch
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import keywords, schema
+from feature_extraction.ground.validation import checked_options
 
 pytest.importorskip("transformers")
 
@@ -44,9 +47,16 @@ class Stopping(Session):
         return self.state
 
 
+def made(name, context, training, **options):
+    """Build a method of flat options, checked as those of a config are."""
+    own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
+    checked = checked_options(METHODS[name], own, "method")
+    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
+
+
 def fit(tones, context, options, session):
     torch.manual_seed(context.seed)
-    method = METHODS["3cmlf"](context, TRAINING, **options)
+    method = made("3cmlf", context, TRAINING, **options)
     method.fit(tones.train, tones.valid, session)
     return method
 
@@ -67,7 +77,7 @@ def test_each_stage_trains_its_side_and_leaves_the_other_alone(tones, context, s
     assert moved(median, hard, "audio")
     assert moved(median, hard, "text")
     torch.manual_seed(context.seed)
-    begun = METHODS["3cmlf"](context, TRAINING, **small | STAGES).state()
+    begun = made("3cmlf", context, TRAINING, **small | STAGES).state()
     begun = {f"learner.{k}": v for k, v in begun.items() if "words" not in k}
     easy = {k: v for k, v in easy.items() if k in begun}
     assert not moved(begun, easy, "text"), "the weights go back to where they began after the ancillary model"
@@ -123,7 +133,7 @@ def test_a_stopped_training_goes_on_to_the_same_weights(tones, context, small, a
 
 def test_a_trained_state_is_loaded_with_its_batches(tones, context, small):
     method = fit(tones, context, small | STAGES, Session())
-    fresh = METHODS["3cmlf"](context, replace(TRAINING, epochs=1), **small | STAGES)
+    fresh = made("3cmlf", context, replace(TRAINING, epochs=1), **small | STAGES)
     fresh.load(method.state())
     assert torch.equal(fresh.embed(tones.test["audio"], "audio"), method.embed(tones.test["audio"], "audio"))
 
@@ -134,7 +144,7 @@ OPTIONS = {"shares": (10.0, 10.0, 30.0), "ancillary_epochs": 2, "mining": True, 
 
 
 def test_epochs_are_divided_by_the_shares_and_batches_rebuilt_when_asked():
-    plan = Curriculum(OPTIONS, batch=4, seed=0)
+    plan = Curriculum(CurriculumOptions(**OPTIONS), batch=4, seed=0)
     assert [(s.name, s.epochs) for s in plan.stages(50)] == [
         ("ancillary", 2), ("easy", 10), ("median", 10), ("hard", 30)
     ]  # fmt: skip
@@ -145,8 +155,11 @@ def test_epochs_are_divided_by_the_shares_and_batches_rebuilt_when_asked():
 def test_a_pair_is_described_as_asked():
     audio, text = torch.eye(3)[:2], torch.eye(3)[1:]
     for pair, expected in {"audio": audio, "text": text, "concatenation": torch.cat([audio, text], 1)}.items():
-        assert torch.equal(Curriculum(OPTIONS | {"pair": pair}, batch=2, seed=0).pair_vectors(audio, text), expected)
-    both = Curriculum(OPTIONS, batch=2, seed=0).pair_vectors(audio, text)
+        assert torch.equal(
+            Curriculum(CurriculumOptions(**OPTIONS | {"pair": pair}), batch=2, seed=0).pair_vectors(audio, text),
+            expected,
+        )
+    both = Curriculum(CurriculumOptions(**OPTIONS), batch=2, seed=0).pair_vectors(audio, text)
     torch.testing.assert_close(both, (audio + text) / 2**0.5)
 
 
@@ -155,4 +168,4 @@ def test_a_pair_is_described_as_asked():
 )
 def test_unknown_choices_are_refused(options):
     with pytest.raises(InputError, match=f"method.{next(iter(options))}"):
-        Curriculum(OPTIONS | options, batch=4, seed=0)
+        checked_options(METHODS["3cmlf"], options, "method")

@@ -12,15 +12,24 @@ from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.retrieval import evaluate
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import keywords, schema
+from feature_extraction.ground.validation import checked_options
 
 pytest.importorskip("transformers")
 
 TRAINING = Training(epochs=2, batch=12, learning_rate=3e-3, clip_norm=2.0, drop_last=True)
 
 
+def made(name, context, training, **options):
+    """Build a method of flat options, checked as those of a config are."""
+    own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
+    checked = checked_options(METHODS[name], own, "method")
+    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
+
+
 def fitted(tones, context, options, training=TRAINING, name="audio-text", session=None):
     torch.manual_seed(context.seed)
-    method = METHODS[name](context, training, **options)
+    method = made(name, context, training, **options)
     method.fit(tones.train, tones.valid, session or Session())
     return method
 
@@ -46,7 +55,7 @@ def test_sound_is_ranked_once_a_clip(tones, context, small):
 def test_equal_seeds_give_equal_weights_and_a_loaded_state_embeds_alike(tones, context, small):
     one, other = (fitted(tones, context, small) for _ in range(2))
     assert all(torch.equal(value, other.state()[key]) for key, value in one.state().items())
-    fresh = METHODS["audio-text"](Context(context.dimensions, 30, seed=9), TRAINING, **small)
+    fresh = made("audio-text", Context(context.dimensions, 30, seed=9), TRAINING, **small)
     fresh.load(one.state())
     for modality in ("audio", "text"):
         expected = one.embed(tones.test[modality], modality)
@@ -67,7 +76,7 @@ def test_an_item_is_embedded_as_if_it_were_alone(tones, context, small):
 @pytest.mark.parametrize("freeze", ["audio", "text", "both"])
 def test_a_frozen_network_stands_still_while_heads_learn(tones, context, small, freeze):
     torch.manual_seed(context.seed)
-    before = METHODS["audio-text"](context, TRAINING, **small | {"freeze": freeze}).state()
+    before = made("audio-text", context, TRAINING, **small | {"freeze": freeze}).state()
     after = fitted(tones, context, small | {"freeze": freeze}).state()
     for key, value in after.items():
         side = key.split(".")[1] if key.startswith("towers") else ""
@@ -79,7 +88,7 @@ def test_a_frozen_network_stands_still_while_heads_learn(tones, context, small, 
 def test_keeping_the_vectors_of_a_frozen_network_changes_nothing(tones, context, small):
     kept = fitted(tones, context, small | {"freeze": "both"})
     torch.manual_seed(context.seed)
-    plain = METHODS["audio-text"](context, TRAINING, **small | {"freeze": "both"})
+    plain = made("audio-text", context, TRAINING, **small | {"freeze": "both"})
     plain.learner.settled = lambda clips: clips
     plain.fit(tones.train, tones.valid, Session())
     for key, value in kept.state().items():
@@ -108,7 +117,7 @@ def test_a_sound_that_breaks_costs_its_clip_while_training(tones, context, small
     train = replace(tones.train, features=dict(tones.train.features) | {"audio": broken})
     torch.manual_seed(context.seed)
     for options in (small, small | {"freeze": "both"}):
-        method = METHODS["audio-text"](context, TRAINING, **options)
+        method = made("audio-text", context, TRAINING, **options)
         broken.failures.clear()
         with pytest.warns(UserWarning, match=r"broken\.wav: left out, corrupt"):
             method.fit(train, tones.valid, Session())
@@ -124,7 +133,7 @@ def test_a_sound_that_breaks_costs_its_clips_alone_where_clips_are_scored(tones,
     valid = replace(tones.valid, features=dict(tones.valid.features) | {"audio": broken})
     lost = (sounds.items == 0).sum()
     assert 0 < lost < len(valid)
-    method = METHODS["audio-text"](context, TRAINING, **small)
+    method = made("audio-text", context, TRAINING, **small)
     with pytest.warns(UserWarning, match=r"broken\.wav: left out, corrupt"):
         method.fit(tones.train, valid, Session())
     found = method.embed_clips(valid)
@@ -144,7 +153,7 @@ def test_word_vectors_are_read_from_a_file_and_kept_with_the_weights(tones, cont
     options = small | {"text": "word2vec", "text_weights": str(tmp_path / "vectors.txt"), "text_dimension": 64}
     method = fitted(tones, context, options)
     source = Captions(("a low tone", "nothing known here"))
-    again = METHODS["audio-text"](context, TRAINING, **options)
+    again = made("audio-text", context, TRAINING, **options)
     again.load(method.state())
     assert torch.equal(again.embed(source, "text"), method.embed(source, "text"))
     expected = torch.tensor(draws[[0, 2, 1]].astype(np.float32)).mean(0)
@@ -156,23 +165,23 @@ def test_word_vectors_are_read_from_a_file_and_kept_with_the_weights(tones, cont
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"audio": "cnn12"}, "did you mean 'cnn1"),
-        ({"text": "gpt"}, "there are bert, word2vec"),
-        ({"freeze": "all"}, "there are none, audio, text, both"),
-        ({"recall": "sum"}, "there are text-audio, both"),
+        ({"audio": "cnn12"}, "one of cnn10, cnn14, resnet38"),
+        ({"text": "gpt"}, "one of bert, word2vec"),
+        ({"freeze": "all"}, "one of none, audio, text, both"),
+        ({"recall": "sum"}, "one of text-audio, both"),
         ({"audio_weights": "absent.pth"}, "Zenodo record 3987831"),
         ({"text_weights": "absent"}, "hf download"),
     ],
 )
 def test_what_cannot_be_built_is_said(context, small, options, message):
     with pytest.raises(InputError, match=message):
-        METHODS["audio-text"](context, TRAINING, **small | options)
+        made("audio-text", context, TRAINING, **small | options)
 
 
 def test_data_without_captions_are_refused(tones, context, small):
     silent = replace(tones.train, features={"audio": tones.train["audio"]})
     with pytest.raises(InputError, match="the data have no text"):
-        METHODS["audio-text"](context, TRAINING, **small).fit(silent, silent, Session())
+        made("audio-text", context, TRAINING, **small).fit(silent, silent, Session())
 
 
 def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp_path):

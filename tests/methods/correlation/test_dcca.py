@@ -11,6 +11,15 @@ from aadml.methods.correlation.dcca import total_correlation
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import keywords, schema
+from feature_extraction.ground.validation import checked_options
+
+
+def made(name, context, training, **options):
+    """Build a method of flat options, checked as those of a config are."""
+    own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
+    checked = checked_options(METHODS[name], own, "method")
+    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
 
 
 def views(n=50, d=4, seed=0):
@@ -52,7 +61,7 @@ def test_the_gradient_is_finite_where_a_modality_is_constant_or_ranks_lack():
 @pytest.mark.parametrize("name", ["dcca", "c-dcca"])
 def test_a_batch_smaller_than_the_outputs_is_refused_with_a_remedy(name):
     with pytest.raises(InputError, match="batch"):
-        METHODS[name](Context({"audio": 4, "visual": 5}, 3), Training(batch=8), outputs=20)
+        made(name, Context({"audio": 4, "visual": 5}, 3), Training(batch=8), outputs=20)
 
 
 @pytest.mark.parametrize("name", ["dcca", "c-dcca"])
@@ -61,10 +70,10 @@ def test_training_raises_the_correlation_and_the_linear_solution_is_kept(name):
     labels = torch.arange(300) % 3
     data = Clips({"audio": first.float(), "visual": second.float()}, labels, tuple(map(str, range(300))), tuple("abc"))
     context = Context({"audio": 6, "visual": 6}, 3)
-    method = METHODS[name](context, Training(epochs=5, batch=100, learning_rate=1e-2), outputs=6, dimension=4)
+    method = made(name, context, Training(epochs=5, batch=100, learning_rate=1e-2), outputs=6, dimension=4)
     method.fit(data, data.select(torch.arange(60)))
     vectors = method.embed(data["audio"], "audio")
     assert vectors.shape == (300, 4)
-    again = METHODS[name](context, Training(epochs=5, batch=100), outputs=6, dimension=4)
+    again = made(name, context, Training(epochs=5, batch=100), outputs=6, dimension=4)
     again.load(method.state())
     assert torch.equal(again.embed(data["audio"], "audio"), vectors)

@@ -9,8 +9,17 @@ from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import keywords, schema
+from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
+
+
+def made(name, context, training, **options):
+    """Build a method of flat options, checked as those of a config are."""
+    own = {key: value for key, value in options.items() if key in schema(METHODS[name])}
+    checked = checked_options(METHODS[name], own, "method")
+    return METHODS[name](context, training, **keywords(METHODS[name], options | checked))
 
 
 def clips(n=40):
@@ -25,13 +34,13 @@ def clips(n=40):
 def built(epochs=2, **options):
     torch.manual_seed(0)
     settings = Training(epochs=epochs, batch=20, learning_rate=1e-3)
-    return METHODS["tnn-c-cca"](CONTEXT, settings, **({"hidden": (6,), "dimension": 4, "dropout": 0.0} | options))
+    return made("tnn-c-cca", CONTEXT, settings, **({"hidden": (6,), "dimension": 4, "dropout": 0.0} | options))
 
 
 def test_below_the_branches_lies_the_cluster_cca_of_the_training_clips():
     method, data = built(), clips()
     method.fit(data, data.select(torch.arange(0)))
-    linear = METHODS["c-cca"](CONTEXT, Training(), dimension=4)
+    linear = made("c-cca", CONTEXT, Training(), dimension=4)
     linear.fit(data, data.select(torch.arange(0)))
     for modality in data.modalities:
         below = method.learner.solution(data.matrix(modality), modality)
@@ -46,7 +55,7 @@ def test_on_top_of_the_branches_lies_the_cluster_cca_of_their_outputs(valid):
     method.fit(data, data.select(torch.arange(valid)))
     with torch.no_grad():
         outputs = {m: method.learner.branches[m](data.matrix(m)) for m in data.modalities}
-    linear = METHODS["c-cca"](Context({"audio": 4, "visual": 4}, 3), Training(), dimension=4)
+    linear = made("c-cca", Context({"audio": 4, "visual": 4}, 3), Training(), dimension=4)
     linear.fit(Clips(outputs, data.labels, data.ids, data.class_names), data.select(torch.arange(0)))
     for modality in data.modalities:
         torch.testing.assert_close(
@@ -79,9 +88,9 @@ def test_one_branch_can_serve_both_modalities():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"order": "cca-last"}, "there are cca-first, tnn-first"),
+        ({"order": "cca-last"}, "one of cca-first, tnn-first"),
         ({"dimension": 6}, "1 to 5 are possible"),
-        ({"pair_weight": 2.0}, "0 to 1"),
+        ({"pair_weight": 2.0}, "from 0 to 1"),
         ({"share": True, "order": "tnn-first"}, "features of one size"),
         ({"selection": "hardst"}, "did you mean 'hardest'"),
     ],

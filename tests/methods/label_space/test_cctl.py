@@ -5,10 +5,11 @@ import torch
 from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
+from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import Training
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
-NETWORK = {"hidden": (6,), "dropout": 0.0}
+NETWORK = NetworkOptions(**{"hidden": (6,), "dropout": 0.0})
 
 
 def built(name, **sections):

@@ -8,6 +8,7 @@ from aadml.losses.label_losses import row_norm
 from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
+from aadml.methods.networks import NetworkOptions
 from aadml.methods.pair_costs import partners_apart, same_class_costs
 from aadml.methods.settings import Training
 
@@ -16,7 +17,7 @@ CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 
 def learner(**options):
     torch.manual_seed(0)
-    small = {"network": {"hidden": (6,), "dropout": 0.0}, "hidden": (6,), "explicit": 4}
+    small = {"network": NetworkOptions(hidden=(6,), dropout=0.0), "hidden": (6,), "explicit": 4}
     return METHODS["eics"](CONTEXT, Training(), **(small | options)).learner
 
 

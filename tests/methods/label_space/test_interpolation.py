@@ -7,6 +7,7 @@ from aadml.comparison import Comparison
 from aadml.methods.label_space.interpolation import interpolated
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 SHARES = (0.25, 0.5, 0.75)
 BOTH = ("same-class", "anchor-negative")
@@ -109,8 +110,8 @@ def test_without_lines_nothing_is_made_up():
 
 @pytest.mark.parametrize(
     ("shares", "lines", "message"),
-    [((0.5,), ("between",), "no 'between'; there are same-class"), ((1.5,), BOTH, "1.5 given; 0 to 1 is possible")],
+    [((0.5,), ("between",), "one of same-class"), ((1.5,), BOTH, "each a number from 0 to 1")],
 )
 def test_what_makes_no_sense_is_refused(shares, lines, message):
     with pytest.raises(InputError, match=message):
-        more(comparison(), shares=shares, lines=lines)
+        checked_options(interpolated, {"shares": list(shares), "lines": list(lines)}, "method")

@@ -12,6 +12,7 @@ from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 
@@ -104,10 +105,10 @@ def test_attention_and_shared_layers_are_one_for_all_modalities():
     [
         ({"kernels": (3, 4)}, r"kernels: \[3, 4\] given; odd sizes"),
         ({"attention_heads": 5}, "attention_heads: 5 given; only divisors of 12"),
-        ({"width": 7}, "width: 7 given; 8 or more"),
-        ({"dimension": 0}, "layers of 6, 0 units"),
+        ({"width": 7}, "width: 7 given; a whole number from 8"),
+        ({"dimension": 0}, "dimension: 0 given; a whole number from 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):
     with pytest.raises(InputError, match=message):
-        learner(**options)
+        learner(**checked_options(METHODS["msnsca"], {"width": 12} | options, "method"))

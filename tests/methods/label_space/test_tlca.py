@@ -7,15 +7,17 @@ from aadml.losses.label_losses import row_norm
 from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
+from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 
 
 def built(**options):
     torch.manual_seed(0)
-    return METHODS["tlca"](CONTEXT, Training(), **({"network": {"hidden": (6,), "dropout": 0.0}} | options))
+    return METHODS["tlca"](CONTEXT, Training(), **({"network": NetworkOptions(hidden=(6,), dropout=0.0)} | options))
 
 
 def batch(stage, b=9):
@@ -34,8 +36,8 @@ def test_epochs_are_divided_among_two_stages():
     assert [(s.name, s.epochs, s.start_from_best) for s in stages] == [("semi-hard", 3, True), ("hard", 7, True)]
     assert [s.name for s in built(first_share=0.0).learner.stages(10)] == ["hard"]
     assert [s.name for s in built(first_share=1.0).learner.stages(10)] == ["semi-hard"]
-    with pytest.raises(InputError, match=r"first_share: 2 given; 0 to 1"):
-        built(first_share=2.0)
+    with pytest.raises(InputError, match=r"first_share: 2.0 given; a number from 0"):
+        checked_options(METHODS["tlca"], {"first_share": 2.0}, "method")
 
 
 def distances(learner, given):

@@ -11,16 +11,18 @@ from aadml.losses.label_losses import row_norm
 from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
+from aadml.methods.networks import NetworkOptions
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 
 
 def built(settings=None, **options):
     torch.manual_seed(0)
-    small = {"network": {"hidden": (8,), "dropout": 0.0}, "hidden": (8,)}
+    small = {"network": NetworkOptions(hidden=(8,), dropout=0.0), "hidden": (8,)}
     return METHODS["video-adviser-lite"](CONTEXT, settings or Training(), **(small | options))
 
 
@@ -43,8 +45,8 @@ def test_the_teacher_is_trained_first_and_the_students_start_from_the_best_one()
     ]
     assert stages[1].start_from_best
     assert [s.name for s in built(teacher_share=0.0).learner.stages(10)] == ["students"]
-    with pytest.raises(InputError, match="teacher_share: 1 given; 0 to below 1"):
-        built(teacher_share=1.0)
+    with pytest.raises(InputError, match=r"teacher_share: 1.0 given; a number from 0"):
+        checked_options(METHODS["video-adviser-lite"], {"teacher_share": 1.0}, "method")
 
 
 def test_the_teacher_distills_its_classes_into_its_regression():

@@ -10,6 +10,7 @@ from aadml.methods.method import Context
 from aadml.methods.pairwise.bic_net import TokenTransformer
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 5, "visual": 14}, 3)
 
@@ -86,11 +87,11 @@ def test_the_cosine_of_embeddings_is_the_mean_of_both_cosines():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dimension": 7}, "dimension: 7 given; even numbers"),
-        ({"tokens": 0}, "tokens: 0 given; 1 or more"),
+        ({"dimension": 7}, "dimension: 7 given; .* that 2 divides"),
+        ({"tokens": 0}, "tokens: 0 given; a whole number from 1"),
         ({"attention_heads": 3}, "attention_heads: 3 given; only divisors of 8"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):
     with pytest.raises(InputError, match=message):
-        learner(**options)
+        learner(**checked_options(METHODS["bic-net"], {"dimension": 16} | options, "method"))

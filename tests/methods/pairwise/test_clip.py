@@ -12,6 +12,7 @@ from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 
@@ -77,10 +78,10 @@ def test_labels_play_no_part_unless_asked_for():
 
 
 def test_impossible_options_and_features_are_refused():
-    with pytest.raises(InputError, match=r"temperature: 0 given; 0\.01 to 1"):
-        learner(temperature=0.0)
-    with pytest.raises(InputError, match="1 or more"):
-        learner(dimension=0)
+    with pytest.raises(InputError, match=r"temperature: 0.0 given; a number from 0\.01 to 1"):
+        checked_options(METHODS["clip"], {"temperature": 0.0}, "method")
+    with pytest.raises(InputError, match="a whole number from 1"):
+        checked_options(METHODS["clip"], {"dimension": 0}, "method")
     with pytest.raises(InputError, match="clip needs features as vectors; the text"):
         METHODS["clip"](Context({"audio": 5, "text": 0}, 3), Training())
     with pytest.raises(InputError, match="two modalities"):

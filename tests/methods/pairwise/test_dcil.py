@@ -11,6 +11,7 @@ from aadml.methods.method import Context
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3, clips=12)
 SMALL = {"hidden": (6,), "dimension": 4, "dropout": 0.0}
@@ -83,10 +84,10 @@ def test_the_second_stage_starts_from_the_best_weights_of_the_first():
 def test_what_cannot_be_is_refused():
     with pytest.raises(InputError, match="one class a training clip"):
         built(Context({"audio": 5, "visual": 7}, 3))
-    with pytest.raises(InputError, match="no 'clips'; there are clip, class"):
-        built(instance="clips")
-    with pytest.raises(InputError, match="instance_share: 2 given"):
-        built(instance_share=2.0)
+    with pytest.raises(InputError, match="one of clip, class"):
+        checked_options(METHODS["dcil"], {"instance": "clips"}, "method")
+    with pytest.raises(InputError, match=r"instance_share: 2.0 given"):
+        checked_options(METHODS["dcil"], {"instance_share": 2.0}, "method")
     with pytest.raises(InputError, match="built for 12 training clips; 9 given"):
         built(settings=Training(epochs=2)).fit(clips(9), clips())
 

@@ -1,0 +1,108 @@
+"""Changes of a config before it is resolved: dotted keys, and the shorthand of losses ("aa-hard-triplet")."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aadml.configuration import plain_yaml
+from aadml.losses import LOSSES
+from aadml.objective.recipes import RECIPES
+from aadml.objective.sections import Named, named
+from aadml.proxies import PROXIES, prefix_of
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.tables import Joined, lookup
+from feature_extraction.ground.validation import told
+
+IDENTITY = "identity"
+"""The proxy by which every clip stands for itself."""
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """Read "key=value" of `--set`; the value is YAML.
+
+    Raises:
+        InputError: no "=", or a value that is not YAML.
+    """
+    path, sign, value = text.partition("=")
+    if not sign or not path.strip():
+        raise InputError(f"--set {text}: write it as key=value, for example proxy.k=5")
+    try:
+        return path.strip(), plain_yaml.load(value)
+    except InputError as error:
+        raise InputError(f"--set {text}: {str(error).removeprefix('line 1: ')}") from error
+
+
+def with_setting(values: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """Return `values` with the key at a dotted path ("proxy.k") set.
+
+    `loss` alone takes a shorthand: "aa-triplet" also sets the proxy, "triplet" takes it away, "hard-triplet" brings its
+    selection; the options of the loss before are dropped.
+
+    Raises:
+        InputError: the path leads through something that holds no keys.
+    """
+    if path == "loss" and isinstance(value, str):
+        kept = values["proxy"] if "proxy" in values and proxy_prefix_of(value) else None
+        proxy = {} if kept is None and proxy_prefix_of(value) else {"proxy": kept or IDENTITY}
+        return _without_loss(values) | expand_loss({"loss": value} | proxy)
+    head, _, rest = path.partition(".")
+    if not rest:
+        return dict(values) | {head: value}
+    inner = values.get(head, {})
+    if isinstance(inner, str):
+        inner = {"name": inner}
+    if not isinstance(inner, Mapping):
+        raise InputError(f"{path}: {head} is {told(inner)}, in which there is no '{rest}'")
+    return dict(values) | {head: with_setting(inner, rest, value) if "." in rest else dict(inner) | {rest: value}}
+
+
+def section_of(given: Any, where: str) -> Named:
+    """Read a section that names an entry of a table.
+
+    Raises:
+        InputError: neither a name nor a mapping with one.
+    """
+    name = given.get("name") if isinstance(given, Mapping) else given
+    if not isinstance(name, str) or not all(isinstance(key, str) for key in (given if given is not name else ())):
+        raise InputError(f"{where}: {told(given)} given; a name, or a mapping with a 'name', is possible")
+    return named(given)
+
+
+def expand_loss(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that it stands for.
+
+    What stands in `values` already wins over what a recipe brings.
+
+    Raises:
+        InputError: no such loss.
+    """
+    values = dict(values)
+    if "loss" not in values or "recipe" in values:
+        return values
+    section = section_of(values["loss"], "loss")
+    name, prefix = section.name, proxy_prefix_of(section.name)
+    if prefix:
+        name = name.removeprefix(prefix)
+        anchored = next(key for key in PROXIES if prefix_of(key) == prefix)
+        proxy = section_of(values.get("proxy", anchored), "proxy")
+        values["proxy"] = {**proxy.options, "name": anchored}
+    if name not in RECIPES:
+        lookup(Joined(LOSSES, RECIPES), name, "loss")
+        return values | {"loss": {"name": name, **section.options}}
+    recipe = RECIPES[name]
+    brought = {"selection": recipe.selection, "directions": recipe.directions}
+    brought = {key: value for key, value in brought.items() if value is not None}
+    return brought | values | {"recipe": name, "loss": {**recipe.loss, **section.options}}
+
+
+def proxy_prefix_of(loss: str) -> str:
+    """Return the prefix by which a loss's name asks for a proxy ("aa-"), "" where it asks for none."""
+    if loss in LOSSES or loss in RECIPES:
+        return ""
+    prefixes = [prefix_of(proxy) for proxy in PROXIES]
+    return next((one for one in prefixes if one and loss.startswith(one)), "")
+
+
+def _without_loss(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop the loss, and where it was a recipe, the selection and the directions that it had brought."""
+    dropped = ("loss", "recipe", "selection", "directions") if "recipe" in values else ("loss",)
+    return {key: value for key, value in values.items() if key not in dropped}

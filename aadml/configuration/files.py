@@ -1,0 +1,95 @@
+"""Config files: where they lie, and what they say in which line."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aadml
+from aadml.configuration import plain_yaml
+from feature_extraction.ground.errors import InputError
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """What a config file says.
+
+    Attributes:
+        values: nested plain values.
+        places: dotted key -> "aadml.yaml, line 3", for messages.
+    """
+
+    values: dict[str, Any]
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def without(self, keys: Iterable[str]) -> Mapping[str, str]:
+        """Return the places of the keys that stand as the file has them, where `keys` were set elsewhere."""
+        return {
+            place: where
+            for place, where in self.places.items()
+            if not any(place == key or place.startswith(f"{key}.") for key in keys)
+        }
+
+
+def configs_folder() -> Path:
+    """Find the shipped configs: beside the package in a checkout, inside it once installed."""
+    package = Path(aadml.__file__).parent
+    inside = package / "configs"
+    return inside if inside.is_dir() else package.parent / "configs"
+
+
+def open_config(name: str | Path) -> ConfigFile:
+    """Read a config file, given by path or by the name of a shipped one ("paper-r1").
+
+    Raises:
+        InputError: no such file, not YAML, not a mapping, or one that can be misread; the message says in which line.
+    """
+    path = _found(name)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(plain_yaml.LARGEST + 1)
+        if len(raw) > plain_yaml.LARGEST:
+            raise InputError(f"{path}: more than {plain_yaml.LARGEST} bytes; a config has fewer")
+        return parsed(raw.decode("utf-8"), path)
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}, line {line}: not UTF-8") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def parsed(text: str, place: Path) -> ConfigFile:
+    """Read the text of a config file; `place` is where it was read, for messages.
+
+    Raises:
+        InputError: as of `open_config`.
+    """
+    try:
+        document = plain_yaml.read(text)
+    except InputError as error:
+        raise InputError(f"{place}, {error}" if str(error).startswith("line ") else f"{place}: {error}") from error
+    if not isinstance(document.value, dict):
+        kind = "empty" if document.value is None else f"a {type(document.value).__name__}"
+        raise InputError(f"{place}: a config is a mapping of sections; this file is {kind}")
+    return ConfigFile(document.value, {key: f"{place.name}, line {line}" for key, line in document.lines.items()})
+
+
+def read_yaml(name: str | Path) -> dict[str, Any]:
+    """Read the values of a config file; see `open_config`."""
+    return open_config(name).values
+
+
+def parse_yaml(text: str, place: Path) -> dict[str, Any]:
+    """Read the values of a config file's text; see `parsed`."""
+    return parsed(text, place).values
+
+
+def _found(name: str | Path) -> Path:
+    path = Path(name)
+    shipped = configs_folder() / f"{str(name).replace('-', '_')}.yaml"
+    if not path.is_file() and path.suffix == "" and shipped.is_file():
+        path = shipped
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in configs_folder().glob("*.yaml")))
+        raise InputError(f"{name}: no such config file; give a path, or one of the shipped configs: {known}")
+    return path

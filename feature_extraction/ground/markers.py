@@ -1,0 +1,139 @@
+"""Markers of option types, beside the constraints of `annotated_types`, and what a type makes possible, in words."""
+
+import types
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen, MultipleOf, Unit
+
+
+@dataclass(frozen=True, init=False)
+class Choice:
+    """Marks a word that must be one of a table's names.
+
+    Attributes:
+        names: that are possible.
+    """
+
+    names: tuple[str, ...]
+
+    def __init__(self, table: Iterable[str]) -> None:
+        object.__setattr__(self, "names", tuple(table))
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Tell pydantic, where it is there, that nothing else is valid."""
+        from pydantic_core import core_schema
+
+        return core_schema.literal_schema(list(self.names))
+
+
+@dataclass(frozen=True, init=False)
+class Tuning:
+    """Marks the values that a search with equal budgets tries; what is valid is another matter.
+
+    Attributes:
+        values: to try.
+    """
+
+    values: tuple[object, ...]
+
+    def __init__(self, *values: object) -> None:
+        object.__setattr__(self, "values", values)
+
+
+@dataclass(frozen=True)
+class Told:
+    """Marks an argument that is no option: whoever builds the entry knows its value."""
+
+
+@dataclass(frozen=True)
+class OwnSection:
+    """Marks an argument that is no option of its entry but a whole section of the config, of the argument's name."""
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """Marks a number that may be any finite one; every other number has two bounds."""
+
+
+def leaves(kind: Any, metadata: tuple[object, ...] = ()) -> Iterator[tuple[Any, tuple[object, ...]]]:
+    """Walk through unions and tuples: (plain type or Literal, its metadata) for each type that a value may have."""
+    origin = get_origin(kind)
+    if origin is Annotated:
+        yield from leaves(get_args(kind)[0], (*metadata, *metadata_of(kind)))
+    elif origin in (Union, types.UnionType):
+        for one in get_args(kind):
+            yield from leaves(one)
+    elif origin is tuple:
+        for one in dict.fromkeys(get_args(kind)):
+            if one is not Ellipsis:
+                yield from leaves(one)
+    else:
+        yield kind, metadata
+
+
+def metadata_of(kind: Any) -> tuple[object, ...]:
+    """Give the metadata of an annotated type, groups (`Interval`, `Len`) as their parts; none of any other type."""
+    if get_origin(kind) is not Annotated:
+        return ()
+    parts: list[object] = []
+    for one in get_args(kind)[1:]:
+        parts += list(one) if isinstance(one, GroupedMetadata) else [one]
+    return tuple(parts)
+
+
+def is_bounded(metadata: Iterable[object]) -> bool:
+    """Say whether a number has both bounds."""
+    bounds = list(metadata)
+    return any(isinstance(one, Gt | Ge) for one in bounds) and any(isinstance(one, Lt | Le) for one in bounds)
+
+
+def possible(kind: Any) -> str:
+    """Say in words which values a type makes possible."""
+    origin, metadata = get_origin(kind), metadata_of(kind)
+    plain = get_args(kind)[0] if origin is Annotated else kind
+    origin = get_origin(plain)
+    if choice := next((one for one in metadata if isinstance(one, Choice)), None):
+        return _one_of(choice.names)
+    if origin is Literal:
+        return _one_of(get_args(plain))
+    if origin in (Union, types.UnionType):
+        return " or ".join(possible(one) for one in get_args(plain))
+    if origin is tuple:
+        return _list(get_args(plain), metadata)
+    if plain in (int, float):
+        return _number("a whole number" if plain is int else "a number", metadata)
+    words = {bool: "true or false", str: "text", type(None): "null"}
+    return words.get(plain, getattr(plain, "__name__", str(plain)))
+
+
+def _one_of(names: Iterable[object]) -> str:
+    return "one of " + ", ".join(map(str, names))
+
+
+def _number(noun: str, metadata: tuple[object, ...]) -> str:
+    words = [noun]
+    for one in metadata:
+        if isinstance(one, Gt | Ge):
+            words.append(f"above {one.gt:g}" if isinstance(one, Gt) else f"from {_plain(one.ge)}")
+        elif isinstance(one, Lt | Le):
+            words.append(f"to below {one.lt:g}" if isinstance(one, Lt) else f"to {_plain(one.le)}")
+        elif isinstance(one, MultipleOf):
+            words.append(f"that {_plain(one.multiple_of)} divides")
+        elif isinstance(one, Unit):
+            words.insert(1, f"({one.unit})")
+    return " ".join(words)
+
+
+def _plain(bound: Any) -> str:
+    return str(bound) if isinstance(bound, int) else f"{bound:g}"
+
+
+def _list(items: tuple[Any, ...], metadata: tuple[object, ...]) -> str:
+    if items[-1] is not Ellipsis:
+        return f"a list of {len(items)}, each {possible(items[0])}"
+    least = next((one.min_length for one in metadata if isinstance(one, MinLen)), 0)
+    most = next((one.max_length for one in metadata if isinstance(one, MaxLen)), None)
+    count = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
+    return f"a list of {count}, each {possible(items[0])}"

@@ -1,0 +1,76 @@
+"""Validation of what comes from outside against the options of the function or class that it is for.
+
+Values are judged by pydantic, strictly and as JSON: a list fits a tuple and 1 fits a float, but "3" is no number and
+true is no count. Pydantic is imported here alone, when the first value is checked; a refusal is worded here too.
+"""
+
+import json
+from collections.abc import Callable, Container, Mapping
+from functools import cache
+from typing import Any
+
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import possible
+from feature_extraction.ground.options import completed, schema
+
+LONGEST = 60
+"""Characters of a refused value that a message repeats."""
+
+
+def checked_options(
+    entry: Callable[..., object], given: Mapping[str, Any], where: str, *, name: str = "", without: Container[str] = ()
+) -> dict[str, Any]:
+    """Check `given` against the options of an entry, and complete it with their defaults.
+
+    Args:
+        entry: its annotated keyword-only arguments are the schema.
+        given: what was given.
+        where: the config section, for the message ("loss"); "" for keys that stand in no section.
+        name: of the entry, for the message; that of the function by default.
+        without: options that are not for the user to choose.
+
+    Returns:
+        Every option of the entry, in its order.
+
+    Raises:
+        InputError: an option that the entry does not take, a missing one, or a value that is not possible.
+    """
+    complete = completed(entry, given, where, name=name, without=without)
+    known = schema(entry)
+    prefix = f"{where}." if where else ""
+    return complete | {key: checked(known[key].kind, given[key], f"{prefix}{key}") for key in complete if key in given}
+
+
+def checked(kind: Any, value: object, key: str) -> Any:
+    """Return `value` as the type has it (a list as a tuple, an int as a float).
+
+    Args:
+        kind: an annotated type.
+        value: plain, as YAML or JSON has it.
+        key: of the config, for the message.
+
+    Raises:
+        InputError: the value is not possible; the message says what is.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(kind).validate_json(json.dumps(value))
+    except (ValidationError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{key}: {told(value)} given; {possible(kind)} is possible") from error
+
+
+def told(value: object) -> str:
+    """Write a refused value as YAML has it, in one short line."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+@cache
+def _adapter(kind: Any) -> Any:
+    from pydantic import ConfigDict, TypeAdapter
+
+    return TypeAdapter(kind, config=ConfigDict(strict=True, allow_inf_nan=False))

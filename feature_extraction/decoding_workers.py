@@ -14,6 +14,8 @@ from feature_extraction.ground.worker_pool import Lost, Reported, WorkerPool
 from feature_extraction.ground.worker_process import Conditions
 from feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 
+_PATIENCE = 30  # times the limit of processor time: what waits so long waits for a disk that is gone
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -83,7 +85,8 @@ def decode_all(
         tasks: the clips; the next one is asked for when a process is free.
         wanted: what is wanted of each modality.
         workers: how many processes.
-        time_limit: seconds a clip may take.
+        time_limit: seconds of processor time that one modality of a clip may take; on the clock it may take many times
+            as long, so that no clip is lost because the machine is busy.
         limits: what is too large.
         gives_way: whether the processes take only the time that this one, busy with a network, leaves on the
             processors: a network whose threads wait for each other loses more than a decoder does.
@@ -96,7 +99,7 @@ def decode_all(
         RuntimeError: a process ended before it was ready: a defect of the installation, not of a clip.
     """
     parts: dict[int, list[Part]] = {}
-    conditions = Conditions(time_limit, gives_way=gives_way, setup=_quiet)
+    conditions = Conditions(_PATIENCE * time_limit, time_limit, gives_way=gives_way, setup=_quiet)
     with WorkerPool(partial(_decoded, dict(wanted), limits), workers, conditions) as pool:
         for event in pool.work_off(tasks):
             known = parts.setdefault(event.task.number, [])

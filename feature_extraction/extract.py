@@ -92,7 +92,7 @@ def extract(
         output: the feature file to make.
         extractors: one a modality.
         workers: decoding processes; None: one a processor.
-        time_limit: seconds one clip may take to decode.
+        time_limit: seconds of processor time that one modality of a clip may take to decode.
         limits: what is too large to be decoded.
         shard: (i, n): only the rows i, i + n, i + 2n ...; `merge` joins the files.
         retry_failed: try again what failed before.
@@ -125,11 +125,11 @@ def _work(job: _Job, workers: int, time_limit: float) -> None:
     """Do what the ledger does not have yet."""
     extractors = job.plan.by_modality
     wanted = {name: _wanted(one, job.plan) for name, one in extractors.items()}
-    crew = min(workers, max(1, len(job.plan.rows)))
+    count = min(workers, max(1, len(job.plan.rows)))
     decoded = decode_all(
         _tasks(job),
         wanted,
-        workers=crew,
+        workers=count,
         time_limit=time_limit,
         limits=job.plan.limits,
         gives_way=any(one.describe is not None for one in extractors.values()),

@@ -23,7 +23,7 @@ COMMANDS = {
     "ablate": "Run a grid over config keys and seeds; table, curves with spread, significance.",
     "compare": "Compare methods, and losses with and without the proxy: ours beside the published columns.",
     "report": "Write one self-contained HTML page about a run.",
-    "list": "List losses, proxies, selections, methods, extractors, datasets, protocols.",
+    "list": "List losses, proxies, selections, methods, extractors, datasets, protocols, metrics.",
     "doctor": "Say what is installed, which weights are there, and whether their self-tests pass.",
 }
 

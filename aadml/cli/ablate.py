@@ -40,6 +40,7 @@ def command(
     device: str | None,
     baseline: tuple[str, ...],
     seeds: int,
+    metrics: tuple[str, ...],
     workers: int | None,
     as_json: bool,
     output: Path | None,
@@ -51,6 +52,7 @@ def command(
     """
     from aadml.cli.sweeps import finish, said, show, worked_off
     from aadml.reports.ablation_page import write_ablation
+    from aadml.retrieval.requested import check_columns
     from aadml.runs.data import with_sample_data
     from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
     from aadml.sweeps.grid import folder_name, parse_axis
@@ -59,13 +61,14 @@ def command(
     axes = [parse_axis(text) for text in over]
     base = _base(data, method, config, settings, epochs, device)
     base = dict(with_sample_data(base, lambda message: click.echo(f"aadml: {message}", err=True)).values)
+    columns = check_columns(metrics)
     ablation = plan_ablation(base, axes, range(seeds), _baseline(baseline))
     folder = output or Path("ablations") / folder_name(base, axes)
     with sole_owner(folder):
         check_same_data(folder, base["data"])
-        outcomes = worked_off(jobs_of(ablation.cells, ablation.seeds, folder), workers)
+        outcomes = worked_off(jobs_of(ablation.cells, ablation.seeds, folder, columns), workers)
         scores = collected(ablation.cells, ablation.seeds, folder, outcomes)
-        table, page = write_ablation(ablation, scores, folder, said("ablate"))
+        table, page = write_ablation(ablation, scores, folder, said("ablate"), columns)
     show([table], as_json=as_json)
     finish(outcomes, folder, page, as_json=as_json)
 

@@ -48,6 +48,7 @@ def command(
     baseline: str | None,
     trials: int,
     seeds: int,
+    metrics: tuple[str, ...],
     workers: int | None,
     device: str | None,
     as_json: bool,
@@ -63,14 +64,18 @@ def command(
     from aadml.cli.sweeps import finish, said, show, worked_off
     from aadml.configuration.changes import parse_setting
     from aadml.reports.comparison_page import check_baseline, write_comparison
+    from aadml.retrieval.requested import check_columns
     from aadml.sweeps.ablate import collected, jobs_of
     from aadml.sweeps.compare import Settings, cells_of_rows, named_rows
     from aadml.sweeps.sweep import check_same_data, sole_owner
     from aadml.sweeps.trials import RECORD
     from feature_extraction.ground.atomic import write_text
+    from feature_extraction.ground.errors import InputError
     from feature_extraction.ground.places import search_beside
 
     if is_of_papers(tables):
+        if metrics:
+            raise InputError(f"--metric {metrics[0]}: the tables of the audio-text papers have their own columns")
         compare_papers(
             str(tables), data=data, config=config, settings=settings, epochs=max_epochs, device=device, seeds=seeds,
             workers=workers, as_json=as_json, output=output,
@@ -80,6 +85,7 @@ def command(
         search_beside(Path(data))
     wanted_methods, wanted_losses = _wanted(methods, losses, tables)
     place = _data(data)
+    columns = check_columns(metrics)
     changes = [parse_setting(text) for text in settings] + ([("device", device)] if device else [])
     shared = Settings(place, tuple(changes), max_epochs, config, with_controls)
     rows, notes = named_rows(wanted_methods, wanted_losses, shared)
@@ -92,14 +98,14 @@ def command(
         check_same_data(folder, place)
         rows, records = _searched(rows, trials, workers, folder) if trials > 1 else (rows, {})
         cells = cells_of_rows(rows)
-        jobs = jobs_of(cells, range(seeds), folder)
+        jobs = jobs_of(cells, range(seeds), folder, columns)
         outcomes = worked_off(jobs, workers)
         scores = collected(cells, range(seeds), folder, outcomes)
         for job in jobs:
             if job.folder.is_dir() and records:
                 write_text(job.folder / RECORD, records[job.folder.name.rsplit("_seed=", 1)[0]])
         found, page = write_comparison(
-            rows, scores, range(seeds), folder, baseline=baseline, notes=notes, command=said("compare")
+            rows, scores, range(seeds), folder, baseline=baseline, notes=notes, command=said("compare"), metrics=columns
         )
     show(found, as_json=as_json)
     finish(outcomes, folder, page, as_json=as_json)

@@ -35,7 +35,8 @@ import click
     "--metric",
     "metrics",
     multiple=True,
-    help="A further metric: running (a common error that averages AP over all cutoffs), or map-at-k. Repeatable.",
+    metavar="NAME[@K]",
+    help="A further metric of `aadml list metrics`, as recall@3; without a K at all of the table's. Repeatable.",
 )
 @click.option("--precision", default="float32", show_default=True, help="Of the scores: float32 or float64.")
 @click.option("--by-class", is_flag=True, help="Print the MAP of each class too.")

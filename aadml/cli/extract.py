@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     help="Weights for the extractors that take them: the published ones, a file or its folder, or random ones.",
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
-@click.option("--time-limit", default=120.0, show_default=True, help="Seconds that decoding one clip may take.")
+@click.option("--time-limit", default=120.0, show_default=True, help="Seconds of processor time to decode a clip.")
 @click.option("--max-seconds", default=3600.0, show_default=True, help="Longer clips are refused.")
 @click.option("--shard", default="0/1", metavar="I/N", help="Do only part I (from 0) of N; `aadml merge` joins them.")
 @click.option("--retry-failed", is_flag=True, help="Try again the clips that failed before.")

@@ -10,6 +10,7 @@ KINDS = (
     "extractors",
     "datasets",
     "protocols",
+    "metrics",
     "label-losses",
     "readouts",
     "configs",
@@ -17,7 +18,7 @@ KINDS = (
 
 
 @click.command("list")
-@click.argument("kind", required=False, metavar=f"[{'|'.join(KINDS[:7])}]")
+@click.argument("kind", required=False, metavar=f"[{'|'.join(KINDS[:8])}]")
 @click.option("--json", "as_json", is_flag=True, help="Print names, descriptions and origins as JSON.")
 def command(kind: str | None, as_json: bool) -> None:
     """List what there is to choose from, each with a line of what it is, and where it comes from if not from here."""

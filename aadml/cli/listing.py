@@ -14,6 +14,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "extractors": ("feature_extraction.backbones:EXTRACTORS",),
     "datasets": ("aadml.data:DATASETS",),
     "protocols": ("aadml.protocols:PROTOCOLS",),
+    "metrics": ("aadml.retrieval:METRICS",),
     "label-losses": ("aadml.losses:LABEL_LOSSES",),
     "readouts": ("aadml.methods:READOUTS",),
     "configs": (),

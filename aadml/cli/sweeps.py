@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--seeds`, `--workers`, `--device` and `--json` to a command."""
+    """Add `--metric`, `--seeds`, `--workers`, `--device` and `--json` to a command."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
         click.option("--device", help="auto, cpu, cuda."),
@@ -24,6 +24,13 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--workers",
             type=click.IntRange(min=0),
             help="Processes, one thread each where there are several; 0: none but this one.  [default: the processors]",
+        ),
+        click.option(
+            "--metric",
+            "metrics",
+            multiple=True,
+            metavar="NAME[@K]",
+            help="A further column: a metric of `aadml list metrics`, as recall@10. Repeatable.",
         ),
         click.option("--seeds", default=5, show_default=True, type=click.IntRange(min=1), help="Runs of every cell."),
     ):

@@ -16,6 +16,7 @@ from aadml.cli.settings import config_options
 @config_options
 @click.option("--seed", type=int, help="Decides weights, order, draws, and the validation split where one is made.")
 @click.option("--epochs", type=int, help="training.epochs.")
+@click.option("--criterion", help="What chooses the epoch: a metric, as recall@10.  [default: the method's own]")
 @click.option("--device", help="auto, cpu, cuda.")
 @click.option("--runs", default="runs", show_default=True, type=click.Path(path_type=Path), help="Where runs go.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Continue this interrupted run folder.")
@@ -37,6 +38,8 @@ def command(runs: Path, resume: Path | None, as_json: bool, settings: tuple[str,
                 raise InputError(f"--resume takes everything from {resume / 'config.yaml'}; leave out --{given[0]}")
             model = resume_run(resume, **progress.callbacks())
         else:
+            criterion = flags.pop("criterion")
+            settings += (f"training.criterion={criterion}",) if criterion else ()
             model = fit(settings=settings, runs=runs, on_run=progress.began, **flags, **progress.callbacks())
     except KeyboardInterrupt:
         progress.close()

@@ -22,7 +22,7 @@ Score = Annotated[str, Choice(SCORES)]
 """What nearness is measured in."""
 
 
-def far(comparison: Comparison, score: Score) -> Tensor:
+def dissimilarity(comparison: Comparison, score: Score) -> Tensor:
     """Return how far every candidate is from every anchor (a, c), differentiable.
 
     Raises:

@@ -125,9 +125,7 @@ def resolve(values: Mapping[str, Any], places: Mapping[str, str] | None = None) 
     try:
         return _resolved(values)
     except InputError as error:
-        key = str(error).partition(":")[0]
-        known = places or {}
-        found = next((known[one] for one in (key, key.rpartition(".")[0]) if one in known), None)
+        found = (places or {}).get(str(error).partition(":")[0])
         if found is None:
             raise
         raise InputError(f"{found}: {error}") from error
@@ -142,7 +140,8 @@ def _resolved(values: Mapping[str, Any]) -> Config:
     build = lookup(METHODS, method.name, "method")
     wanted = sections(build)
     named = {key: _with_name(values[key], wanted[key]) for key in wanted if key in values and key in TABLES}
-    values = expand_loss({**values, **named})
+    own = {"loss": wanted["loss"]} if wanted.get("loss", REQUIRED) is not REQUIRED else {}
+    values = expand_loss({**own, **values, **named})
     if "proxy" not in wanted and "proxy" in values and not prefix_of(section_of(values["proxy"], "proxy").name):
         del values["proxy"]  # what "--loss NAME" says to methods that know proxies
     recipe = ["recipe"] if "loss" in wanted else []

@@ -24,10 +24,11 @@ class ConfigFile:
 
     def without(self, keys: Iterable[str]) -> Mapping[str, str]:
         """Return the places of the keys that stand as the file has them, where `keys` were set elsewhere."""
+        elsewhere = list(keys)
         return {
             place: where
             for place, where in self.places.items()
-            if not any(place == key or place.startswith(f"{key}.") for key in keys)
+            if not any(place == key or place.startswith(f"{key}.") for key in elsewhere)
         }
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.data.swaps import Codes, conflicts, refine, repair
+from aadml.data.batch_exchange import Codes, conflicts, refine, repair
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 

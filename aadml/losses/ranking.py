@@ -5,7 +5,7 @@ from typing import Literal, get_args
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
 from aadml.comparison.pairwise import counted, masked_mean, masked_sum
-from aadml.comparison.scores import Score, far
+from aadml.comparison.scores import Score, dissimilarity
 from aadml.losses.kernels.violations import violations
 from feature_extraction.ground.errors import InputError
 
@@ -42,7 +42,7 @@ def ranking(
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    distance = far(comparison, score)
+    distance = dissimilarity(comparison, score)
     pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
     if full_reduce == "hinge_then_mean":
         rivals = counted(comparison.negatives).clamp_min(1)

@@ -3,7 +3,7 @@
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
 from aadml.comparison.pairwise import counted
-from aadml.comparison.scores import Score, far
+from aadml.comparison.scores import Score, dissimilarity
 from aadml.losses.kernels.violations import violations
 
 
@@ -33,7 +33,7 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    distance = far(comparison, score)
+    distance = dissimilarity(comparison, score)
     counts = violations(distance, comparison.positives, comparison.negatives, margin)
     active = counts.abs().sum(1) / 2
     possible = counted(comparison.positives) * counted(comparison.negatives)

@@ -5,16 +5,17 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Modality
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
 from aadml.losses.triplet import triplet
 from aadml.methods.label_space.regression import bound_label_loss, label_space_encoders
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, on_device
-from aadml.methods.method import Context
+from aadml.methods.method import Context, MetricLoss
 from aadml.methods.networks import Network
 from aadml.methods.readouts import Readout, choose_readout, readout_candidates
+from aadml.methods.settings import Training
 from aadml.methods.training_warnings import gradient_share
 from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, Weighted, compose_objective
@@ -136,6 +137,28 @@ class LabelSpaceLearner(Learner):
             parts = [self.encoders[modality](part.to(self.device)) for part in features.split(4096)]
         self.train(was_training)
         return torch.cat(parts) if parts else features.new_zeros(0, 0)
+
+    def encode(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode one modality of `clips` into label space (n, C), on the CPU."""
+        return self.label_space(clips, modality).cpu()
+
+    def read_off(self, outputs: Tensor) -> Tensor:
+        """Read label-space vectors (n, C) as embeddings."""
+        return self.read(outputs)
+
+    def proxy(self) -> nn.Module | None:
+        """Give the proxy of the metric loss."""
+        return self.objective.proxy
+
+    def metric_loss(self, settings: Training) -> MetricLoss | None:
+        """Lay out the metric loss, where it has a weight."""
+        if not self.metric_weight:
+            return None
+        first: Any = next(iter(self.encoders.values()))
+        features = int(first.predicted.in_features)
+        return MetricLoss(
+            self.objective.losses[0], self.objective.directions, features, settings.batch, settings.epochs
+        )
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         """Equation 10: label loss of every modality plus the metric loss."""

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.learner import Learner
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context, Method, MetricLoss
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.methods.training import train as run_training
@@ -42,6 +42,22 @@ class LearnedMethod(Method):
     def embed(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items of one modality (n, d) -> (n, dimension), each alone."""
         return self.learner.embed_all(features, modality)
+
+    def encode(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode one modality of `clips`, each item alone, up to where embeddings are read off."""
+        return self.learner.encode(clips, modality)
+
+    def read_off(self, outputs: Tensor) -> Tensor:
+        """Read embeddings off outputs."""
+        return self.learner.read_off(outputs)
+
+    def proxy(self) -> nn.Module | None:
+        """Give the trained proxy."""
+        return self.learner.proxy()
+
+    def metric_loss(self) -> MetricLoss | None:
+        """Lay out the metric loss that a training would compute."""
+        return self.learner.metric_loss(self.settings)
 
     def state(self) -> dict[str, Tensor]:
         """Return parameters and buffers."""

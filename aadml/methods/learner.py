@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Embeddings, Features, Modality, Source
+from aadml.methods.method import MetricLoss
 from aadml.methods.settings import Training
 from aadml.methods.training_warnings import collapse_warning
 from aadml.retrieval import mean_average_precision
@@ -96,11 +97,13 @@ class Learner(nn.Module, ABC):
     Attributes:
         similarity: the name under which embeddings are compared.
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
+        takes_criterion: whether `training.criterion` may name another score; not where a stage trains something else.
         margin: of the hinge whose mean is logged as "metric_loss"; None where there is none.
     """
 
     similarity: str = "cosine"
     criterion: str = "map_mean"
+    takes_criterion: bool = True
     margin: float | None = None
 
     @abstractmethod
@@ -142,6 +145,22 @@ class Learner(nn.Module, ABC):
     def readout(self) -> dict[str, Any]:
         """Describe how embeddings are read off the outputs, where that was chosen; for people."""
         return {}
+
+    def encode(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode one modality of `clips`, each item alone, up to where embeddings are read off (n, outputs)."""
+        return self.embed_all(clips[modality], modality)
+
+    def read_off(self, outputs: Tensor) -> Tensor:
+        """Read embeddings off outputs (n, outputs) -> (n, dimension)."""
+        return outputs
+
+    def proxy(self) -> nn.Module | None:
+        """Give the proxy as which clips are seen in training; None where there is none."""
+        return None
+
+    def metric_loss(self, settings: Training) -> MetricLoss | None:
+        """Lay out the metric loss of a training; None where there is none to foretell."""
+        return None
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items in evaluation mode, batch by batch, without gradients -> (n, dimension) float32 on the CPU."""

@@ -1,12 +1,12 @@
 """The one contract of every method: fit on clips, embed one modality alone."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.session import Session
@@ -37,6 +37,25 @@ class Context:
     def modalities(self) -> tuple[Modality, ...]:
         """Name the modalities."""
         return tuple(self.dimensions)
+
+
+@dataclass(frozen=True)
+class MetricLoss:
+    """What a training in steps will spend on its metric loss.
+
+    Attributes:
+        loss: comparison -> terms.
+        directions: (anchors, candidates) of each comparison of a step.
+        features: f of the penultimate features.
+        batch: clips of a step.
+        epochs: of the training.
+    """
+
+    loss: Callable[..., Any]
+    directions: Sequence[tuple[str, str]]
+    features: int
+    batch: int
+    epochs: int
 
 
 class Method(ABC):
@@ -77,6 +96,22 @@ class Method(ABC):
     @abstractmethod
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Take over what `state` returned."""
+
+    def encode(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode one modality of `clips`, each item alone, up to where embeddings are read off (n, outputs)."""
+        return self.embed(clips[modality], modality)
+
+    def read_off(self, outputs: Tensor) -> Tensor:
+        """Read embeddings off outputs (n, outputs) -> (n, dimension)."""
+        return outputs
+
+    def proxy(self) -> nn.Module | None:
+        """Give the trained proxy as which clips were seen; None where there is none."""
+        return None
+
+    def metric_loss(self) -> MetricLoss | None:
+        """Lay out the metric loss that a training would compute; None where there is none to foretell."""
+        return None
 
     def architecture(self) -> dict[str, Any]:
         """Describe networks whose shape was read from files, so that a saved model can be built without them."""

@@ -9,7 +9,7 @@ import torch
 from annotated_types import Interval
 from torch import Tensor, nn
 
-from aadml.comparison.options import Dropout, Layers
+from aadml.comparison.options import Dropout, SomeLayers
 from feature_extraction.ground.markers import Choice, OwnSection
 from feature_extraction.ground.tables import lookup
 
@@ -51,7 +51,7 @@ class NetworkOptions:
         input_noise: standard deviation of noise added to the inputs while training (docs/findings.md).
     """
 
-    hidden: Layers = (1024, 1024, 1024)
+    hidden: SomeLayers = (1024, 1024, 1024)
     activation: Activation = "tanh"
     dropout: Dropout = 0.1
     input_noise: Annotated[float, Interval(ge=0, le=100)] = 0.0

@@ -7,6 +7,7 @@ import torch
 from annotated_types import Interval
 
 from aadml.comparison.options import Count, CountOrZero, LearningRate, Momentum, Share
+from aadml.retrieval.requested import check_criterion
 from feature_extraction.ground.markers import Choice, Tuning
 
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
@@ -16,6 +17,9 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "sgd": torch.optim.SGD,
 }
+
+AUTO = "auto"
+"""The criterion that a method brings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +42,9 @@ class Training:
         schedule_floor: the learning rate that no schedule goes below.
         clip_norm: largest gradient norm of a player; 0 for no clipping.
         select: "best" keeps the epoch of the best validation score, "last" the last one.
+        criterion: the score of the validation clips that chooses the epoch, and that plateaus and patience look at:
+            "auto" is the method's own (mean MAP for most), else a metric of `aadml list metrics` that is better when
+            larger ("recall@10"), its mean over the directions.
         patience: stop once the validation score has not risen for so many epochs; 0 never stops early.
         valid_every: epochs between two validations.
         drop_last: leave out the last batch where it is smaller than the others.
@@ -57,6 +64,11 @@ class Training:
     schedule_floor: LearningRate = 0.0
     clip_norm: Annotated[float, Interval(ge=0, le=1e6)] = 0.0
     select: Literal["best", "last"] = "best"
+    criterion: str = "auto"
     patience: CountOrZero = 0
     valid_every: Count = 1
     drop_last: bool = False
+
+    def __post_init__(self) -> None:
+        if self.criterion != AUTO:
+            check_criterion(self.criterion)

@@ -13,7 +13,7 @@ from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, on_device
 from aadml.methods.optimization import Optimization
 from aadml.methods.session import Checkpoint, Session
-from aadml.methods.settings import Training
+from aadml.methods.settings import AUTO, Training
 from aadml.methods.training_warnings import (
     gradient_norm,
     gradient_warning,
@@ -21,6 +21,7 @@ from aadml.methods.training_warnings import (
     saturation_warning,
     share_warning,
 )
+from aadml.retrieval.evaluation import mean_figure
 from feature_extraction.ground.errors import InputError
 
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
@@ -79,6 +80,8 @@ class _Loop:
 
     def run(self) -> None:
         """Run all stages that are not done yet."""
+        if self.settings.criterion != AUTO and not self.learner.takes_criterion:
+            raise InputError("training.criterion: this method trains in stages of different scores; leave it at auto")
         stages = self.learner.stages(self.settings.epochs)
         self.optimization = Optimization(self.learner.players(), self.settings)
         self._continue(self.session.resume())
@@ -156,7 +159,10 @@ class _Loop:
             return {}
         self.learner.calibrate(self.valid)
         scores = self.learner.validate(self.valid)
-        score, best = scores[self.learner.criterion], self.progress.best
+        criterion = self.settings.criterion
+        if criterion != AUTO:
+            scores = scores | {criterion: mean_figure(self.learner.embed_clips(self.valid), criterion)}
+        score, best = scores[self.learner.criterion if criterion == AUTO else criterion], self.progress.best
         better = best is None or score > best
         self.progress.since_best = 0 if better else self.progress.since_best + 1
         self.progress.best = score if better else best

@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from aadml.comparison.types import Clips, Embeddings, Modality, Splits
-from aadml.methods.label_space_learner import LabelSpaceLearner
-from aadml.methods.learned import LearnedMethod
-from aadml.methods.method import Method
 from aadml.model.model import Model
 from aadml.proxies.anchor_aware import AnchorAware
 from aadml.proxies.attention import AttentionOptions
@@ -57,23 +54,13 @@ INDUCTIVE = Protocol()
 def vectors_of(encoder: Model, clips: Clips) -> Vectors:
     """Encode every modality of `clips` (n, d) alone, before the read-out where there is one."""
     scaled = encoder.scaling.clips(clips)
-    learner = label_space_learner(encoder.method)
-    if learner is None:
-        return {m: encoder.method.embed(scaled[m], m) for m in clips.modalities}
-    return {m: learner.label_space(scaled, m).cpu() for m in clips.modalities}
+    return {m: encoder.method.encode(scaled, m) for m in clips.modalities}
 
 
 def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -> Embeddings:
     """Read vectors as embeddings, as the method itself does."""
-    learner = label_space_learner(encoder.method)
-    read = {m: learner.read(v) if learner is not None else v for m, v in vectors.items()}
+    read = {m: encoder.method.read_off(v) for m, v in vectors.items()}
     return Embeddings(read, clips.labels, clips.ids, encoder.method.similarity, clips.class_names)
-
-
-def label_space_learner(method: Method) -> LabelSpaceLearner | None:
-    """Return the learner of a method whose vectors lie in label space, None for any other."""
-    learner = method.learner if isinstance(method, LearnedMethod) else None
-    return learner if isinstance(learner, LabelSpaceLearner) else None
 
 
 def proxy_of(encoder: Model, vectors: Vectors) -> AnchorAware:
@@ -82,8 +69,7 @@ def proxy_of(encoder: Model, vectors: Vectors) -> AnchorAware:
     A run without one (or with reading R5, which has no proxy of one item) is given attention without parameters: half
     the item, half its neighbors weighted by softmax(cosine / 0.1).
     """
-    learner = label_space_learner(encoder.method)
-    trained = learner.objective.proxy if learner is not None else None
+    trained = encoder.method.proxy()
     if isinstance(trained, AnchorAware) and trained.reading != "R5":
         proxy = deepcopy(trained).cpu()
         proxy.query = "self"

@@ -22,7 +22,11 @@ LINES = 8
 
 
 def write_ablation(
-    ablation: Ablation, scores: Mapping[str, CellScores], folder: Path, command: str = ""
+    ablation: Ablation,
+    scores: Mapping[str, CellScores],
+    folder: Path,
+    command: str = "",
+    metrics: Sequence[str] = (),
 ) -> tuple[Table, Path | None]:
     """Write tables (Markdown, CSV, LaTeX), figures (SVG) and the page.
 
@@ -31,6 +35,7 @@ def write_ablation(
         scores: what came out.
         folder: where to.
         command: that repeats it, for the page.
+        metrics: further columns of the table.
 
     Returns:
         The table of results, and the page; None where figures cannot be drawn because matplotlib is not installed.
@@ -38,7 +43,7 @@ def write_ablation(
     Raises:
         InputError: not one run was finished.
     """
-    table = results_table(ablation, scores, describe(scores, ablation.seeds, folder))
+    table = results_table(ablation, scores, describe(scores, ablation.seeds, folder), metrics)
     write_tables(table, folder / "results")
     try:
         figures = _figures(ablation, scores)
@@ -83,7 +88,7 @@ def _figures(ablation: Ablation, scores: Mapping[str, CellScores]) -> dict[str, 
 def _scores(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
     """Draw MAP over the first axis of numbers, or a row a cell where there is none."""
     known = [one for one in scores.values() if one.runs]
-    chance = float(next(iter(known[0].runs.values())).stored["chance"])
+    chance = next(iter(known[0].runs.values())).record.chance
     axis = _first_of_numbers(ablation)
     if axis is None:
         values = {one.name: np.array([run.map_mean for run in one.runs.values()]) for one in known}
@@ -183,12 +188,12 @@ def _scope(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScor
     panels: dict[str, dict[str, Band]] = {}
     for name, (color, dashed) in chosen.items():
         for direction in scores[name].directions:
-            curves = [run.stored["directions"][direction]["scope"] for run in scores[name].runs.values()]
-            cutoffs = curves[0]["k"]
-            if len(cutoffs) < 2 or any(curve["k"] != cutoffs for curve in curves):
+            curves = [run.record.directions[direction].scope for run in scores[name].runs.values()]
+            cutoffs = curves[0].k
+            if len(cutoffs) < 2 or any(curve.k != cutoffs for curve in curves):
                 continue
-            y = np.array([curve["precision"] for curve in curves])
-            panels.setdefault(f"precision@K, {direction}", {})[name] = Band(cutoffs, y, color, dashed)
+            y = np.array([curve.precision for curve in curves])
+            panels.setdefault(f"precision@K, {direction}", {})[name] = Band(list(cutoffs), y, color, dashed)
     return side_by_side(panels, x="K") if panels else ""
 
 

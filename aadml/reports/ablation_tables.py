@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from aadml.reports.tables import Cell, Table
+from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Difference, Pair
 from aadml.runs.loading import read_environment
 from aadml.sweeps.ablate import Ablation, run_folder
@@ -12,8 +13,10 @@ from aadml.sweeps.results import CellScores, differences, how_tested, in_words
 from feature_extraction.ground.errors import InputError
 
 
-def results_table(ablation: Ablation, scores: Mapping[str, CellScores], about: str) -> Table:
-    """Tabulate MAP of every cell, with the difference to its baseline."""
+def results_table(
+    ablation: Ablation, scores: Mapping[str, CellScores], about: str, metrics: Sequence[str] = ()
+) -> Table:
+    """Tabulate MAP of every cell, with the difference to its baseline, and further metrics."""
     found = differences(scores, ablation.pairs())
     directions = next((one.directions for one in scores.values() if one.runs), [])
     keys = [axis.key for axis in ablation.axes]
@@ -24,19 +27,24 @@ def results_table(ablation: Ablation, scores: Mapping[str, CellScores], about: s
         own = scores[cell.name]
         settings = {"loss": cell.config.label(), **cell.settings}
         row: list[Cell] = [None if settings[key] is None else str(settings[key]) for key in named]
-        row += [own.over_seeds("directions", name, "map") for name in directions] + [own.over_seeds("map_mean")]
+        row += figure_cells(own, "map", directions)
         other = ablation.baselines.get(cell.name, "")
-        rows.append(
-            (
-                *row,
-                *([other, in_words(found.get((cell.name, other)))] if compared else []),
-                own.mean_of("epochs"),
-                own.mean_of("steps"),
-                len(own.runs),
-            )
-        )
-    columns = (*named, *(f"MAP {name}" for name in directions), "MAP mean", *compared, "epochs", "steps", "seeds")
+        row += [other, in_words(found.get((cell.name, other)))] if compared else []
+        row += [cell for metric in metrics for cell in figure_cells(own, metric, directions)]
+        rows.append((*row, own.epochs, own.steps, len(own.runs)))
+    further = [column for metric in metrics for column in figure_columns(metric, directions)]
+    columns = (*named, *figure_columns("MAP", directions), *compared, *further, "epochs", "steps", "seeds")
     return Table(columns, tuple(rows), about, tuple(_notes(found, scores)), best=("MAP mean",))
+
+
+def figure_columns(metric: str, directions: Sequence[str]) -> list[str]:
+    """Name the columns of a metric: one a direction, and their mean."""
+    return [f"{metric} {name}" for name in (*directions, "mean")]
+
+
+def figure_cells(own: CellScores, metric: str, directions: Sequence[str]) -> list[Cell]:
+    """Give the figures of a metric over the seeds, as `figure_columns` names them."""
+    return [own.over_seeds(metric, direction) for direction in (*directions, None)]
 
 
 def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Path) -> str:
@@ -44,15 +52,15 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     found = _first_of_each_cell(scores, folder)
     if not found:
         raise InputError(f"{folder}: not one run was finished; their failure.txt say why")
-    stored, environment = found[0]
+    record, environment = found[0]
     clips = ", ".join(
         f"{_span([other['clips'][split] for _, other in found])} {split}" for split in environment["clips"]
     )
-    chance = _span([f"{other['chance']:.3f}" for other, _ in found])
-    ties = max(float(run.stored["tie_rate"]) for one in scores.values() for run in one.runs.values())
+    chance = _span([f"{other.chance:.3f}" for other, _ in found])
+    ties = max(run.record.tie_rate for one in scores.values() for run in one.runs.values())
     return (
-        f"MAP on the {stored['split']} split of {Path(environment['data']['name']).name} ({clips} clips), "
-        f"protocol {stored['protocol']}, chance {chance}, tie rate at most {ties:.3f}; "
+        f"MAP on the {record.split} split of {Path(environment['data']['name']).name} ({clips} clips), "
+        f"protocol {record.protocol}, chance {chance}, tie rate at most {ties:.3f}; "
         f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}."
     )
 
@@ -65,10 +73,10 @@ def data_notes(scores: Mapping[str, CellScores], folder: Path) -> list[str]:
 
 def _first_of_each_cell(
     scores: Mapping[str, CellScores], folder: Path
-) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+) -> list[tuple[EvaluationRecord, Mapping[str, Any]]]:
     """Give the evaluation and the environment of each cell's first finished run."""
     first = [(one.cell, *next(iter(one.runs.items()))) for one in scores.values() if one.runs]
-    return [(run.stored, read_environment(run_folder(folder, cell, seed))) for cell, seed, run in first]
+    return [(run.record, read_environment(run_folder(folder, cell, seed))) for cell, seed, run in first]
 
 
 def _span(values: Sequence[Any]) -> str:

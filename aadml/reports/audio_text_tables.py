@@ -9,6 +9,7 @@ from typing import Any
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.reports.tables import Cell, Table
+from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import spread
 from aadml.runs.loading import read_evaluation
 from aadml.sweeps.job import Job, is_done
@@ -21,6 +22,7 @@ _OBJECTIVES = ("triplet-sum", "triplet-max", "triplet-weighted", "nt-xent")
 _SLOWER_ON_CLOTHO = {
     ("frozen", "triplet-weighted"), ("fine-tuned", "triplet-max"), ("fine-tuned", "triplet-weighted"),
 }  # fmt: skip
+Figure = tuple[str, str, float]
 _RELEASED: dict[str, tuple[Change, ...]] = {"nt-xent": (("loss.mask_same_id", False), ("loss.reduction", "mean"))}
 """What makes an objective the released one of Mei et al., where it differs from what its name stands for here."""
 _DATASETS = {"audiocaps": "AudioCaps", "clotho": "Clotho"}
@@ -52,7 +54,7 @@ class PaperTable:
     Attributes:
         source: the paper, in words.
         naming: the columns that name a row.
-        figures: column -> path in `evaluation.json`, and the factor that makes it the paper's unit.
+        figures: column -> direction, metric, and the factor that makes it the paper's unit.
         file: of the published figures.
         columns: the published columns, in the order of `figures`.
         rows: data set -> its rows.
@@ -60,27 +62,23 @@ class PaperTable:
 
     source: str
     naming: tuple[str, ...]
-    figures: Mapping[str, tuple[tuple[str, ...], float]]
+    figures: Mapping[str, Figure]
     file: str
     columns: tuple[str, ...]
     rows: Callable[[str], list[PaperRow]]
 
 
-def _hit_rates() -> dict[str, tuple[tuple[str, ...], float]]:
+def _hit_rates() -> dict[str, Figure]:
     sides = {"T2A": "text-audio", "A2T": "audio-text"}
-    return {
-        f"{short} R@{k}": (("directions", name, "hit_rate_at", str(k)), 100.0)
-        for short, name in sides.items()
-        for k in (1, 5, 10)
-    }
+    return {f"{short} R@{k}": (name, f"hit-rate@{k}", 100.0) for short, name in sides.items() for k in (1, 5, 10)}
 
 
-def _xie_figures() -> dict[str, tuple[tuple[str, ...], float]]:
-    figures: dict[str, tuple[tuple[str, ...], float]] = {}
+def _xie_figures() -> dict[str, Figure]:
+    figures: dict[str, Figure] = {}
     for short, name in {"T2A": "text-audio", "A2T": "audio-text"}.items():
-        figures[f"{short} mAP"] = (("directions", name, "map"), 1.0)
+        figures[f"{short} mAP"] = (name, "map", 1.0)
         for k in (5, 10):
-            figures[f"{short} recall@{k}"] = (("directions", name, "recall_at", str(k)), 1.0)
+            figures[f"{short} recall@{k}"] = (name, f"recall@{k}", 1.0)
     return figures
 
 
@@ -223,7 +221,7 @@ def table_of(name: str, planned_jobs: Sequence[tuple[PaperRow, Sequence[Job]]], 
 
 
 def laid_out(
-    name: str, rows: Sequence[PaperRow], results: Sequence[Sequence[Mapping[str, Any]]], *, dataset: str, data: str
+    name: str, rows: Sequence[PaperRow], results: Sequence[Sequence[EvaluationRecord]], *, dataset: str, data: str
 ) -> Table:
     """Lay a table out.
 
@@ -239,15 +237,15 @@ def laid_out(
     known = read_published(table.file)
     for row, found in zip(rows, results, strict=True):
         ours: list[Cell] = []
-        for path, factor in table.figures.values():
-            values = [value for result in found if (value := _figure(result, path)) is not None]
+        for direction, metric, factor in table.figures.values():
+            values = [value for result in found if (value := result.figure(metric, direction)) is not None]
             ours.append(spread([factor * value for value in values]) if values else None)
         printed = _printed(row, known, table.columns)
         lines.append((*row.cells, *ours, *printed))
     published = tuple(f"published {column}" for column in table.figures)
     seeds = max((len(found) for found in results), default=0)
     of = "Clotho" if table.file == "negative_sampling.csv" else dataset
-    chances = [float(result["chance"]) for found in results for result in found if "chance" in result]
+    chances = [result.chance for found in results for result in found]
     level = f" The chance level of mAP is {sum(chances) / len(chances):.3f} there." if chances else ""
     return Table(
         columns=(*table.naming, *table.figures, *published),
@@ -256,15 +254,6 @@ def laid_out(
         notes=(f"The published columns are of {of}, ours of the data named above, each item embedded alone.{level}",),
         digits=1 if name != "xie" else 3,
     )
-
-
-def _figure(result: Mapping[str, Any], path: Sequence[str]) -> float | None:
-    value: Any = result
-    for key in path:
-        if key not in value:
-            return None  # a cutoff beyond the gallery's size
-        value = value[key]
-    return float(value)
 
 
 def _printed(row: PaperRow, known: Sequence[Mapping[str, str]], columns: Sequence[str]) -> list[Cell]:

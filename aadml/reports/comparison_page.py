@@ -32,6 +32,7 @@ def write_comparison(
     baseline: str | None = None,
     notes: Sequence[str] = (),
     command: str = "",
+    metrics: Sequence[str] = (),
 ) -> tuple[list[Table], Path | None]:
     """Write the tables (Markdown, CSV, LaTeX), figures (SVG) and the page.
 
@@ -43,6 +44,7 @@ def write_comparison(
         baseline: name of the row that others are compared with; by default the default method, or the first row.
         notes: what people should know of the rows.
         command: that repeats it.
+        metrics: further columns of the tables.
 
     Returns:
         The tables for reading (that of all pairs is in the folder and on the page), and the page; None where figures
@@ -58,7 +60,7 @@ def write_comparison(
         own = [row for row in rows if row.table == kind]
         if not own:
             continue
-        tables[kind] = table_of(kind, own, scores, reference(own, baseline), about)
+        tables[kind] = table_of(kind, own, scores, reference(own, baseline), about, metrics)
         drawing = _drawn(own, scores)
         if drawing:
             drawings[kind] = drawing
@@ -119,7 +121,7 @@ def _drawn(rows: Sequence[Row], scores: Mapping[str, CellScores]) -> str:
         for row in rows
         if scores[row.cell.name].runs
     }
-    chance = {float(run.stored["chance"]) for row in rows for run in scores[row.cell.name].runs.values()}
+    chance = {run.record.chance for row in rows for run in scores[row.cell.name].runs.values()}
     if not values:
         return ""
     try:

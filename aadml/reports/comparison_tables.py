@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from aadml.reports.ablation_tables import figure_cells, figure_columns
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import Pair
 from aadml.sweeps.compare import Row
@@ -12,7 +13,9 @@ from aadml.sweeps.results import CellScores, differences, how_tested, in_words, 
 Scores = Mapping[str, CellScores]
 
 
-def table_of(kind: str, rows: Sequence[Row], scores: Scores, reference: Row | None, about: str) -> Table:
+def table_of(
+    kind: str, rows: Sequence[Row], scores: Scores, reference: Row | None, about: str, metrics: Sequence[str] = ()
+) -> Table:
     """Tabulate the rows of a kind: MAP over seeds, difference to a reference, cost, and the published columns.
 
     Args:
@@ -21,6 +24,7 @@ def table_of(kind: str, rows: Sequence[Row], scores: Scores, reference: Row | No
         scores: by name of the cell.
         reference: what the others are compared with; None compares nothing.
         about: one sentence: data, split, protocol, seeds.
+        metrics: further columns.
     """
     printed = published(kind)
     pairs: list[Pair] = []
@@ -28,18 +32,19 @@ def table_of(kind: str, rows: Sequence[Row], scores: Scores, reference: Row | No
         pairs = [(row.cell.name, reference.cell.name) for row in rows if row.cell.name != reference.cell.name]
     found = differences(scores, pairs)
     directions = next((one.directions for one in scores.values() if one.runs), [])
-    columns = [{"methods": "method", "losses": "loss"}[kind], *(f"MAP {name}" for name in directions), "MAP mean"]
+    columns = [{"methods": "method", "losses": "loss"}[kind], *figure_columns("MAP", directions)]
     columns += [f"difference to {reference.name}"] if reference is not None else []
+    columns += [column for metric in metrics for column in figure_columns(metric, directions)]
     columns += ["epochs", "steps", "seconds", "parameters", "seeds"]
     columns += [f"{name} published {figure.replace('_', '-')}" for name in data_sets(kind) for figure in FIGURES]
     lines = []
     for row in rows:
         own = scores[row.cell.name]
-        line: list[Cell] = [row.name, *(own.over_seeds("directions", name, "map") for name in directions)]
-        line.append(own.over_seeds("map_mean"))
+        line: list[Cell] = [row.name, *figure_cells(own, "map", directions)]
         if reference is not None:
             line.append(in_words(found.get((row.cell.name, reference.cell.name))))
-        line += [own.mean_of("epochs"), own.mean_of("steps"), _mean(own, "seconds", 1), _count(own), len(own.runs)]
+        line += [cell for metric in metrics for cell in figure_cells(own, metric, directions)]
+        line += [own.epochs, own.steps, _seconds(own), _count(own), len(own.runs)]
         known = {} if row.control else printed.get(row.item, {})
         line += [known.get(name, {}).get(figure) for name in data_sets(kind) for figure in FIGURES]
         lines.append(tuple(line))
@@ -64,11 +69,11 @@ def proxy_table(rows: Sequence[Row], scores: Scores, about: str) -> Table | None
     tested = differences(scores, pairs)
     lines: list[tuple[Cell, ...]] = []
     for row, found in beside:
-        cells: list[Cell] = [row.name, scores[row.cell.name].over_seeds("map_mean")]
+        cells: list[Cell] = [row.name, scores[row.cell.name].over_seeds("map")]
         for name in names:
             other = found.get(name)
             cells.append(in_words(tested.get((row.cell.name, other.cell.name))) if other else None)
-        cells.append(scores[row.cell.name].mean_of("steps"))
+        cells.append(scores[row.cell.name].steps)
         lines.append(tuple(cells))
     columns = ("with proxy", "MAP mean", *(f"minus {name}" for name in names), "steps")
     caption = f"What the anchor-aware proxy adds. {about}"
@@ -117,11 +122,10 @@ def _failed(rows: Sequence[Row], scores: Scores) -> list[str]:
     ]
 
 
-def _mean(own: CellScores, key: str, digits: int) -> str | None:
-    figure = own.over_seeds(key)
-    return None if figure is None else f"{figure.mean:.{digits}f}"
+def _seconds(own: CellScores) -> str | None:
+    return None if own.seconds is None else f"{own.seconds.mean:.1f}"
 
 
 def _count(own: CellScores) -> int | None:
-    figure = own.over_seeds("parameters")
+    figure = own.parameters
     return None if figure is None else round(figure.mean)

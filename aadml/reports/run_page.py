@@ -15,6 +15,7 @@ from aadml.reports import figures
 from aadml.reports.gallery import Gallery, find_gallery
 from aadml.reports.page import document, section, table
 from aadml.retrieval import DirectionResult, Evaluation, evaluate, score_source
+from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import protocol_of
 from aadml.runs.loading import load_run, read_environment, read_evaluation
 from aadml.runs.train import read_records
@@ -49,7 +50,7 @@ def write_report(run: Path, *, media: Path | None = None, output: Path | None = 
     gallery = find_gallery(media, config["data"])
     parts = [_summary(evaluation, config, stored, splits.notes)]
     if records:
-        drawn = figures.training_curves(records, stored.get("selected_epoch"))
+        drawn = figures.training_curves(records, stored.selected_epoch)
         parts.append(section("Training", drawn, "The epoch was chosen on the validation clips, never on test."))
     parts += [_scope(evaluation), _classes(evaluation), _map(embeddings), _queries(embeddings, evaluation, gallery)]
     parts.append(_provenance(config, read_environment(run)))
@@ -59,7 +60,7 @@ def write_report(run: Path, *, media: Path | None = None, output: Path | None = 
     return page
 
 
-def _summary(evaluation: Evaluation, config: Config, stored: dict[str, Any], notes: Sequence[str]) -> str:
+def _summary(evaluation: Evaluation, config: Config, stored: EvaluationRecord, notes: Sequence[str]) -> str:
     rows = [
         [result.name, f"{result.map:.4f}", "{:.4f} .. {:.4f}".format(*result.map_bounds), f"{result.chance.mean():.4f}"]
         + [f"{value:.3f}" for value in result.curves.at(result.cutoffs).precision]
@@ -71,9 +72,9 @@ def _summary(evaluation: Evaluation, config: Config, stored: dict[str, Any], not
     remarks = [
         f"Protocol <b>{escape(evaluation.protocol)}</b>: every item embedded alone; the whole gallery ranked; ties by "
         f"exact expectation (tie rate {evaluation.tie_rate:.2%}); chance {evaluation.chance:.4f}; compared by "
-        f"{escape(evaluation.similarity)}. Epoch {stored.get('selected_epoch')} of {config['training']['epochs']}, "
+        f"{escape(evaluation.similarity)}. Epoch {stored.selected_epoch} of {config['training']['epochs']}, "
         "chosen on validation clips.",
-        *(f"<b>Warning</b>: {escape(verdict)}." for verdict in stored["verdicts"]),
+        *(f"<b>Warning</b>: {escape(verdict)}." for verdict in stored.verdicts or ()),
         *(escape(note) for note in notes),
     ]
     return figure + "".join(f"<p>{remark}</p>" for remark in remarks) + table(header, rows)
@@ -108,7 +109,9 @@ def _map(embeddings: Embeddings) -> str:
     points: dict[str, NDArray[np.float64]] = dict(zip(parts, np.split(places, len(parts)), strict=True))
     drawn = figures.class_map(points, embeddings.labels.numpy()[rows], embeddings.class_names)
     return section(
-        "Map of the embeddings", drawn, "t-SNE of both modalities together: near means near, far means little."
+        "Map of the embeddings",
+        drawn,
+        "t-SNE of both modalities together: near means near, far means little.",
     )
 
 

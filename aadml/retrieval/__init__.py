@@ -1,17 +1,27 @@
-"""Retrieval: rankings, their metrics with exact ties, significance."""
+"""Retrieval: rankings, their metrics with exact ties, significance. METRICS: what can be asked of a ranking, by name.
 
-from aadml.retrieval.evaluation import (
-    EXTRA_METRICS,
-    evaluate,
-    mean_average_precision,
-    running_average_precisions,
-    score_direction,
-)
-from aadml.retrieval.results import DirectionResult, Evaluation
-from aadml.retrieval.scores import SIMILARITIES, MatrixScores, ScoreSource, score_source
+All names but METRICS are imported on first use, so that listing the metrics does not wait for torch.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from feature_extraction.ground.places import imported_on_demand
+from feature_extraction.ground.tables import Table
+
+if TYPE_CHECKING:
+    from aadml.retrieval.evaluation import (
+        evaluate,
+        mean_average_precision,
+        running_average_precisions,
+        score_direction,
+    )
+    from aadml.retrieval.results import DirectionResult, Evaluation
+    from aadml.retrieval.scores import SIMILARITIES, MatrixScores, ScoreSource, score_source
+    from aadml.retrieval.ties import Values
 
 __all__ = [
-    "EXTRA_METRICS",
+    "METRICS",
     "SIMILARITIES",
     "DirectionResult",
     "Evaluation",
@@ -23,3 +33,34 @@ __all__ = [
     "score_direction",
     "score_source",
 ]
+
+METRICS: Table["Callable[..., Values]"] = Table(
+    "metric",
+    {
+        "map": "aadml.retrieval.metrics:average_precision",
+        "map-min": "aadml.retrieval.metrics:average_precision_over_reachable",
+        "map-hits": "aadml.retrieval.metrics:average_precision_over_hits",
+        "map-at-r": "aadml.retrieval.metrics:average_precision_at_r",
+        "precision": "aadml.retrieval.metrics:precision",
+        "recall": "aadml.retrieval.metrics:recall",
+        "hit-rate": "aadml.retrieval.metrics:hit_rate",
+        "mean-rank": "aadml.retrieval.metrics:best_rank",
+        "median-rank": "aadml.retrieval.metrics:best_rank",
+        "running": "aadml.retrieval.running:running_average_precision",
+    },
+    group="aadml.metrics",
+)
+"""name -> `(ranking) -> (b,)`, or `(ranking, *, cutoff) -> (b,)`: one value for each of b queries, whose mean over all
+queries is the figure (the median under "median-rank"), larger is better save for ranks. A cutoff is named behind an @:
+"recall@10"."""
+
+__getattr__ = imported_on_demand(
+    __name__,
+    {
+        **dict.fromkeys(
+            ("evaluate", "mean_average_precision", "running_average_precisions", "score_direction"), "evaluation"
+        ),
+        **dict.fromkeys(("DirectionResult", "Evaluation"), "results"),
+        **dict.fromkeys(("SIMILARITIES", "MatrixScores", "ScoreSource", "score_source"), "scores"),
+    },
+)

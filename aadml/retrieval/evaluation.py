@@ -1,6 +1,6 @@
 """The evaluation of embeddings: every direction, every metric, with ties, bounds and chance beside each figure."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from aadml.comparison.types import Direction, Embeddings, Modality
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.label_space import label_space_quality
 from aadml.retrieval.ranking import Ranking, over_rankings
+from aadml.retrieval.requested import Function, Requested, check_cutoff, function_of, requested
 from aadml.retrieval.results import Curves, DirectionResult, Evaluation
 from aadml.retrieval.running import running_average_precision
 from aadml.retrieval.scores import Indices, ScoreSource, score_source
@@ -22,24 +23,6 @@ from feature_extraction.ground.tables import lookup
 
 CUTOFFS = (1, 5, 10, 50, 100)
 SCOPE = tuple(range(10, 1001, 10))
-
-Figures = dict[tuple[str, ...], Values]
-"""Where a figure stands in the JSON -> its value for each query (b,)."""
-
-
-def _running(ranking: Ranking, cutoffs: Indices) -> Figures:
-    return {("running_map",): running_average_precision(ranking)}
-
-
-def _map_at_k(ranking: Ranking, cutoffs: Indices) -> Figures:
-    at = metrics.average_precision_at
-    return {("map_at", n, str(k)): at(ranking, int(k), n) for n in metrics.NORMALIZERS for k in cutoffs}
-
-
-Metric = Callable[[Ranking, Indices], Figures]
-
-EXTRA_METRICS: dict[str, Metric] = {"running": _running, "map-at-k": _map_at_k}
-"""Metrics that are computed on request; all others always are."""
 
 
 def mean_average_precision(
@@ -53,12 +36,34 @@ def mean_average_precision(
         similarity: instead of the one that belongs to the embeddings.
         threads: by default as many as torch uses.
     """
+    return _mean(embeddings, direction, metrics.average_precision, similarity, threads)
+
+
+def mean_figure(embeddings: Embeddings, metric: str) -> float:
+    """Give one figure ("recall@10"), the mean over the queries of a direction, as its mean over all directions.
+
+    Raises:
+        InputError: an unknown metric, or a cutoff beyond the size of a gallery.
+    """
+    function, directions = function_of(metric), embeddings.directions()
+    for _, gallery in directions:
+        check_cutoff(metric, len(_rows(embeddings.labels, gallery in embeddings.once)))
+    return sum(_mean(embeddings, direction, function) for direction in directions) / len(directions)
+
+
+def _mean(
+    embeddings: Embeddings,
+    direction: Direction,
+    function: Function,
+    similarity: str | None = None,
+    threads: int | None = None,
+) -> float:
     rows = [_rows(embeddings.labels, modality in embeddings.once) for modality in direction]
     queries, gallery = (_vectors(embeddings, m)[own] for m, own in zip(direction, rows, strict=True))
     source = score_source(queries, gallery, similarity or embeddings.similarity)
     labels = embeddings.labels.cpu().numpy()
     found = over_rankings(
-        source, labels[rows[0]], labels[rows[1]], lambda _, ranking: metrics.average_precision(ranking), threads=threads
+        source, labels[rows[0]], labels[rows[1]], lambda _, ranking: function(ranking), threads=threads
     )
     return float(np.concatenate(list(found)).mean())
 
@@ -84,7 +89,7 @@ def evaluate(
         similarity: instead of the one that belongs to the embeddings.
         protocol: how the embeddings were made; every figure carries it.
         split: which clips these are.
-        extra: keys of EXTRA_METRICS.
+        extra: further metrics: names of METRICS, with a cutoff where they take one ("recall@3").
         cutoffs: the K of precision@K and the like, beside the scope curve; those above the gallery's size are left out.
         precision: of the scores, "float32" or "float64": scores equal in it are ties.
         once: modalities of which one item a label is ranked, by default those the embeddings name. Sound with five
@@ -144,14 +149,13 @@ def score_direction(
         direction: names of the two sides.
         ids: names of the queries.
         names: group -> name, for the table by class.
-        extra: keys of EXTRA_METRICS.
+        extra: further metrics: names of METRICS, with a cutoff where they take one ("recall@3").
         cutoffs: the K of precision@K and the like, beside the scope curve; those above n are left out.
         threads: by default as many as torch uses.
 
     Raises:
         InputError: no query has anything relevant, a NaN score, or an unknown metric.
     """
-    functions = [lookup(EXTRA_METRICS, name, "metric") for name in extra]
     queries, items = source.shape
     if (len(query_groups), len(gallery_groups)) != (queries, items):
         raise InputError(
@@ -160,7 +164,8 @@ def score_direction(
         )
     wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
     shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])
-    measure = partial(_measure, wanted=wanted, shown=shown, functions=functions)
+    functions = requested(extra, [int(k) for k in shown], items)
+    measure = partial(_measure, wanted=wanted, functions=functions)
     parts = list(over_rankings(source, query_groups, gallery_groups, measure, threads=threads))
     if not parts:
         raise InputError(f"{'-'.join(direction)}: no query has a relevant item; queries and gallery share no label")
@@ -198,14 +203,11 @@ class _Part:
     figures: dict[tuple[str, ...], float]
 
 
-def _measure(
-    index: Indices, ranking: Ranking, *, wanted: Indices, shown: Indices, functions: Sequence[Metric]
-) -> _Part:
+def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Requested) -> _Part:
     hits = metrics.hits_at(ranking, wanted)
     recall, rate = hits / ranking.relevant[:, None], metrics.hit_rate_at(ranking, wanted)
-    figures: Figures = {("map_at_r",): metrics.average_precision_at(ranking, ranking.relevant)}
-    for function in functions:
-        figures |= function(ranking, shown)
+    figures: dict[tuple[str, ...], Values] = {("map_at_r",): metrics.average_precision_at_r(ranking)}
+    figures |= {place: function(ranking) for place, function in functions.items()}
     return _Part(
         index,
         metrics.average_precision(ranking),

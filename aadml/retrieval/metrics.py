@@ -15,9 +15,41 @@ Normalizer = Literal["all", "min(R,k)", "hits"]
 NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)
 
 
-def average_precision(ranking: Ranking) -> Values:
-    """AP: the mean precision at the ranks of all relevant items of the gallery."""
+def average_precision(ranking: Ranking, *, cutoff: int | None = None) -> Values:
+    """AP: the mean precision at the ranks of all relevant items of the gallery, or of those among the first K."""
+    if cutoff is not None:
+        return average_precision_at(ranking, cutoff)
     return ranking.per_query(precision_sums(ranking)) / ranking.relevant
+
+
+def average_precision_over_reachable(ranking: Ranking, *, cutoff: int) -> Values:
+    """AP over the first K items, divided by min(R, K): the best ranking has 1."""
+    return average_precision_at(ranking, cutoff, "min(R,k)")
+
+
+def average_precision_over_hits(ranking: Ranking, *, cutoff: int) -> Values:
+    """AP over the first K items, divided by the hits among them: one early hit has 1 (DSCMR's released code)."""
+    return average_precision_at(ranking, cutoff, "hits")
+
+
+def average_precision_at_r(ranking: Ranking) -> Values:
+    """AP over as many items as are relevant: MAP@R (Musgrave et al., ECCV 2020)."""
+    return average_precision_at(ranking, ranking.relevant)
+
+
+def precision(ranking: Ranking, *, cutoff: int) -> Values:
+    """Relevant items among the first K, over K."""
+    return hits_at(ranking, np.array([cutoff]))[:, 0] / cutoff
+
+
+def recall(ranking: Ranking, *, cutoff: int) -> Values:
+    """Relevant items among the first K, over all relevant items of the gallery."""
+    return hits_at(ranking, np.array([cutoff]))[:, 0] / ranking.relevant
+
+
+def hit_rate(ranking: Ranking, *, cutoff: int) -> Values:
+    """Probability that at least one relevant item is among the first K: the "recall@K" of instance retrieval."""
+    return hit_rate_at(ranking, np.array([cutoff]))[:, 0]
 
 
 def precision_sums(ranking: Ranking, places: Indices | None = None) -> Values:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.types import Direction
 from aadml.retrieval.intervals import bootstrap_interval
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 
@@ -116,37 +117,33 @@ class DirectionResult:
             rows.append(ClassRow(name, int(own.sum()), *values))
         return tuple(rows)
 
-    def to_json(self, *, queries: bool = False) -> dict[str, Any]:
+    def record(self, *, queries: bool = False) -> DirectionRecord:
         """Give every figure under its name; with `queries` the AP of each query too."""
         table, scope = self.curves.at(self.cutoffs), self.curves.scope
-        result: dict[str, Any] = {
-            "map": self.map,
-            "map_bounds": list(self.map_bounds),
-            "map_interval": list(bootstrap_interval(self.average_precision)),
-            "chance": float(self.chance.mean()),
-            "tie_rate": self.tie_rate,
-            "queries": len(self.ids),
-            "queries_without_relevant": self.without_relevant,
-            "gallery": self.gallery,
-            "precision_at": _by_cutoff(table.cutoffs, table.precision),
-            "recall_at": _by_cutoff(table.cutoffs, table.recall),
-            "hit_rate_at": _by_cutoff(table.cutoffs, table.hit_rate),
-            "median_rank": float(np.median(self.rank)),
-            "mean_rank": float(self.rank.mean()),
-        }
+        names = ("precision", "recall", "hit_rate")
+        figures: dict[str, Any] = {f"{name}_at": _by_cutoff(table.cutoffs, getattr(table, name)) for name in names}
+        figures |= {"median_rank": float(np.median(self.rank)), "mean_rank": float(self.rank.mean())}
         for path, value in self.figures.items():
-            place = result
+            place = figures
             for key in path[:-1]:
                 place = place.setdefault(key, {})
             place[path[-1]] = value
-        curves = {name: getattr(scope, name).tolist() for name in ("precision", "recall", "hit_rate")}
-        result["scope"] = {"k": scope.cutoffs.tolist()} | curves
-        result["by_class"] = {
-            row.name: {"queries": row.queries, "map": row.map, "chance": row.chance} for row in self.by_class
-        }
-        if queries:
-            result["per_query"] = {"id": list(self.ids), "average_precision": self.average_precision.tolist()}
-        return result
+        return DirectionRecord(
+            map=self.map,
+            map_bounds=list(self.map_bounds),
+            map_interval=list(bootstrap_interval(self.average_precision)),
+            chance=float(self.chance.mean()),
+            tie_rate=self.tie_rate,
+            queries=len(self.ids),
+            queries_without_relevant=self.without_relevant,
+            gallery=self.gallery,
+            scope=ScopeCurve(scope.cutoffs.tolist(), *(getattr(scope, name).tolist() for name in names)),
+            by_class={
+                row.name: {"queries": row.queries, "map": row.map, "chance": row.chance} for row in self.by_class
+            },
+            per_query=PerQuery(list(self.ids), self.average_precision.tolist()) if queries else None,
+            figures=figures,
+        )
 
 
 @dataclass(frozen=True)
@@ -185,21 +182,25 @@ class Evaluation:
         """Mean tie rate of all directions."""
         return float(np.mean([result.tie_rate for result in self.directions]))
 
+    def record(self, *, queries: bool = False) -> EvaluationRecord:
+        """Give what `evaluation.json` holds; with `queries` the AP of each query too."""
+        return EvaluationRecord(
+            protocol=self.protocol,
+            split=self.split,
+            similarity=self.similarity,
+            chance=self.chance,
+            tie_rate=self.tie_rate,
+            map_mean=self.map_mean,
+            directions={result.name: result.record(queries=queries) for result in self.directions},
+            label_space={
+                modality: {"accuracy": accuracy, "log_loss": loss}
+                for modality, (accuracy, loss) in self.label_space.items()
+            },
+        )
+
     def to_json(self, *, queries: bool = False) -> dict[str, Any]:
         """Give every figure under its name, ready for `json.dumps`; with `queries` the AP of each query too."""
-        label_space = {
-            modality: {"accuracy": accuracy, "log_loss": loss}
-            for modality, (accuracy, loss) in self.label_space.items()
-        }
-        return {
-            "protocol": self.protocol,
-            "split": self.split,
-            "similarity": self.similarity,
-            "chance": self.chance,
-            "tie_rate": self.tie_rate,
-            "map_mean": self.map_mean,
-            "directions": {result.name: result.to_json(queries=queries) for result in self.directions},
-        } | ({"label_space": label_space} if label_space else {})
+        return self.record(queries=queries).to_json()
 
 
 def _by_cutoff(cutoffs: Indices, values: Values) -> dict[str, float]:

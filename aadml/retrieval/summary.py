@@ -36,7 +36,7 @@ def class_table(result: DirectionResult) -> str:
 
 def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[float], str]]:
     """Give name, value of each direction, and format."""
-    figures = [result.to_json() for result in results]
+    figures = [result.record().to_json() for result in results]
     for name, key, form in (
         ("MAP", "map", "{:.4f}"),
         ("chance level of MAP", "chance", "{:.4f}"),
@@ -55,6 +55,8 @@ def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[floa
     yield "mean rank of the first relevant", [figure["mean_rank"] for figure in figures], "{:.1f}"
     if "running_map" in figures[0]:
         yield "running MAP (not MAP: see --help)", [figure["running_map"] for figure in figures], "{:.4f}"
+    for name in figures[0].get("metrics", {}):
+        yield name, [figure["metrics"][name] for figure in figures], "{:.4f}"
 
 
 def _counts(result: DirectionResult) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from aadml.data import open_data, to_splits
+from aadml.methods.settings import AUTO
 from aadml.protocols.audit import Finding, Pipeline, Verdict
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.checks import CHECKS
@@ -13,7 +14,7 @@ from aadml.protocols.protocol import Subject
 from aadml.retrieval import evaluate
 from aadml.runs.evaluate import subject_of
 from aadml.runs.later_data import read_for
-from aadml.runs.loading import Run, load, load_run, read_evaluation
+from aadml.runs.loading import Run, load, load_run, read_config, read_evaluation
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.train import read_records
 from feature_extraction.ground.errors import InputError
@@ -87,19 +88,20 @@ def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipel
 
 def _kept_epoch(run: Path) -> Finding:
     """The epoch that was kept must be the one of the best validation score, or the last where the config says so."""
-    kept = read_evaluation(run).get("selected_epoch")
-    records = [record for record in read_records(run) if "valid map_mean" in record]
+    kept, criterion = read_evaluation(run).selected_epoch, read_config(run)["training"]["criterion"]
+    key, name = ("valid map_mean", "MAP") if criterion == AUTO else (f"valid {criterion}", criterion)
+    records = [record for record in read_records(run) if key in record]
     if kept is None or not records:
-        return Finding("kept epoch", Verdict.NOT_CHECKABLE, "nothing was chosen among epochs by validation MAP")
-    best = records[int(np.argmax([record["valid map_mean"] for record in records]))]["epoch"]
+        return Finding("kept epoch", Verdict.NOT_CHECKABLE, f"nothing was chosen among epochs by validation {name}")
+    best = records[int(np.argmax([record[key] for record in records]))]["epoch"]
     verdict = Verdict.PASS if kept in (best, records[-1]["epoch"]) else Verdict.FAIL
-    evidence = f"epoch {kept} was kept; the best validation MAP of the log is that of epoch {best}"
+    evidence = f"epoch {kept} was kept; the best validation {name} of the log is that of epoch {best}"
     return Finding("kept epoch", verdict, evidence)
 
 
 def _stored_score(run: Run) -> Finding:
     """The score in the run's `evaluation.json` must be that of its model."""
     stored = read_evaluation(run.folder)
-    now = evaluate(run.model.embed_clips(run.splits[stored["split"]])).map_mean
-    verdict = Verdict.PASS if abs(now - stored["map_mean"]) <= 1e-3 else Verdict.FAIL
-    return Finding("stored score", verdict, f"evaluation.json says MAP {stored['map_mean']:.5f}; it is {now:.5f}")
+    now = evaluate(run.model.embed_clips(run.splits[stored.split])).map_mean
+    verdict = Verdict.PASS if abs(now - stored.map_mean) <= 1e-3 else Verdict.FAIL
+    return Finding("stored score", verdict, f"evaluation.json says MAP {stored.map_mean:.5f}; it is {now:.5f}")

@@ -1,7 +1,7 @@
 """Scores of a trained model under a named protocol; those of a run's own data are kept beside the run."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,11 +104,16 @@ def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options:
     run = load_run(folder)
     protocol = protocol or run.model.facts.protocol
     evaluation = _scored(subject_of(run.config, run.splits, run.model), protocol, split, options)
-    extra = [str(name) for name in options.pop("extra", ())]
-    name = "-".join([protocol.replace(":", "-"), split, *map(str, options.values()), *extra])
-    result = evaluation.to_json() | {"label": run.model.facts.label, "seed": run.model.facts.seed}
-    keep(folder, f"{EVALUATIONS}/{name}.json", (json.dumps(result, indent=2) + "\n").encode(), note)
+    record = replace(evaluation.record(), label=run.model.facts.label, seed=run.model.facts.seed)
+    keep(folder, file_of(protocol, split, options), (json.dumps(record.to_json(), indent=2) + "\n").encode(), note)
     return evaluation
+
+
+def file_of(protocol: str, split: str, options: Mapping[str, Any]) -> str:
+    """Name the file that keeps a later evaluation in its run; what the options change is part of the name."""
+    extra = [str(name) for name in options.get("extra", ())]
+    others = [str(value) for key, value in options.items() if key != "extra"]
+    return f"{EVALUATIONS}/{'-'.join([protocol.replace(':', '-'), split, *others, *extra])}.json"
 
 
 def keep(folder: Path, name: str, data: bytes, note: Note) -> None:

@@ -19,7 +19,7 @@ from aadml.runs.data import place_of, with_sample_data
 from aadml.runs.loading import load, read_config
 from aadml.runs.naming import new_run_folder
 from aadml.runs.store import CONFIG, begun, is_finished, opened, read_manifest
-from aadml.runs.train import Prepared, fit_model, prepare, remarks, score_model, train_run
+from aadml.runs.train import Prepared, config_warnings, fit_model, prepare, score_model, train_run
 from feature_extraction.ground.errors import InputError
 
 _log = logging.getLogger("aadml")
@@ -80,7 +80,7 @@ def fit(
         sample=data is None,
     )  # fmt: skip
     complete = with_sample_data(complete, note) if data is None else complete
-    for message in remarks(complete):
+    for message in config_warnings(complete):
         note(message)
     prepared = prepare(complete, _in_memory(data, complete))
     if runs is None:

@@ -1,10 +1,7 @@
 """What a long training will cost in its metric loss, told before it begins."""
 
 import math
-from typing import Any
 
-from aadml.methods.label_space_learner import LabelSpaceLearner
-from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Method
 from aadml.methods.training_warnings import estimate
 
@@ -23,17 +20,13 @@ def forecast(method: Method, clips: int, classes: int) -> str | None:
     Returns:
         A sentence, or None where it takes less than a minute or the method has no metric loss of ours.
     """
-    learner = method.learner if isinstance(method, LearnedMethod) else None
-    if not isinstance(method, LearnedMethod) or not isinstance(learner, LabelSpaceLearner) or not learner.metric_weight:
+    metric = method.metric_loss()
+    if metric is None:
         return None
-    settings, directions = method.settings, learner.objective.directions
-    batch = min(settings.batch, clips)
-    steps = settings.epochs * math.ceil(clips / batch)
+    batch, directions = min(metric.batch, clips), metric.directions
+    steps = metric.epochs * math.ceil(clips / batch)
     widest = 2 * batch if any("both" in direction for direction in directions) else batch
-    first: Any = next(iter(learner.encoders.values()))
-    step = estimate(
-        learner.objective.losses[0], widest, classes, classes=classes, features=int(first.predicted.in_features)
-    )
+    step = estimate(metric.loss, widest, classes, classes=classes, features=metric.features)
     seconds = step.seconds * len(directions) * steps
     if seconds < WORTH_TELLING:
         return None

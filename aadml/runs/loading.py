@@ -12,6 +12,7 @@ from aadml.configuration.config import Config, resolve
 from aadml.configuration.files import parse_yaml
 from aadml.model.files import FACTS, load_model
 from aadml.model.model import Model
+from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash
 from aadml.runs.store import CONFIG, ENVIRONMENT, EVALUATION, Manifest, is_finished, is_run, read_file, read_manifest
@@ -53,7 +54,7 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
     if FACTS not in manifest.files:
         raise InputError(f"{folder}: was not trained to the end; continue it with `aadml train --resume {folder}`")
     model = _checked_model(folder, manifest, target)
-    evaluation = read_evaluation(folder, manifest) if is_finished(folder) else None
+    evaluation = read_evaluation(folder, manifest).to_json() if is_finished(folder) else None
     return replace(model, evaluation=evaluation)
 
 
@@ -89,14 +90,13 @@ def read_config(folder: Path) -> Config:
     return resolve(parse_yaml(read_file(folder, CONFIG).decode(), folder / CONFIG))
 
 
-def read_evaluation(folder: Path, manifest: Manifest | None = None) -> dict[str, Any]:
-    """Read the evaluation of a finished run.
+def read_evaluation(folder: Path, manifest: Manifest | None = None, *, name: str = EVALUATION) -> EvaluationRecord:
+    """Read the evaluation of a finished run, or a later one of another name.
 
     Raises:
-        InputError: not finished, or damaged.
+        InputError: not finished, not there, or damaged.
     """
-    found: dict[str, Any] = json.loads(read_file(folder, EVALUATION, manifest))
-    return found
+    return EvaluationRecord.from_json(json.loads(read_file(folder, name, manifest)), folder / name)
 
 
 def read_environment(folder: Path) -> dict[str, Any]:

@@ -38,10 +38,12 @@ class Scoring:
         split: "test", or "valid" for a trial of a search, which must not look at test. A method without epochs to
             choose, which would else be fitted on the validation clips too, is then kept from them.
         queries: whether the average precision of each query is written too.
+        metrics: that are scored beside those of every evaluation.
     """
 
     split: str = "test"
     queries: bool = False
+    metrics: tuple[str, ...] = ()
 
 
 TEST = Scoring()
@@ -120,16 +122,22 @@ def score_model(
     """Score a trained model on a split, once; return what `evaluation.json` says."""
     config, facts = prepared.config, model.facts
     embeddings = model.embed_clips(prepared.splits[scoring.split])
-    evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split)
+    evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics)
     if config["unseen_classes"] is not None:
         evaluation = replace(evaluation, label_space={})  # no dimension stands for a class that is tested
-    result = evaluation.to_json(queries=scoring.queries)
-    result |= {"label": facts.label, "seed": facts.seed, "selected_epoch": facts.selected_epoch}
-    result |= {"seconds": round(seconds, 3), "parameters": model.method.parameters_count()}
-    if session.history:
-        steps = [int(record.get("steps", 0)) for record in session.history]
-        result |= {"epochs": len(steps), "steps": sum(steps)}
-    return result | {"verdicts": verdicts(evaluation, prepared.splits.train, session.history, facts)}
+    steps = [int(one.get("steps", 0)) for one in session.history]
+    record = replace(
+        evaluation.record(queries=scoring.queries),
+        label=facts.label,
+        seed=facts.seed,
+        selected_epoch=facts.selected_epoch,
+        seconds=round(seconds, 3),
+        epochs=len(steps) or None,
+        steps=sum(steps) if steps else None,
+        parameters=model.method.parameters_count(),
+        verdicts=verdicts(evaluation, prepared.splits.train, session.history, facts),
+    )
+    return record.to_json()
 
 
 def train_run(
@@ -207,7 +215,7 @@ def read_records(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in read_log(folder).splitlines()]
 
 
-def remarks(config: Config) -> list[str]:
+def config_warnings(config: Config) -> list[str]:
     """Say what people should know of a config before it trains: readings that degenerate, networks without training."""
     method = config.values["method"]
     weights = {key: value for key, value in method.items() if key.endswith("_weights")}

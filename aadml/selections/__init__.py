@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 SELECTIONS: Table["Callable[..., Comparison]"] = Table(
     "selection",
     {
-        "all": "aadml.selections.whole:everything",
+        "all": "aadml.selections.all_pairs:everything",
         "one-pair-a-class": "aadml.selections.pairs:one_pair_a_class",
         "hardest": "aadml.selections.hardest:hardest",
         "batch-hard": "aadml.selections.hardest:batch_hard",
         "semi-hard": "aadml.selections.semi_hard:semi_hard",
         "semi-hard-two-sided": "aadml.selections.semi_hard:semi_hard_two_sided",
-        "random": "aadml.selections.chance:random_negative",
+        "random": "aadml.selections.random_negatives:random_negative",
         "text-based-hard": "aadml.selections.guided:text_based_hard",
         "text-based-easy": "aadml.selections.guided:text_based_easy",
         "audio-based-hard": "aadml.selections.guided:audio_based_hard",

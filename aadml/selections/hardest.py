@@ -4,7 +4,7 @@ import torch
 
 from aadml.comparison import Comparison
 from aadml.comparison.row_choice import Positive, chosen_positives, lowest
-from aadml.comparison.scores import Score, far
+from aadml.comparison.scores import Score, dissimilarity
 
 
 def hardest(
@@ -25,7 +25,7 @@ def hardest(
         score: what nearness is measured in; a key of SCORES.
         positive: "random" (one by lot), "own", "hardest", "easiest" or "all".
     """
-    distance = far(comparison, score)
+    distance = dissimilarity(comparison, score)
     return comparison.narrow(
         chosen_positives(comparison, positive, generator, distance), lowest(distance, comparison.negatives)
     )

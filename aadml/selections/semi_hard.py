@@ -7,7 +7,7 @@ import torch
 from aadml.comparison import Comparison
 from aadml.comparison.options import Margin
 from aadml.comparison.row_choice import OnePositive, chosen_positives, lowest, value_at
-from aadml.comparison.scores import Score, far
+from aadml.comparison.scores import Score, dissimilarity
 
 
 def semi_hard(
@@ -31,7 +31,7 @@ def semi_hard(
         margin: if positive, the negatives must also be nearer than d_ap + margin.
         keep: "nearest" such negative, or "all" of them.
     """
-    distance = far(comparison, score).detach()
+    distance = dissimilarity(comparison, score).detach()
     positives = chosen_positives(comparison, positive, generator, distance)
     reference = value_at(distance, positives)
     negatives = comparison.negatives & (distance > reference)
@@ -53,7 +53,7 @@ def semi_hard_two_sided(
         score: what nearness is measured in; a key of SCORES.
         positive: "own", "random", "hardest" or "easiest".
     """
-    distance = far(comparison, score).detach()
+    distance = dissimilarity(comparison, score).detach()
     positives = chosen_positives(comparison, positive, generator, distance)
     apart = (distance - value_at(distance, positives)).abs()
     negatives = comparison.negatives & positives.any(1, keepdim=True)

@@ -76,9 +76,17 @@ def plan_ablation(
     )
 
 
-def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path) -> list[Job]:
-    """List the runs of cells: seed by seed, so that early results show every cell."""
-    return [Job(run_folder(folder, cell, seed), cell.seeded(seed)) for seed in seeds for cell in cells]
+def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: Sequence[str] = ()) -> list[Job]:
+    """List the runs of cells: seed by seed, so that early results show every cell.
+
+    Args:
+        cells: what is run.
+        seeds: of every cell.
+        folder: of the sweep.
+        metrics: that are scored beside those of every evaluation.
+    """
+    extra = tuple(metrics)
+    return [Job(run_folder(folder, cell, seed), cell.seeded(seed), metrics=extra) for seed in seeds for cell in cells]
 
 
 def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
@@ -90,12 +98,12 @@ def collected(
     cells: Sequence[Cell], seeds: Sequence[int], folder: Path, outcomes: Sequence[Outcome]
 ) -> dict[str, CellScores]:
     """Read the scores of all finished runs, by name of the cell."""
-    reasons = {str(outcome.job.folder): outcome.reason for outcome in outcomes}
+    known = {str(outcome.job.folder): outcome for outcome in outcomes}
     scores = {}
     for cell in cells:
-        folders = {seed: run_folder(folder, cell, seed) for seed in seeds}
-        failed = {seed: reasons[str(place)] for seed, place in folders.items() if reasons.get(str(place))}
-        runs = {seed: read_run(place) for seed, place in folders.items() if seed not in failed}
+        own = {seed: known[str(run_folder(folder, cell, seed))] for seed in seeds}
+        failed = {seed: outcome.reason for seed, outcome in own.items() if outcome.reason}
+        runs = {seed: read_run(outcome.job) for seed, outcome in own.items() if not outcome.reason}
         scores[cell.name] = CellScores(cell, runs, failed)
     return scores
 

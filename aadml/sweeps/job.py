@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from aadml.configuration.config import Config
-from aadml.runs.store import is_finished
+from aadml.retrieval.record import EvaluationRecord
+from aadml.runs.evaluate import evaluate, file_of
+from aadml.runs.loading import read_evaluation
+from aadml.runs.store import is_finished, read_manifest
 from aadml.runs.train import Scoring, train_into
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
@@ -27,16 +30,36 @@ class Job:
         folder: where.
         config: what.
         split: that is scored: "test", or "valid" for a trial of a search.
+        metrics: that are scored beside those of every evaluation.
     """
 
     folder: Path
     config: Config
     split: str = "test"
+    metrics: tuple[str, ...] = ()
 
 
 def is_done(job: Job) -> bool:
-    """Tell whether a run is trained and scored."""
-    return is_finished(job.folder)
+    """Tell whether a run is trained and scored by every metric."""
+    return is_finished(job.folder) and not _missing(job, scored(job))
+
+
+def scored(job: Job) -> EvaluationRecord:
+    """Read the evaluation of a finished run, with the figures that were added to it later.
+
+    Raises:
+        InputError: not finished, or damaged.
+    """
+    record = read_evaluation(job.folder)
+    missing = _missing(job, record)
+    name = file_of(record.protocol, job.split, {"extra": missing})
+    if not missing or name not in read_manifest(job.folder).files:
+        return record
+    return record.with_figures(missing, read_evaluation(job.folder, name=name))
+
+
+def _missing(job: Job, record: EvaluationRecord) -> tuple[str, ...]:
+    return tuple(metric for metric in job.metrics if record.figure(metric) is None)
 
 
 def work_off(job: Job, note: Note | None = None) -> str:
@@ -63,7 +86,10 @@ def work_off(job: Job, note: Note | None = None) -> str:
         if not is_done(job):
             callbacks: dict[str, Any] = {"on_plan": planned, "on_epoch": logged, "saving_share": SAVING_SHARE}
             # a process that outlived its parent may still be at it: wait
-            train_into(job.config, job.folder, Scoring(job.split, queries=True), wait=True, **callbacks)
+            scoring = Scoring(job.split, queries=True, metrics=job.metrics)
+            train_into(job.config, job.folder, scoring, wait=True, **callbacks)
+            if missing := _missing(job, scored(job)):  # trained before anybody asked for them
+                evaluate(job.folder, split=job.split, extra=missing)
         (job.folder / FAILURE).unlink(missing_ok=True)
     except InputError as error:
         return _told(job, " ".join(str(error).split()), "")

@@ -1,13 +1,13 @@
 """The scores of finished runs, by cell and seed, and which differences between cells are more than luck."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import (
     NEGLIGIBLE,
     Difference,
@@ -19,9 +19,9 @@ from aadml.retrieval.significance import (
     seeds_and_queries,
     spread,
 )
-from aadml.runs.loading import read_evaluation
 from aadml.runs.train import read_records
 from aadml.sweeps.grid import Cell
+from aadml.sweeps.job import Job, scored
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class RunScores:
     """What one run scored.
 
     Attributes:
-        stored: its `evaluation.json`.
+        record: its `evaluation.json`, with the figures that were added later.
         epochs: its `metrics.jsonl`.
         ids: of what its average precisions belong to.
         average_precision: (q,) whose mean is the mean MAP: of a clip, over both directions, where they ask the same
             clips; else of every query, weighted so that each direction counts the same.
     """
 
-    stored: Mapping[str, Any]
+    record: EvaluationRecord
     epochs: Sequence[Mapping[str, Any]]
     ids: tuple[str, ...]
     average_precision: Values
@@ -44,7 +44,7 @@ class RunScores:
     @property
     def map_mean(self) -> float:
         """Mean of the MAP of all directions."""
-        return float(self.stored["map_mean"])
+        return self.record.map_mean
 
 
 @dataclass(frozen=True)
@@ -69,42 +69,59 @@ class CellScores:
     @property
     def directions(self) -> list[str]:
         """Name the directions, "audio-visual" first where there is one."""
-        return list(next(iter(self.runs.values())).stored["directions"]) if self.runs else []
+        return list(next(iter(self.runs.values())).record.directions) if self.runs else []
 
-    def mean_of(self, key: str) -> int | None:
-        """Give the mean of a count of `evaluation.json` (epochs, steps) over the seeds, rounded."""
-        found = self.over_seeds(key)
-        return None if found is None else round(found.mean)
+    def over_seeds(self, metric: str, direction: str | None = None) -> Spread | None:
+        """Spread the figure of a metric in a direction, or its mean over all, over the seeds; None without any."""
+        return _spread(run.record.figure(metric, direction) for run in self.runs.values())
 
-    def over_seeds(self, *path: str) -> Spread | None:
-        """Spread a figure of `evaluation.json`, found under the keys `path`, over the seeds; None without any run."""
-        figures = []
-        for run in self.runs.values():
-            value: Any = run.stored
-            for key in path:
-                value = value.get(key) if isinstance(value, Mapping) else None
-            if value is not None:
-                figures.append(float(value))
-        return spread(figures) if figures else None
+    @property
+    def seconds(self) -> Spread | None:
+        """Spread the seconds that fitting took."""
+        return _spread(run.record.seconds for run in self.runs.values())
+
+    @property
+    def parameters(self) -> Spread | None:
+        """Spread the number of fitted parameters."""
+        return _spread(run.record.parameters for run in self.runs.values())
+
+    @property
+    def epochs(self) -> int | None:
+        """Give the mean number of epochs, rounded; None without any."""
+        return _rounded(run.record.epochs for run in self.runs.values())
+
+    @property
+    def steps(self) -> int | None:
+        """Give the mean number of training steps, rounded; None without any."""
+        return _rounded(run.record.steps for run in self.runs.values())
 
 
-def read_run(folder: Path) -> RunScores:
+def _spread(values: Iterable[float | None]) -> Spread | None:
+    known = [float(value) for value in values if value is not None]
+    return spread(known) if known else None
+
+
+def _rounded(values: Iterable[float | None]) -> int | None:
+    found = _spread(values)
+    return None if found is None else round(found.mean)
+
+
+def read_run(job: Job) -> RunScores:
     """Read the scores of a finished run.
 
     Raises:
         InputError: not finished, or damaged.
     """
-    stored = read_evaluation(folder)
-    asked = [direction["per_query"] for direction in stored["directions"].values()]
-    same = all(one["id"] == asked[0]["id"] for one in asked)
-    columns = [np.asarray(one["average_precision"], dtype=np.float64) for one in asked]
-    if same:
-        ids, values = tuple(asked[0]["id"]), np.mean(columns, axis=0)
+    record = scored(job)
+    asked = [one.per_query for one in record.directions.values() if one.per_query is not None]
+    columns = [np.asarray(one.average_precision, dtype=np.float64) for one in asked]
+    if all(one.id == asked[0].id for one in asked):
+        ids, values = tuple(asked[0].id), np.mean(columns, axis=0)
     else:
         total = sum(len(column) for column in columns)
-        ids = tuple(f"{name} {i}" for name, one in zip(stored["directions"], asked, strict=True) for i in one["id"])
+        ids = tuple(f"{name} {i}" for name, one in zip(record.directions, asked, strict=True) for i in one.id)
         values = np.concatenate([column * (total / (len(columns) * len(column))) for column in columns])
-    return RunScores(stored, read_records(folder), ids, values)
+    return RunScores(record, read_records(job.folder), ids, values)
 
 
 def difference(first: CellScores, second: CellScores) -> Difference | None:

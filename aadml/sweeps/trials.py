@@ -79,10 +79,10 @@ def chosen_row(row: Row, trials: Sequence[Trial], outcomes: Mapping[str, Outcome
 
 def score_of(trial: Trial) -> float:
     """Return the validation MAP of a finished trial."""
-    stored = read_evaluation(trial.job.folder)
-    if stored["split"] != "valid":
-        raise InputError(f"{trial.job.folder}: was scored on {stored['split']}; a trial is scored on valid")
-    return float(stored["map_mean"])
+    record = read_evaluation(trial.job.folder)
+    if record.split != "valid":
+        raise InputError(f"{trial.job.folder}: was scored on {record.split}; a trial is scored on valid")
+    return record.map_mean
 
 
 def record_of(trials: Sequence[Trial], outcomes: Mapping[str, Outcome], chosen: Mapping[str, Any]) -> str:

@@ -83,7 +83,7 @@ def first_line(place: str) -> str:
     """Read the first line of the documentation of what stands at a place, without importing it.
 
     The documentation is the docstring of a function or class, or the string below an assignment; a name that a module
-    has from another is followed there.
+    has from another is followed there, and so is what an assigned call is given.
 
     Returns:
         The line; empty where there is no source or no documentation.
@@ -102,6 +102,9 @@ def first_line(place: str) -> str:
                 if (alias.asname or alias.name) == name:
                     return first_line(f"{statement.module}:{alias.name}")
         if name in _defined_names(statement):
+            made_of = _argument(statement)
+            if made_of and not _documentation(statement, following):
+                return first_line(f"{module}:{made_of}")
             return _documentation(statement, following).strip().partition("\n")[0]
     return ""
 
@@ -111,6 +114,13 @@ def _defined_names(statement: ast.stmt) -> list[str]:
         return [statement.name]
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _argument(statement: ast.stmt) -> str:
+    """Name what a call that is assigned is given (`acmr = learned(AdversarialLearner)`); "" where it is no such."""
+    call = statement.value if isinstance(statement, ast.Assign) else None
+    first = call.args[0] if isinstance(call, ast.Call) and len(call.args) == 1 else None
+    return first.id if isinstance(first, ast.Name) else ""
 
 
 def _documentation(statement: ast.stmt, following: ast.stmt | None) -> str:

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from feature_extraction.ground.processor_time import reached_limit
 from feature_extraction.ground.worker_process import DONE, RAISED, READY, REPORT, Conditions, Work, ending, start
 
 T = TypeVar("T")
@@ -183,6 +184,7 @@ class WorkerPool(Generic[T]):
         late = worker.process.is_alive()
         worker.process.kill()
         worker.process.join()
+        late = late or reached_limit(worker.process.exitcode)
         events: list[Event[T]] = []
         with suppress(EOFError, OSError):
             while worker.busy and worker.connection.poll():  # what it said before

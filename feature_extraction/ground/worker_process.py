@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
+from feature_extraction.ground.processor_time import limit_processor_time
+
 T = TypeVar("T")
 
 _ORPHAN_SECONDS = 10.0  # how long after the time limit a process without a parent may live
@@ -28,6 +30,8 @@ class Conditions:
 
     Attributes:
         time_limit: seconds that a task may take; None for no limit.
+        processor_limit: seconds of processor time that a task may use from one report to the next; None for no limit.
+            Unlike `time_limit` it does not depend on what else the machine does.
         one_thread: whether each computes with one thread: where there are several, they are the parallelism.
         gives_way: whether they take only the time that this process leaves on the processors: a network whose threads
             wait for each other loses more than they do.
@@ -36,6 +40,7 @@ class Conditions:
     """
 
     time_limit: float | None = None
+    processor_limit: float | None = None
     one_thread: bool = True
     gives_way: bool = False
     grace: float = 0.0
@@ -94,20 +99,25 @@ def _serve(connection: Connection, work: Work[Any], conditions: Conditions) -> N
         conditions.setup()
     longest = 0.0 if conditions.time_limit is None else conditions.time_limit + _ORPHAN_SECONDS
 
+    def begin() -> None:
+        signal.setitimer(signal.ITIMER_REAL, longest)
+        limit_processor_time(conditions.processor_limit or 0.0)
+
     def say(kind: int, value: Any = None) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
+        limit_processor_time(0.0)
         try:
             connection.send((kind, value))
         except (BrokenPipeError, ConnectionResetError):
             os._exit(1)  # nobody waits any more, and nobody on the way may take this for a failure of the task
         if kind == REPORT:
-            signal.setitimer(signal.ITIMER_REAL, longest)
+            begin()
 
     say(READY)
     with suppress(EOFError, ConnectionResetError):
         while True:
             task = connection.recv()
-            signal.setitimer(signal.ITIMER_REAL, longest)
+            begin()
             try:
                 result = work(task, lambda value: say(REPORT, value))
             except Exception as error:

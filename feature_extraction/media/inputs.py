@@ -15,7 +15,7 @@ DECODING = 2
 REASONS = {
     "missing": "no such file, or it may not be read",
     "refused": "a playlist or another kind of file that points to further files",
-    "timeout": "decoding took longer than the time limit",
+    "timeout": "decoding took more processor time than the limit",
     "crashed": "the decoder took its process down",
     "too-large": "longer, larger or with more streams than the limits allow",
     "corrupt": "it cannot be opened, holds nothing, or decoding breaks off",

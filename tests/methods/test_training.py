@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -13,6 +14,7 @@ from aadml.methods.learner import Learner, Player, Stage
 from aadml.methods.session import Checkpoint, Session
 from aadml.methods.settings import Training
 from aadml.methods.training import train
+from aadml.retrieval import evaluate
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.validation import checked_options
 
@@ -109,6 +111,41 @@ def test_the_epoch_of_the_best_validation_map_is_kept():
     assert session.best().facts["epoch"] == best["epoch"]
     scores = learner.validate(clips(12, seed=1))
     assert scores["map_mean"] == pytest.approx(best["valid map_mean"], abs=1e-6)
+
+
+@pytest.mark.parametrize("criterion", ["recall@2", "hit-rate@1", "map-at-r", "map"])
+def test_another_criterion_chooses_the_epoch(criterion):
+    settings = Training(epochs=8, batch=8, learning_rate=0.05, criterion=criterion)
+    learner, session = run(settings)
+    scores = [record[f"valid {criterion}"] for record in session.history]
+    assert session.best().facts["epoch"] == 1 + scores.index(max(scores))
+    found = evaluate(learner.embed_clips(clips(12, seed=1)), extra=[criterion]).record()
+    assert found.figure(criterion) == pytest.approx(max(scores), abs=1e-6)
+    _, plain = run(replace(settings, criterion="auto"))
+    assert [one["loss"] for one in plain.history] == [one["loss"] for one in session.history]
+
+
+def test_the_criterion_is_what_plateaus_and_patience_look_at():
+    _, session = run(Training(epochs=9, batch=8, learning_rate=0.0, criterion="recall@2", patience=2))
+    assert len(session.history) == 3
+
+
+@pytest.mark.parametrize(
+    ("criterion", "message"),
+    [("recal@2", "did you mean 'recall'"), ("recall", "needs a cutoff"), ("mean-rank", "better when smaller")],
+)
+def test_a_wrong_criterion_is_refused(criterion, message):
+    with pytest.raises(InputError, match=message):
+        Training(criterion=criterion)
+
+
+def test_a_criterion_beyond_the_validation_clips_or_beside_the_stages_of_a_method_is_refused():
+    with pytest.raises(InputError, match="metric recall@13: the gallery holds 12 items"):
+        run(Training(epochs=1, batch=8, criterion="recall@13"))
+    learner = Linear()
+    learner.takes_criterion = False
+    with pytest.raises(InputError, match="leave it at auto"):
+        run(Training(epochs=1, batch=8, criterion="recall@2"), learner=learner)
 
 
 def test_the_last_epoch_is_kept_where_the_config_says_so_or_nothing_can_choose():

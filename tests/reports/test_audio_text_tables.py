@@ -13,6 +13,7 @@ from aadml.reports.audio_text_tables import (
     planned,
     table_of,
 )
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread
 from aadml.runs.store import EVALUATION, begun
 from feature_extraction.ground.errors import InputError
@@ -72,10 +73,9 @@ def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
     pairs = jobs_of("xie", values_of("xie"), (0, 1), tmp_path, data)
     assert len({job.folder for _, jobs in pairs for job in jobs}) == 16
     for seed, job in enumerate(pairs[2][1]):
-        side = {"map": 0.1 + 0.1 * seed, "recall_at": {"5": 0.5}}
-        stored = {"directions": {"text-audio": side, "audio-text": side}}
+        side = direction(0.1 + 0.1 * seed, recall_at={"5": 0.5})
         with begun(job.folder) as store:
-            store.commit({EVALUATION: json.dumps(stored).encode()})
+            store.commit({EVALUATION: json.dumps(record(side, side).to_json()).encode()})
     table = table_of("xie", pairs, data)
     row = dict(zip(table.columns, table.rows[2], strict=True))
     assert row["strategy"] == "cross-modality hard"
@@ -85,15 +85,29 @@ def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
     assert table.rows[0][1] is None
 
 
+def direction(value, **figures):
+    return DirectionRecord(
+        map=value, map_bounds=[0.0, 1.0], map_interval=[0.0, 1.0], chance=0.1, tie_rate=0.0, queries=9,
+        queries_without_relevant=0, gallery=9, scope=ScopeCurve([], [], [], []), by_class={}, figures=figures,
+    )  # fmt: skip
+
+
+def record(text_audio, audio_text):
+    return EvaluationRecord(
+        protocol="inductive", split="test", similarity="cosine", chance=0.1, tie_rate=0.0,
+        map_mean=(text_audio.map + audio_text.map) / 2,
+        directions={"text-audio": text_audio, "audio-text": audio_text},
+    )  # fmt: skip
+
+
 def figures_of_one_run():
     """A whole evaluation in which no two figures are equal."""
-    sides = {}
-    for offset, side in ((0.0, "text-audio"), (0.5, "audio-text")):
-        sides[side] = {"map": offset + 0.01} | {
-            kind: {str(k): offset + start + k / 100 for k in (1, 5, 10, 50)}
-            for kind, start in (("hit_rate_at", 0.1), ("recall_at", 0.2))
-        }
-    return {"directions": sides, "chance": 0.1}
+    sides = []
+    for offset in (0.0, 0.5):
+        kinds = (("hit_rate_at", 0.1), ("recall_at", 0.2))
+        figures = {kind: {str(k): offset + start + k / 100 for k in (1, 5, 10, 50)} for kind, start in kinds}
+        sides.append(direction(offset + 0.01, **figures))
+    return record(*sides)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What every similarity and every metric must hold, present and future; the exceptions are named with their reason."""
 
+import inspect
 import itertools
 
 import numpy as np
@@ -8,15 +9,21 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aadml.retrieval import EXTRA_METRICS, SIMILARITIES, MatrixScores, score_direction, score_source
+from aadml.retrieval import METRICS, SIMILARITIES, MatrixScores, score_direction, score_source
+from aadml.retrieval.metric_names import SMALLER_IS_BETTER
+from feature_extraction.ground.options import schema
 
 SIMILAR = pytest.mark.parametrize("similarity", sorted(SIMILARITIES))
-METRIC = pytest.mark.parametrize("metric", sorted(EXTRA_METRICS))
+METRIC = pytest.mark.parametrize("metric", sorted(METRICS))
 few = settings(max_examples=25)
 seeds = st.integers(0, 2**32 - 1)
 
 NOT_ITS_OWN_NEAREST = {"dot": "a longer vector in about the same direction has a larger product"}
 KNOWS_SIGNS_ALONE = {"hamming": "a bit is x > 0"}
+
+RANKS = dict.fromkeys(SMALLER_IS_BETTER, "a rank begins with 1, and the smaller it is the better")
+MEDIANS = {"median-rank": "a median of queries is no mean of them"}
+OVER_THE_CUTOFF = {"precision": "one relevant item among the first two is half of them"}
 
 
 def vectors(seed, count, dimension=6):
@@ -114,11 +121,11 @@ def rankings(draw, most=12):
 
 
 def figures(scores, queries, gallery, metric):
-    found = score_direction(MatrixScores(np.asarray(scores)), queries, gallery, extra=[metric], cutoffs=(1, 3, 5))
-    always = score_direction(MatrixScores(np.asarray(scores)), queries, gallery, cutoffs=(1, 3, 5)).figures
-    values = {path: float(value) for path, value in found.figures.items() if path not in always}
-    assert values, "a metric gives figures of its own"
-    return values
+    default = schema(METRICS[metric]).get("cutoff", "none")
+    plain = [] if default is inspect.Parameter.empty else [metric]
+    names = plain if default == "none" else [*plain, f"{metric}@1", f"{metric}@2"]
+    found = score_direction(MatrixScores(np.asarray(scores)), queries, gallery, extra=names, cutoffs=(1,)).record()
+    return {name: found.figure(name) for name in names}
 
 
 def assert_same(one, other):
@@ -129,10 +136,11 @@ def assert_same(one, other):
 @METRIC
 @few
 @given(case=rankings(), seed=seeds)
-def test_a_figure_is_a_share_and_knows_no_order_of_queries_or_of_the_gallery(metric, case, seed):
+def test_a_figure_is_a_share_or_a_rank_and_knows_no_order_of_queries_or_of_the_gallery(metric, case, seed):
     scores, queries, gallery = case
     found = figures(scores, queries, gallery, metric)
-    assert all(-1e-12 <= value <= 1 + 1e-12 for value in found.values())
+    low, high = (1, len(gallery)) if metric in RANKS else (0, 1)
+    assert all(low - 1e-12 <= value <= high + 1e-12 for value in found.values())
     random = np.random.default_rng(seed)
     rows, columns = random.permutation(len(queries)), random.permutation(len(gallery))
     assert_same(figures(scores[np.ix_(rows, columns)], queries[rows], gallery[columns], metric), found)
@@ -150,6 +158,8 @@ def test_only_the_order_of_scores_counts(metric, case):
 @few
 @given(case=rankings(most=4))
 def test_ties_count_as_the_mean_over_all_orders_of_the_tied(metric, case):
+    if metric in MEDIANS:
+        return
     scores, queries, gallery = case
     orders = [np.array(order) / 10 for order in itertools.permutations(range(len(gallery)))]
     each = [figures(scores + order, queries, gallery, metric) for order in orders]
@@ -164,7 +174,8 @@ def test_better_rankings_score_no_less_and_labels_have_no_names(metric, case):
     scores, queries, gallery = case
     found = figures(scores, queries, gallery, metric)
     perfect = figures(scores + 10 * (queries[:, None] == gallery), queries, gallery, metric)
-    assert all(perfect[path] >= value - 1e-12 for path, value in found.items())
+    sign = -1 if metric in RANKS else 1
+    assert all(sign * perfect[path] >= sign * value - 1e-12 for path, value in found.items())
     assert_same(figures(scores, 7 - queries, 7 - gallery, metric), found)
 
 
@@ -173,10 +184,12 @@ def test_one_relevant_item_on_top_is_a_whole_and_the_mean_is_over_queries(metric
     top = figures([[3.0, 2.0, 1.0]], np.array([1]), np.array([1, 0, 0]), metric)
     last = figures([[1.0, 2.0, 3.0]], np.array([1]), np.array([1, 0, 0]), metric)
     both = figures([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]], np.array([1, 1]), np.array([1, 0, 0]), metric)
-    assert all(value == pytest.approx(1.0) for value in top.values())
-    assert any(last[path] < 1 for path in top)
+    whole_of = {f"{name}@2": 0.5 for name in OVER_THE_CUTOFF}
+    assert all(value == pytest.approx(whole_of.get(path, 1.0)) for path, value in top.items())
+    assert any(last[path] != pytest.approx(top[path]) for path in top)
     assert all(both[path] == pytest.approx((top[path] + last[path]) / 2) for path in both)
 
 
-def test_every_exception_names_a_similarity():
+def test_every_exception_names_a_similarity_or_a_metric():
     assert (NOT_ITS_OWN_NEAREST | KNOWS_SIGNS_ALONE).keys() <= SIMILARITIES.keys()
+    assert (RANKS | MEDIANS | OVER_THE_CUTOFF).keys() <= METRICS.keys()

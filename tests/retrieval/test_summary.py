@@ -27,8 +27,8 @@ def test_every_figure_stands_under_its_name_for_each_direction_with_the_protocol
     assert row(text, "MAP, worst..best order of ties")[0] == f"{low:.4f}..{high:.4f}"
     assert row(text, "chance level of MAP")[2] == f"{found.chance:.4f}"
     assert row(text, "tie rate")[0] == f"{result.tie_rate:.2%}"
-    assert row(text, "precision@10")[0] == f"{result.to_json()['precision_at']['10']:.4f}"
-    assert row(text, "MAP@5, over min(R,k)")[0] == f"{result.to_json()['map_at']['min(R,k)']['5']:.4f}"
+    assert row(text, "precision@10")[0] == f"{result.record().figure('precision@10'):.4f}"
+    assert row(text, "MAP@5, over min(R,k)")[0] == f"{result.record().figure('map-min@5'):.4f}"
     assert "running MAP" in text
     assert "accuracy" in text
 

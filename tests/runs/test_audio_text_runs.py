@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from aadml.configuration.assembly import assemble, starting_file
 from aadml.runs.data import with_sample_data
-from aadml.runs.train import remarks
+from aadml.runs.train import config_warnings
 
 pytest.importorskip("transformers")
 
@@ -80,7 +80,7 @@ def test_without_data_each_method_starts_from_its_sample_config_and_says_what_is
         assert config.method == method
         assert config["data"] == str(clips)
         assert any("sample clips" in message for message in said)
-        (remark,) = remarks(config)
+        (remark,) = config_warnings(config)
         assert "random weights" in remark
     assert starting_file(None, "3cmlf", sample=True).values["method"]["audio"] == "cnn10"
     assert starting_file(None, "3cmlf", sample=False).values.get("method") == "3cmlf"

@@ -34,7 +34,7 @@ def test_the_evaluation_says_how_long_fitting_took_and_how_much_was_fitted(confi
     assert result["parameters"] == 6 + 8 + 2 * (6 + 8)
     assert result["seconds"] > 0
     stored = read_evaluation(tmp_path / "run")
-    assert (stored["seconds"], stored["parameters"]) == (result["seconds"], result["parameters"])
+    assert (stored.seconds, stored.parameters) == (result["seconds"], result["parameters"])
 
 
 def test_the_seconds_of_an_interrupted_training_are_those_of_all_its_epochs(config, tmp_path):

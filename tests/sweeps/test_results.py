@@ -4,24 +4,35 @@ import numpy as np
 import pytest
 
 from aadml.configuration.config import resolve
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve
 from aadml.retrieval.significance import Difference, paired_t, seeds_and_queries
 from aadml.runs.store import EVALUATION, begun
 from aadml.sweeps.grid import Cell
+from aadml.sweeps.job import Job
 from aadml.sweeps.results import CellScores, difference, differences, how_tested, in_words, read_run
+
+
+def direction(values, names):
+    return DirectionRecord(
+        map=float(np.mean(values)), map_bounds=[0.0, 1.0], map_interval=[0.0, 1.0], chance=0.1, tie_rate=0.0,
+        queries=len(values), queries_without_relevant=0, gallery=9, scope=ScopeCurve([], [], [], []), by_class={},
+        per_query=PerQuery(list(names), list(values)), figures={"recall_at": {"5": float(np.max(values))}},
+    )  # fmt: skip
 
 
 def run(folder, first, second, ids=None):
     """Write the evaluation of a run with the given average precisions of two directions."""
     columns = {"audio-visual": first, "visual-audio": second}
     names = ids or {name: [f"clip{i}" for i in range(len(values))] for name, values in columns.items()}
-    directions = {
-        name: {"map": float(np.mean(values)), "per_query": {"id": names[name], "average_precision": list(values)}}
-        for name, values in columns.items()
-    }
-    stored = {"map_mean": float(np.mean([one["map"] for one in directions.values()])), "directions": directions}
+    directions = {name: direction(values, names[name]) for name, values in columns.items()}
+    record = EvaluationRecord(
+        protocol="inductive", split="test", similarity="cosine", chance=0.1, tie_rate=0.0, directions=directions,
+        map_mean=float(np.mean([one.map for one in directions.values()])), label="cca", seed=0, seconds=1.5,
+        parameters=7, verdicts=[],
+    )  # fmt: skip
     with begun(folder) as store:
-        store.commit({EVALUATION: json.dumps(stored).encode()})
-    return read_run(folder)
+        store.commit({EVALUATION: json.dumps(record.to_json()).encode()})
+    return read_run(Job(folder, resolve({"method": "cca", "data": "x"})))
 
 
 def cell(name, runs):
@@ -68,9 +79,12 @@ def test_seeds_that_one_side_lacks_are_left_out_and_none_in_common_is_no_differe
     fewer = CellScores(one.cell, {1: runs[1]}, {0: "failed"})
     assert difference(one, fewer).over == "one seed"
     assert difference(one, CellScores(one.cell, {})) is None
-    assert one.over_seeds("map_mean").count == 3
-    assert one.over_seeds("directions", "audio-visual", "map").mean == pytest.approx(np.mean([0.1, 0.15, 0.2]))
-    assert CellScores(one.cell, {}).over_seeds("map_mean") is None
+    assert one.over_seeds("map").count == 3
+    assert one.over_seeds("map", "audio-visual").mean == pytest.approx(np.mean([0.1, 0.15, 0.2]))
+    assert one.over_seeds("recall@5").mean == pytest.approx(np.mean([(0.2 + 0.4) / 2] * 3))
+    assert one.over_seeds("recall@3") is None
+    assert (one.seconds.mean, one.parameters.mean) == (1.5, 7)
+    assert CellScores(one.cell, {}).over_seeds("map") is None
 
 
 def test_differences_in_words():

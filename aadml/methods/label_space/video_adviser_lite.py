@@ -51,6 +51,7 @@ class AdvisedLearner(Learner):
     """
 
     criterion = "score"
+    takes_criterion = False  # its first stage trains the teacher, whose accuracy counts there
 
     def __init__(
         self,

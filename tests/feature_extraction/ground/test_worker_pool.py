@@ -28,6 +28,16 @@ def work(task, report):
     if task == "spin":
         while True:
             pass
+    if task == "wait":
+        time.sleep(1.5)
+        return "waited"
+    if task == "spin in turns":
+        for turn in range(3):
+            begin = time.process_time()
+            while time.process_time() < begin + 0.4:
+                pass
+            report(turn)
+        return "spun"
     if task == "raise":
         raise LookupError("not for me")
     if task == "sleep":
@@ -178,3 +188,16 @@ def is_alive(pid):
             return False
         time.sleep(0.05)
     return True
+
+
+def test_a_limit_of_processor_time_ends_what_computes_and_not_what_waits(works):
+    events = events_of(works, ["wait", "spin", "wait", 2], processor_limit=1.0)
+    assert {event.task: event.value for event in events if isinstance(event, Finished)} == {"wait": "waited", 2: 4}
+    assert [event for event in events if isinstance(event, Lost)] == [Lost("spin", "SIGPROF", True)]
+
+
+def test_a_limit_of_processor_time_begins_anew_with_every_report(works):
+    events = events_of(works, ["spin in turns"], workers=1, processor_limit=1.0)
+    assert [event.value for event in events] == [0, 1, 2, "spun"]
+    events = events_of(works, ["spin in turns"], workers=1, processor_limit=0.2)
+    assert events == [Lost("spin in turns", "SIGPROF", True)]

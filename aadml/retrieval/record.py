@@ -1,0 +1,168 @@
+"""What `evaluation.json` holds, typed: written from an evaluation, and read back by everything that tabulates runs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from aadml.retrieval.metric_names import place_of
+from feature_extraction.ground.errors import InputError
+
+Json = Mapping[str, Any]
+_RUN = ("label", "seed", "selected_epoch", "seconds", "epochs", "steps", "parameters", "verdicts")
+
+
+@dataclass(frozen=True)
+class ScopeCurve:
+    """Figures at K = 10, 20, ... as far as the gallery goes."""
+
+    k: list[int]
+    precision: list[float]
+    recall: list[float]
+    hit_rate: list[float]
+
+
+@dataclass(frozen=True)
+class PerQuery:
+    """The average precision of each query, with its name."""
+
+    id: list[str]
+    average_precision: list[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectionRecord:
+    """The figures of one direction; see `aadml.retrieval.results.DirectionResult`.
+
+    Attributes:
+        figures: every other figure, under its place in the JSON ("map_at_r", "recall_at", "metrics"...).
+    """
+
+    map: float
+    map_bounds: list[float]
+    map_interval: list[float]
+    chance: float
+    tie_rate: float
+    queries: int
+    queries_without_relevant: int
+    gallery: int
+    scope: ScopeCurve
+    by_class: Mapping[str, Mapping[str, float]]
+    per_query: PerQuery | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    def figure(self, metric: str) -> float | None:
+        """Give the figure of a metric ("map", "recall@10"); None where it was not computed."""
+        value: Any = {"map": self.map, **self.figures}
+        for key in place_of(metric):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return None if value is None else float(value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give every figure under its name."""
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "figures"}
+        curves = {"scope": vars(self.scope), "by_class": dict(self.by_class)}
+        queries = {} if self.per_query is None else {"per_query": vars(self.per_query)}
+        plain = {key: value for key, value in own.items() if key not in ("scope", "by_class", "per_query")}
+        return plain | dict(self.figures) | curves | queries
+
+    @classmethod
+    def from_json(cls, content: Json) -> "DirectionRecord":
+        """Read what `to_json` wrote; a KeyError or TypeError tells that it did not."""
+        names = {one.name for one in fields(cls)} - {"scope", "per_query", "figures"}
+        queries = content.get("per_query")
+        return cls(
+            **{key: value for key, value in content.items() if key in names},
+            scope=ScopeCurve(**content["scope"]),
+            per_query=None if queries is None else PerQuery(**queries),
+            figures={key: value for key, value in content.items() if key not in names | {"scope", "per_query"}},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRecord:
+    """The evaluation of a model: the figures of every direction, and the facts of the run that made them.
+
+    Attributes:
+        protocol: how the embeddings were made.
+        split: that was scored.
+        similarity: under which vectors were compared.
+        chance: mean chance level of MAP.
+        tie_rate: mean over the directions.
+        map_mean: mean MAP of the directions.
+        directions: name ("audio-visual") -> figures.
+        label_space: modality -> accuracy and log-loss, where vectors have a dimension a class.
+        label: what was trained; None, as all that follows, where no run is behind it.
+        seed: of the run.
+        selected_epoch: None where none was chosen.
+        seconds: that fitting took.
+        epochs: of training; None without any.
+        steps: of training, on all its batches.
+        parameters: how many were fitted.
+        verdicts: what a person must know before believing the figures.
+    """
+
+    protocol: str
+    split: str
+    similarity: str
+    chance: float
+    tie_rate: float
+    map_mean: float
+    directions: Mapping[str, DirectionRecord]
+    label_space: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    label: str | None = None
+    seed: int | None = None
+    selected_epoch: int | None = None
+    seconds: float | None = None
+    epochs: int | None = None
+    steps: int | None = None
+    parameters: int | None = None
+    verdicts: list[str] | None = None
+
+    def figure(self, metric: str, direction: str | None = None) -> float | None:
+        """Give the figure of a metric in a direction, or its mean over all; None where it was not computed."""
+        chosen = self.directions.values() if direction is None else [self.directions[direction]]
+        found = [one.figure(metric) for one in chosen]
+        known = [value for value in found if value is not None]
+        return sum(known) / len(known) if len(known) == len(found) else None
+
+    def with_figures(self, metrics: Iterable[str], other: "EvaluationRecord") -> "EvaluationRecord":
+        """Take over the figures of some metrics from another evaluation of the same embeddings."""
+        directions = dict(self.directions)
+        for metric in metrics:
+            for name, one in directions.items():
+                value = other.directions[name].figure(metric)
+                directions[name] = replace(one, figures=_placed(one.figures, place_of(metric), value))
+        return replace(self, directions=directions)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give every figure and fact under its name, ready for `json.dumps`; what does not apply is left out."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        own["directions"] = {name: one.to_json() for name, one in self.directions.items()}
+        if not self.label_space:
+            del own["label_space"]
+        absent = {key for key in _RUN if own[key] is None and (key != "selected_epoch" or self.label is None)}
+        return {key: value for key, value in own.items() if key not in absent}
+
+    @classmethod
+    def from_json(cls, content: Json, where: str | Path) -> "EvaluationRecord":
+        """Read what `to_json` wrote.
+
+        Args:
+            content: as read from JSON.
+            where: its file, for the message.
+
+        Raises:
+            InputError: something else stands there.
+        """
+        try:
+            own = {key: value for key, value in content.items() if key in {one.name for one in fields(cls)}}
+            directions = {name: DirectionRecord.from_json(one) for name, one in content["directions"].items()}
+            return cls(**own | {"directions": directions})
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise InputError(f"{where}: no evaluation of this version ({error}); evaluate the run again") from error
+
+
+def _placed(figures: Mapping[str, Any], place: tuple[str, ...], value: float | None) -> dict[str, Any]:
+    key, *rest = place
+    return dict(figures) | {key: _placed(figures.get(key, {}), tuple(rest), value) if rest else value}

@@ -1,0 +1,45 @@
+"""Laws of every option that a config reaches, over all tables: a new entry is covered the day it enters."""
+
+import pytest
+
+from aadml.configuration.config import FIXED, TABLES, Common, resolve
+from aadml.methods import METHODS
+from aadml.methods.networks import NetworkOptions
+from feature_extraction.ground.markers import Unbounded, is_bounded, leaves
+from feature_extraction.ground.options import REQUIRED, schema
+from feature_extraction.ground.validation import checked
+
+ENTRIES = {"common": Common, "network": NetworkOptions} | FIXED | {f"method {n}": e for n, e in METHODS.items()}
+ENTRIES |= {f"{section} {name}": entry for section, (table, _) in TABLES.items() for name, entry in table.items()}
+ENTRIES |= {f"{section} {group.__name__}": group for section, (_, shared) in TABLES.items() for group in shared}
+
+
+@pytest.fixture(params=ENTRIES)
+def options(request):
+    return schema(ENTRIES[request.param]).values()
+
+
+def test_every_number_has_two_bounds_or_is_marked(options):
+    for option in options:
+        for kind, metadata in leaves(option.kind):
+            if kind in (int, float):
+                assert is_bounded(metadata) or any(isinstance(one, Unbounded) for one in metadata), option.name
+
+
+def test_every_option_has_a_sentence_and_a_default_that_is_possible(options):
+    for option in options:
+        assert option.sentence, option.name
+        assert option.default is not REQUIRED, option.name
+        assert checked(option.kind, option.default, option.name) == option.default
+
+
+def test_what_a_search_tries_is_possible(options):
+    for option in options:
+        for value in option.tuning:
+            checked(option.kind, value, option.name)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_resolves_from_its_name_alone(method):
+    once = resolve({"method": method})
+    assert resolve(once.values).values == once.values

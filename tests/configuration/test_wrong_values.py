@@ -1,0 +1,128 @@
+"""Every key of full configs with values that make no sense: refused in one line, or built and trained."""
+
+import math
+from collections.abc import Mapping
+
+import pytest
+import torch
+
+from aadml.configuration.changes import with_setting
+from aadml.configuration.config import resolve
+from aadml.data import to_splits
+from aadml.data.synthetic import synthetic
+from aadml.runs.train import untrained_model
+from feature_extraction.ground.errors import InputError
+
+WRONG = [None, -1, 0, 1e30, "x", [], {}, True, math.nan]
+SMALL: dict[str, dict[str, object]] = {
+    "aadml": {"network.hidden": [8], "proxy": "anchor-aware", "selection": "semi-hard", "readout": "posterior"},
+    "cctl": {"network.hidden": [8]},
+    "eics": {"network.hidden": [8], "method.hidden": [8], "method.explicit": 4},
+    "tlca": {"network.hidden": [8]},
+    "video-adviser-lite": {"network.hidden": [8], "method.hidden": [8]},
+    "cca": {"method.dimension": 3},
+    "c-cca": {"method.dimension": 3},
+    "kcca": {"method.dimension": 3},
+    "dcca": {"method.outputs": 3, "method.dimension": 2, "method.hidden_audio": [8], "method.hidden_visual": [8]},
+    "c-dcca": {"method.outputs": 3, "method.dimension": 2, "method.hidden": [8]},
+    "tnn-c-cca": {"method.dimension": 3, "method.hidden": [8]},
+    "vae-cca": {"method.hidden": 8, "method.inner": 4, "method.dimension": 3},
+    "agah": {"method.hidden": [8], "method.dimension": 4},
+    "acmr": {"method.hidden": [8], "method.visual_hidden": [8], "method.dimension": 4},
+    "dscmr": {"method.hidden": [8], "method.dimension": 4},
+    "clip": {"method.hidden": [8], "method.dimension": 4},
+    "bic-net": {"method.hidden": [8], "method.dimension": 16, "method.tokens": 2, "method.depth": 1},
+    "dcil": {"method.hidden": [8], "method.dimension": 4},
+    "msnsca": {"method.visual_hidden": 8, "method.width": 16, "method.dimension": 4},
+    "random": {},
+}
+"""Full configs of narrow networks; the options of losses that the first one leaves out follow below."""
+LOSSES = ("triplet-weighted", "contrastive", "n-pair", "angular", "supcon", "cross-clr", "daml", "hdml", "ranking")
+
+
+@pytest.fixture(scope="module")
+def splits():
+    torch.set_num_threads(1)
+    return to_splits(synthetic(classes=3, train=24, valid=9, test=9, dimensions=(5, 6), difficulty=0.2))
+
+
+def full(method, **changes):
+    values = {"method": method}
+    for key, value in {**SMALL[method], "training.epochs": 1, "training.batch": 24, **changes}.items():
+        values = with_setting(values, key, value)
+    return resolve(values)
+
+
+def keys_of(values: Mapping[str, object], path=""):
+    for key, value in values.items():
+        yield f"{path}{key}"
+        if isinstance(value, Mapping):
+            yield from keys_of(value, f"{path}{key}.")
+
+
+def numbers_of(value: object):
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for inner in value:
+            yield from numbers_of(inner)
+    elif isinstance(value, int | float):
+        yield value
+
+
+def try_all(config, keys, splits):
+    """Put every wrong value into every key; return how many were tried, and how many were built and trained."""
+    tried = trained = 0
+    refusals: list[str] = []
+    for key in keys:
+        for wrong in WRONG:
+            tried += 1
+            try:
+                found = resolve(with_setting(config.values, key, wrong))
+                assert all(math.isfinite(number) and abs(number) < 1e19 for number in numbers_of(found.values)), key
+                if found.values == config.values or key in ("data", "device"):
+                    continue
+                model = untrained_model(found, splits, torch.device("cpu"))
+                if found["training"]["epochs"] > 1:  # the whole section was replaced
+                    continue
+                model.method.fit(model.scaling.clips(splits.train), model.scaling.clips(splits.valid))
+                trained += 1
+            except InputError as error:
+                refusals.append(str(error))
+            except Exception as error:
+                raise AssertionError(f"{key}: {wrong!r} gives {type(error).__name__}: {error}") from error
+    assert not [message for message in refusals if "\n" in message]
+    return tried, trained
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", SMALL)
+def test_wrong_values_are_refused_in_one_line_or_train(method, splits, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = full(method)
+    tried, trained = try_all(config, list(keys_of(config.values)), splits)
+    assert tried >= 250
+    assert trained < tried / 5
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("loss", LOSSES)
+def test_wrong_options_of_losses_are_refused_in_one_line_or_train(loss, splits):
+    config = full("aadml", loss=loss)
+    try_all(
+        config, [key for key in keys_of(config.values) if key.startswith(("loss.", "recipe", "selection."))], splits
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", ["audio-text", "3cmlf", "xie"])
+def test_wrong_options_of_sound_and_captions_are_refused_in_one_line(method):
+    config = resolve({"method": method})
+    for key in keys_of(config.values):
+        for wrong in WRONG:
+            try:
+                found = resolve(with_setting(config.values, key, wrong))
+            except InputError:
+                continue
+            assert all(math.isfinite(number) for number in numbers_of(found.values)), key

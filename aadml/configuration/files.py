@@ -16,7 +16,7 @@ class ConfigFile:
 
     Attributes:
         values: nested plain values.
-        places: dotted key -> "paper.yaml, line 3", for messages.
+        places: dotted key -> "aadml.yaml, line 3", for messages.
     """
 
     values: dict[str, Any]
@@ -40,7 +40,7 @@ def configs_folder() -> Path:
 
 
 def open_config(name: str | Path) -> ConfigFile:
-    """Read a config file, given by path or by the name of a shipped one ("paper").
+    """Read a config file, given by path or by the name of a shipped one ("paper-r1").
 
     Raises:
         InputError: no such file, not YAML, not a mapping, or one that can be misread; the message says in which line.
@@ -87,7 +87,7 @@ def parse_yaml(text: str, place: Path) -> dict[str, Any]:
 
 def _found(name: str | Path) -> Path:
     path = Path(name)
-    shipped = configs_folder() / f"{name}.yaml"
+    shipped = configs_folder() / f"{str(name).replace('-', '_')}.yaml"
     if not path.is_file() and path.suffix == "" and shipped.is_file():
         path = shipped
     if not path.is_file():

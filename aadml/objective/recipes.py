@@ -70,10 +70,6 @@ RECIPES: dict[str, Recipe] = {
         {"name": "n-pair", "multi_positive": True, "reduction": "mean"},
         WHOLE,
     ),
-    "nt-xent": Recipe(
-        "Every positive wins a softmax of cosines against all negatives (SimCLR, ICML 2020; Mei et al., 2022).",
-        {"name": "nt-xent", "reduction": "mean"},
-    ),
     "angular": Recipe(
         "The angle under which a negative sees its pair is bounded (Wang et al., ICCV 2017).",
         {"name": "angular", "reduction": "mean"},

@@ -4,10 +4,12 @@ import pytest
 import torch
 
 from aadml.comparison.types import Clips
-from aadml.configuration.config import read_yaml, resolve, with_setting
-from aadml.methods import METHODS
+from aadml.configuration.changes import with_setting
+from aadml.configuration.config import resolve
+from aadml.configuration.files import read_yaml
 from aadml.methods.method import Context
 from aadml.methods.session import Session
+from aadml.model.files import build_method
 
 PAPERS = ("paper_r1", "paper_r3_live", "paper_r3_detached", "paper_r5")
 
@@ -24,7 +26,8 @@ def trained(values):
         values = with_setting(values, key, value)
     config = resolve(values)
     torch.manual_seed(0)
-    method = METHODS["aadml"](Context({"audio": 6, "visual": 8}, 4), config.training(), **config.arguments())
+    context = Context({"audio": 6, "visual": 8}, 4)
+    method = build_method("aadml", config.arguments(), config["training"], context)
     session = Session()
     method.fit(clips(80, 0), clips(40, 1), session)
     return method, session

@@ -12,7 +12,7 @@ from aadml.comparison.types import Embeddings
 from aadml.data.curriculum import objective as sum_of_squares
 from aadml.methods.audio_text.negative_sampling import RANKING, STRATEGIES
 from aadml.objective import Embedded, Objective
-from aadml.objective.composition import compose_objective
+from aadml.objective.composition import Space, compose_objective
 from aadml.retrieval.evaluation import evaluate, score_direction
 from aadml.retrieval.scores import MatrixScores
 from certificates.certificate import Arrays, Certificate, Errors, error, leaves, value_and_gradients, worst
@@ -27,7 +27,7 @@ OBJECTIVES = ("triplet-sum", "triplet-max", "triplet-weighted", "nt-xent")
 
 def released(name: str) -> dict[str, Any]:
     """Give the loss section under which an objective is the one released by Mei et al."""
-    return {"name": name} | ({"mask_same_id": False} if name == "nt-xent" else {})
+    return {"name": name} | ({"mask_same_id": False, "reduction": "mean"} if name == "nt-xent" else {})
 
 
 def of_pairs(of: Objective, audio: Tensor, text: Tensor, clips: Tensor, **more: Any) -> Tensor:
@@ -102,8 +102,8 @@ def _ranked(of: Objective, frames: Tensor, words: Tensor, clips: Tensor, lengths
 def strategy_objective(strategy: str, margin: float, loss: Any = RANKING) -> Objective:
     """Compose what the method `xie` minimizes under a strategy."""
     return compose_objective(
-        loss=dict(loss) | {"margin": margin}, selection=STRATEGIES[strategy], proxy={"name": "identity"},
-        directions=BOTH_WAYS, modalities=("audio", "text"), dimension=8, features=0, classes=0,
+        Space(("audio", "text"), dimension=8), loss=dict(loss) | {"margin": margin}, selection=STRATEGIES[strategy],
+        directions=BOTH_WAYS,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from aadml.comparison import Comparison
 from aadml.configuration.config import resolve
 from aadml.losses.n_pair import n_pair
 from aadml.objective import Embedded, Objective
-from aadml.objective.composition import compose_objective
+from aadml.objective.composition import Space, compose_objective
 from certificates.certificate import Arrays, Certificate, Errors, error, leaves, value_and_gradients, worst
 
 PML = "KevinMusgrave/pytorch-metric-learning @ 216a792"
@@ -25,9 +25,7 @@ def objective(loss: Any, directions: tuple[str, ...] | None = None, selection: A
     values |= {"selection": selection} if selection else {}
     config = resolve(values)
     sections = {key: config[key] for key in ("loss", "selection", "directions")}
-    return compose_objective(
-        **sections, proxy={"name": "identity"}, modalities=("audio", "visual"), dimension=6, features=1, classes=4
-    )
+    return compose_objective(Space(("audio", "visual"), dimension=6, features=1, classes=4), **sections)
 
 
 def minimized(of: Objective, first: Tensor, second: Tensor, groups: Tensor, relation: Any = "label") -> Tensor:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
 
+from aadml.configuration.config import resolve
 from aadml.methods import METHODS
 from aadml.methods.correlation.vae_cca import center_loss, divergence
 from aadml.methods.learner import Batch, Epoch
@@ -92,8 +93,8 @@ def test_centers_of_the_source_are_drawn_for_every_batch():
     torch.manual_seed(0)
     first, second = (one.players()["all"].loss(given)["center_loss"] for _ in range(2))
     assert first != second
-    with pytest.raises(InputError, match="vae-cca has no 'faithful'; there are source, repaired"):
-        learner(fidelity="faithful")
+    with pytest.raises(InputError, match=r"method\.fidelity"):
+        resolve({"method": {"name": "vae-cca", "fidelity": "faithful"}})
 
 
 def test_a_class_counts_the_same_however_many_of_it_are_in_the_batch():

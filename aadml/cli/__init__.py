@@ -4,6 +4,7 @@ import importlib
 import signal
 import sys
 import time
+import warnings
 from types import FrameType
 
 import click
@@ -90,6 +91,7 @@ def main() -> None:
     """Run the command line; a wrong input is one line and exit code 2, an interruption exit code 130."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, Interruption())
+    warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
     try:
         code = cli(standalone_mode=False)  # click returns the code of an Exit here, and None otherwise
         if isinstance(code, int):

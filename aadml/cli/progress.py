@@ -1,10 +1,14 @@
 """Progress of long work on stderr."""
 
+import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import click
 from tqdm import tqdm
+
+STEP_SECONDS = 1.0
 
 
 def note(message: str) -> None:
@@ -13,15 +17,20 @@ def note(message: str) -> None:
 
 
 class TrainingProgress:
-    """A bar over epochs with loss and validation MAP."""
+    """A bar over epochs with loss and validation MAP, and the steps of an epoch that takes long."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
         self._bar: Any = None
+        self._figures = ""
+        self._steps = 0  # of the epoch before
+        self._shown_at = 0.0
+        self._showing = warnings.showwarning
 
     def callbacks(self) -> dict[str, Any]:
         """Give what a run session calls."""
-        return {"on_plan": self._plan, "on_epoch": self._epoch, "on_warning": self._warning, "on_note": note}
+        called = {"on_plan": self._plan, "on_epoch": self._epoch, "on_step": self._step}
+        return {**called, "on_warning": self._warning, "on_note": note}
 
     def began(self, folder: Path) -> None:
         """Remember the run folder, for the message after an interruption."""
@@ -29,11 +38,14 @@ class TrainingProgress:
 
     def close(self) -> None:
         """Leave the bar as it stands."""
+        warnings.showwarning = self._showing
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
     def _plan(self, epochs: int, done: int) -> None:
+        warnings.showwarning = lambda message, *_: self._warning(str(message))  # without source lines across the bar
+        self._shown_at = time.monotonic()
         self._bar = tqdm(total=epochs, initial=done, unit="epoch", desc="training", dynamic_ncols=True)
 
     def _epoch(self, record: dict[str, Any]) -> None:
@@ -42,8 +54,19 @@ class TrainingProgress:
         shown = {"loss": f"{record['loss']:.4g}"}
         if "valid map_mean" in record:
             shown["MAP"] = f"{record['valid map_mean']:.4f}"
-        self._bar.set_postfix_str(", ".join(f"{key} {value}" for key, value in shown.items()), refresh=False)
+        self._figures = ", ".join(f"{key} {value}" for key, value in shown.items())
+        self._steps, self._shown_at = int(record.get("steps", 0)), time.monotonic()
+        self._bar.set_postfix_str(self._figures, refresh=False)
         self._bar.update()
+
+    def _step(self, number: int) -> None:
+        """Show where a slow epoch stands, once a second."""
+        now = time.monotonic()
+        if self._bar is None or now - self._shown_at < STEP_SECONDS:
+            return
+        self._shown_at = now
+        place = f"step {number}/{self._steps}" if self._steps >= number else f"step {number}"
+        self._bar.set_postfix_str(", ".join(filter(None, (place, self._figures))))
 
     def _warning(self, message: str) -> None:
         if self._bar is not None:

@@ -16,6 +16,7 @@ from aadml.methods.method import Context, MetricLoss
 from aadml.methods.networks import Network
 from aadml.methods.readouts import Readout, choose_readout, readout_candidates
 from aadml.methods.settings import Training
+from aadml.methods.training_warnings import gradient_share
 from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, Weighted, compose_objective
 from aadml.objective.objective import Directions
@@ -88,7 +89,8 @@ class LabelSpaceLearner(Learner):
         generator = [parameter for loss in self._generative() for parameter in loss.parameters()]  # type: ignore[attr-defined]
         own = {id(parameter) for parameter in generator}
         rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
-        players = {"encoders": Player(rest, self._loss)}
+        anchored = self.objective.proxy is not None and self.metric_weight
+        players = {"encoders": Player(rest, self._loss, probe=self._probe if anchored else None)}
         return players | ({"generator": Player(generator, self._generator_loss)} if generator else {})
 
     def stages(self, epochs: int) -> Sequence[Stage]:
@@ -168,6 +170,14 @@ class LabelSpaceLearner(Learner):
             parts["loss"] = parts["loss"] + self.metric_weight * metric["loss"]
             parts |= {"metric_loss": metric["loss"], "active": metric["active"]}
         return parts
+
+    def _probe(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Say how much of the metric loss's gradient reaches the encoders, past the proxies' own parameters."""
+        proxy, metric = self.objective.proxy, parts["metric_loss"]
+        if proxy is None or not metric.requires_grad:
+            return {}
+        encoders, proxies = list(self.encoders.parameters()), list(proxy.parameters())
+        return {"metric_gradient_share": gradient_share(metric, encoders, proxies)}
 
     def _generator_loss(self, batch: Batch) -> dict[str, Tensor]:
         """Train the loss's own generator on vectors that carry no gradient into the encoders."""

@@ -59,11 +59,13 @@ class Player:
         parameters: what the player's optimizer moves.
         loss: batch -> named scalars; "loss" is minimised, the others are logged.
         settings: the `training` section -> that of this player, where its optimizer is another.
+        probe: what the loss named, its graph still there -> further scalars, logged once an epoch; it draws nothing.
     """
 
     parameters: Sequence[nn.Parameter]
     loss: Callable[[Batch], Mapping[str, Tensor]]
     settings: Callable[[Training], Training] = lambda settings: settings
+    probe: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] | None = None
 
 
 @dataclass(frozen=True)

@@ -41,12 +41,24 @@ class Optimization:
                 group["lr"] = rates[-1]
         return rates[0]
 
-    def step(self, name: str, player: Player, batch: Batch) -> Mapping[str, Tensor]:
-        """Move one player's parameters down the gradient of its loss on `batch`; return what the loss named."""
+    def step(self, name: str, player: Player, batch: Batch, *, probed: bool = False) -> Mapping[str, Tensor]:
+        """Move one player's parameters down the gradient of its loss on `batch`.
+
+        Args:
+            name: of the player.
+            player: who moves.
+            batch: what its loss is given.
+            probed: whether the player's probe looks at the loss first.
+
+        Returns:
+            What the loss named, and the probe.
+        """
         one = self._optimizers[name]
         one.zero_grad(set_to_none=True)
         parts = player.loss(batch)
         loss = parts["loss"]
+        if probed and player.probe is not None and loss.requires_grad:
+            parts = {**parts, **player.probe(parts)}
         if loss.requires_grad:
             loss.backward()
             if self._settings[name].clip_norm:

@@ -31,6 +31,7 @@ class Session:
         on_epoch: called with every record, for a progress bar.
         on_plan: called once with (epochs, epochs done).
         on_warning: called with every new warning.
+        on_step: called with the number of each step within its epoch, from 1.
     """
 
     def __init__(
@@ -39,17 +40,23 @@ class Session:
         on_epoch: Callable[[Record], None] | None = None,
         on_plan: Callable[[int, int], None] | None = None,
         on_warning: Callable[[str], None] | None = None,
+        on_step: Callable[[int], None] | None = None,
     ) -> None:
         self.history: list[Record] = []
         self.warnings: list[str] = []
         self._best: Checkpoint | None = None
-        self._on_epoch, self._on_plan, self._on_warning = on_epoch, on_plan, on_warning
+        self._on_epoch, self._on_plan, self._on_warning, self._on_step = on_epoch, on_plan, on_warning, on_step
         self._began = time.perf_counter()
 
     @property
     def seconds(self) -> float:
         """Seconds since training began."""
         return time.perf_counter() - self._began
+
+    def step(self, number: int) -> None:
+        """Take note of a step within an epoch, counted from 1."""
+        if self._on_step:
+            self._on_step(number)
 
     def log(self, record: Record) -> None:
         """Take the figures of one finished epoch."""

@@ -14,7 +14,13 @@ from aadml.methods.learner import Batch, Epoch, Learner, Stage, on_device
 from aadml.methods.optimization import Optimization
 from aadml.methods.session import Checkpoint, Session
 from aadml.methods.settings import AUTO, Training
-from aadml.methods.training_warnings import gradient_norm, gradient_warning, margin_warning, saturation_warning
+from aadml.methods.training_warnings import (
+    gradient_norm,
+    gradient_warning,
+    margin_warning,
+    saturation_warning,
+    share_warning,
+)
 from aadml.retrieval.evaluation import mean_figure
 from feature_extraction.ground.errors import InputError
 
@@ -125,19 +131,24 @@ class _Loop:
         """Take the steps of one epoch; return the mean of every figure that the losses named."""
         players = {n: p for n, p in self.learner.players().items() if stage.players is None or n in stage.players}
         figures: dict[str, list[Tensor]] = {}
+        steps = 0
         for rows in batches:
+            steps += 1
+            self.session.step(steps)
             features = {m: on_device(self.train[m], rows, self.learner.device) for m in self.train.modalities}
             labels = self.train.labels[rows.to(self.train.labels.device)]
             batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch)
             for name, player in players.items():
                 prefix = "" if len(players) == 1 else f"{name} "
                 first = not any(key.startswith(prefix) for key in figures)
-                for key, value in self.optimization.step(name, player, batch).items():
+                for key, value in self.optimization.step(name, player, batch, probed=first).items():
                     figures.setdefault(prefix + key, []).append(value.detach().float())
                 if first:
                     figures[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
         means = {key: float(torch.stack(values).mean()) for key, values in figures.items()}
-        return means if "loss" in means else {"loss": sum(v for k, v in means.items() if k.endswith(" loss"))} | means
+        if "loss" not in means:
+            means = {"loss": sum(v for k, v in means.items() if k.endswith(" loss"))} | means
+        return means | {"steps": steps}
 
     def _score(self, *, last: bool) -> dict[str, float]:
         """Score the validation clips where it is their turn, and keep the weights that `select` asks for."""
@@ -178,6 +189,7 @@ class _Loop:
         """Warn where a gradient vanished or broke, where no term costs anything, where the loss sits at its margin."""
         history, margin = self.session.history, self.learner.margin
         found = [gradient_warning(value) for key, value in record.items() if key.endswith("gradient_norm")]
+        found += [share_warning(value) for key, value in record.items() if key.endswith("metric_gradient_share")]
         found.append(saturation_warning([one["active"] for one in history if "active" in one]))
         if margin is not None:
             found.append(margin_warning([one["metric_loss"] for one in history if "metric_loss" in one], margin))

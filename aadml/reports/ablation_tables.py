@@ -6,10 +6,10 @@ from typing import Any
 
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.record import EvaluationRecord
-from aadml.retrieval.significance import Difference
+from aadml.retrieval.significance import Difference, Pair
 from aadml.runs.loading import read_environment
 from aadml.sweeps.ablate import Ablation, run_folder
-from aadml.sweeps.results import CellScores, Pair, differences, tested_over, told
+from aadml.sweeps.results import CellScores, differences, how_tested, in_words
 from feature_extraction.ground.errors import InputError
 
 
@@ -29,11 +29,11 @@ def results_table(
         row: list[Cell] = [None if settings[key] is None else str(settings[key]) for key in named]
         row += figure_cells(own, "map", directions)
         other = ablation.baselines.get(cell.name, "")
-        row += [other, told(found.get((cell.name, other)))] if compared else []
+        row += [other, in_words(found.get((cell.name, other)))] if compared else []
         row += [cell for metric in metrics for cell in figure_cells(own, metric, directions)]
-        rows.append((*row, len(own.runs)))
+        rows.append((*row, own.epochs, own.steps, len(own.runs)))
     further = [column for metric in metrics for column in figure_columns(metric, directions)]
-    columns = (*named, *figure_columns("MAP", directions), *compared, *further, "seeds")
+    columns = (*named, *figure_columns("MAP", directions), *compared, *further, "epochs", "steps", "seeds")
     return Table(columns, tuple(rows), about, tuple(_notes(found, scores)), best=("MAP mean",))
 
 
@@ -86,12 +86,7 @@ def _span(values: Sequence[Any]) -> str:
 
 
 def _notes(found: Mapping[Pair, Difference], scores: Mapping[str, CellScores]) -> list[str]:
-    notes = []
-    if found:
-        notes.append(
-            f"Differences of the mean MAP ± standard error, paired over {tested_over(list(found.values()))}, p "
-            f"corrected for {len(found)} comparisons (Holm); * is significant at 5 %."
-        )
+    notes = how_tested(list(found.values()))
     for name, one in scores.items():
         notes += [f"{name}, seed {seed}, failed: {reason}" for seed, reason in one.failed.items()]
     return notes

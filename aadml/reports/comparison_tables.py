@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from aadml.reports.ablation_tables import figure_cells, figure_columns
 from aadml.reports.tables import Cell, Table
-from aadml.retrieval.significance import Difference
+from aadml.retrieval.significance import Pair
 from aadml.sweeps.compare import Row
 from aadml.sweeps.controls import ALONE, NONE
 from aadml.sweeps.published_figures import FIGURES, NOTE, data_sets, published
-from aadml.sweeps.results import SIGNIFICANT, CellScores, Pair, differences, tested_over, told
+from aadml.sweeps.results import CellScores, differences, how_tested, in_words, mark
 
 Scores = Mapping[str, CellScores]
 
@@ -35,20 +35,20 @@ def table_of(
     columns = [{"methods": "method", "losses": "loss"}[kind], *figure_columns("MAP", directions)]
     columns += [f"difference to {reference.name}"] if reference is not None else []
     columns += [column for metric in metrics for column in figure_columns(metric, directions)]
-    columns += ["seconds", "parameters", "seeds"]
+    columns += ["epochs", "steps", "seconds", "parameters", "seeds"]
     columns += [f"{name} published {figure.replace('_', '-')}" for name in data_sets(kind) for figure in FIGURES]
     lines = []
     for row in rows:
         own = scores[row.cell.name]
         line: list[Cell] = [row.name, *figure_cells(own, "map", directions)]
         if reference is not None:
-            line.append(told(found.get((row.cell.name, reference.cell.name))))
+            line.append(in_words(found.get((row.cell.name, reference.cell.name))))
         line += [cell for metric in metrics for cell in figure_cells(own, metric, directions)]
-        line += [_seconds(own), _count(own), len(own.runs)]
+        line += [own.epochs, own.steps, _seconds(own), _count(own), len(own.runs)]
         known = {} if row.control else printed.get(row.item, {})
         line += [known.get(name, {}).get(figure) for name in data_sets(kind) for figure in FIGURES]
         lines.append(tuple(line))
-    notes = [*_tested(found), NOTE, *_failed(rows, scores)]
+    notes = [*how_tested(list(found.values())), NOTE, *_failed(rows, scores)]
     return Table(tuple(columns), tuple(lines), about, tuple(notes), best=("MAP mean",))
 
 
@@ -72,11 +72,12 @@ def proxy_table(rows: Sequence[Row], scores: Scores, about: str) -> Table | None
         cells: list[Cell] = [row.name, scores[row.cell.name].over_seeds("map")]
         for name in names:
             other = found.get(name)
-            cells.append(told(tested.get((row.cell.name, other.cell.name))) if other else None)
+            cells.append(in_words(tested.get((row.cell.name, other.cell.name))) if other else None)
+        cells.append(scores[row.cell.name].steps)
         lines.append(tuple(cells))
-    columns = ("with proxy", "MAP mean", *(f"minus {name}" for name in names))
+    columns = ("with proxy", "MAP mean", *(f"minus {name}" for name in names), "steps")
     caption = f"What the anchor-aware proxy adds. {about}"
-    return Table(columns, tuple(lines), caption, tuple(_tested(tested)))
+    return Table(columns, tuple(lines), caption, tuple(how_tested(list(tested.values()))))
 
 
 def pair_table(rows: Sequence[Row], scores: Scores, about: str) -> Table:
@@ -92,13 +93,11 @@ def pair_table(rows: Sequence[Row], scores: Scores, about: str) -> Table:
             own = tested.get((row.cell.name, other.cell.name))
             turned = tested.get((other.cell.name, row.cell.name))
             if own is None and turned is not None:
-                own = Difference(-turned.mean, turned.error, turned.p, turned.over)
-            cells.append(
-                None if own is None else f"{round(own.mean, 3) + 0.0:+.3f}{'*' if own.p < SIGNIFICANT else ''}"
-            )
+                own = turned.reversed()
+            cells.append(None if own is None else f"{round(own.mean, 3) + 0.0:+.3f}{mark(own)}")
         lines.append(tuple(cells))
     caption = f"Row minus column, MAP mean. {about}"
-    return Table(("", *(row.name for row in shown)), tuple(lines), caption, tuple(_tested(tested)))
+    return Table(("", *(row.name for row in shown)), tuple(lines), caption, tuple(how_tested(list(tested.values()))))
 
 
 def _controls_of(row: Row, rows: Sequence[Row]) -> dict[str, Row]:
@@ -113,15 +112,6 @@ def _controls_of(row: Row, rows: Sequence[Row]) -> dict[str, Row]:
     first = {ALONE: plain} if plain else {}
     last = {NONE: named[NONE]} if NONE in named else {}
     return {**first, **found, **last}
-
-
-def _tested(found: Mapping[Pair, Difference]) -> list[str]:
-    if not found:
-        return []
-    return [
-        f"Differences of the mean MAP ± standard error, paired over {tested_over(list(found.values()))}; p is "
-        f"corrected for {len(found)} comparisons (Holm); * is significant at 5 %."
-    ]
 
 
 def _failed(rows: Sequence[Row], scores: Scores) -> list[str]:

@@ -1,7 +1,8 @@
 """Sequences as rows of numbers, and their relevance frame by word: the similarity `frame-word`.
 
-A row holds [length, d, side, form, values...]: the sequence's own length, the dimension of its vectors, whether they
-are frames (0) or words (1), the number of the relevance's form, and the vectors one after the other, then zeros.
+A row holds [length % 1024, d, side, form + 16 (length // 1024), values...]: the sequence's own length in two parts, so
+that it is exact in half precision too, the dimension of its vectors, whether they are frames (0) or words (1), the
+number of the relevance's form, and the vectors one after the other, then zeros.
 """
 
 from typing import get_args
@@ -16,6 +17,8 @@ FRAME_WORD = "frame-word"
 FORMS: tuple[str, ...] = get_args(Form)
 SIDES = ("frames", "words")
 _HEADER = 4
+_WHOLE = 1024  # whole numbers up to twice this are exact in half precision
+_FORMS = 16  # room for forms below the thousands of the length
 
 
 def pack(values: Tensor, lengths: Tensor, *, side: str, form: str = "mean") -> Tensor:
@@ -32,7 +35,8 @@ def pack(values: Tensor, lengths: Tensor, *, side: str, form: str = "mean") -> T
     """
     count, steps, dimension = values.shape
     header = torch.tensor([0.0, dimension, SIDES.index(side), FORMS.index(form)]).repeat(count, 1)
-    header[:, 0] = lengths.cpu().float()
+    header[:, 0] = (lengths.cpu() % _WHOLE).float()
+    header[:, 3] += _FORMS * (lengths.cpu() // _WHOLE).float()
     kept = torch.arange(steps, device=values.device)[None, :, None] < lengths.to(values.device)[:, None, None]
     return torch.cat([header.to(values), (values * kept).flatten(1)], 1)
 
@@ -43,13 +47,16 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str, str]:
     Raises:
         InputError: the rows are no packed sequences.
     """
-    dimension, side, form = (int(value) for value in rows[0, 1:_HEADER].tolist()) if len(rows) else (1, 0, 0)
+    header = rows[:, :_HEADER].long()
+    thousands = header[:, 3] // _FORMS
+    header[:, 3] %= _FORMS
+    dimension, side, form = header[0, 1:].tolist() if len(rows) else (1, 0, 0)
     whole = rows.shape[1] - _HEADER
     fits = dimension > 0 and whole % max(dimension, 1) == 0 and side in (0, 1) and form in range(len(FORMS))
-    if not fits or bool((rows[:, 1:_HEADER] != rows[:1, 1:_HEADER]).any()):
+    if not fits or bool((header[:, 1:] != header[:1, 1:]).any()):
         raise InputError("frame-word: the rows are no sequences written by a method of this similarity")
     values = rows[:, _HEADER:].float().view(len(rows), -1, dimension)
-    return values, rows[:, 0].long(), SIDES[side], FORMS[form]
+    return values, header[:, 0] + _WHOLE * thousands, SIDES[side], FORMS[form]
 
 
 @torch.no_grad()

@@ -1,17 +1,21 @@
 """Is one method better than another, or did it draw better seeds or easier queries?"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr
+from scipy.special import ndtri, stdtr, stdtrit
 
 from feature_extraction.ground.errors import InputError
 
 Values = NDArray[np.float64]
-FLIPS = 10_000
-EXHAUSTIVE = 14  # up to so many pairs all sign flips are tried
+Pair = tuple[str, str]
+LEVEL = 0.05
+NEGLIGIBLE = 0.01
+"""A difference of mean MAP that is called none."""
+DRAWS = 2000
+NORMAL = float(ndtri(1 - LEVEL / 2))
 
 
 @dataclass(frozen=True)
@@ -32,15 +36,37 @@ class Difference:
 
     Attributes:
         mean: of the differences, first minus second.
-        error: its standard error.
-        p: two-sided probability of a difference as large where there is none.
-        over: what was treated as drawn at random.
+        error: its standard error; NaN from one seed.
+        p: two-sided probability of a difference as large where there is none; NaN from one seed, which says nothing of
+            other seeds.
+        over: what was treated as drawn at random: "both" (seeds and queries), "seeds", or "one seed".
+        low: lower end of the 95 % interval; NaN from one seed.
+        high: upper end.
+        equal: probability of a difference as small where the true one is `NEGLIGIBLE` or more (two one-sided tests);
+            NaN from one seed.
     """
 
     mean: float
     error: float
     p: float
     over: str
+    low: float = float("nan")
+    high: float = float("nan")
+    equal: float = float("nan")
+
+    @property
+    def significant(self) -> bool:
+        """Say whether it would seldom be so large by chance."""
+        return self.p < LEVEL
+
+    @property
+    def equivalent(self) -> bool:
+        """Say whether it is smaller than `NEGLIGIBLE`, beyond doubt."""
+        return self.equal < LEVEL
+
+    def reversed(self) -> "Difference":
+        """Give second minus first."""
+        return replace(self, mean=-self.mean, low=-self.high, high=-self.low)
 
 
 def spread(values: ArrayLike) -> Spread:
@@ -64,49 +90,28 @@ def paired_t(first: ArrayLike, second: ArrayLike, *, over: str = "seeds") -> Dif
         second: (n,) of the same seeds, data and splits.
         over: what the pairs are, for the record.
     """
-    d = _differences(first, second)
+    a, b = _checked(first, "first"), _checked(second, "second")
+    if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
+        raise InputError(f"figures of shapes {a.shape} and {b.shape}; wanted two or more pairs")
+    d = a - b
     error = float(d.std(ddof=1) / np.sqrt(len(d)))
-    return Difference(float(d.mean()), error, _t_probability(float(d.mean()), error, len(d) - 1), over)
+    return _by_student(float(d.mean()), error, len(d) - 1, over)
 
 
-def sign_flips(first: ArrayLike, second: ArrayLike, *, over: str = "queries", seed: int = 0) -> Difference:
-    """Compare pairs of figures by flipping the signs of their differences: free of any assumption on their form.
-
-    All flips up to 14 pairs, else 10,000 random ones, the observed one counted with them. Below 6 pairs no result can
-    reach 5 %: use `paired_t` there.
-
-    Args:
-        first: (n,) at least two, such as the average precision of each query.
-        second: (n,) of the same queries.
-        over: what the pairs are, for the record.
-        seed: of the random flips.
-    """
-    d = _differences(first, second)
-    observed = abs(d.sum()) * (1 - 1e-12)  # equal sums are as large, whatever order they were added in
-    if len(d) <= EXHAUSTIVE:
-        signs = 1 - 2 * ((np.arange(2 ** len(d))[:, None] >> np.arange(len(d))) & 1)
-        p = float((np.abs(signs @ d) >= observed).mean())
-    else:
-        generator, larger = np.random.default_rng(seed), 0
-        step = max(1, (1 << 22) // len(d))
-        for first_flip in range(0, FLIPS, step):
-            signs = generator.integers(0, 2, (min(step, FLIPS - first_flip), len(d)), dtype=np.int8) * 2 - 1
-            larger += int((np.abs(signs.astype(np.float64) @ d) >= observed).sum())
-        p = (larger + 1) / (FLIPS + 1)
-    return Difference(float(d.mean()), float(d.std(ddof=1) / np.sqrt(len(d))), p, over)
-
-
-def seeds_and_queries(first: ArrayLike, second: ArrayLike) -> Difference:
+def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS) -> Difference:
     """Compare two methods over seeds and queries at once, both taken as drawn at random.
 
     The differences d (s, q) are split as in a two-way analysis of variance; the variance of their mean is that of seeds
     over s, plus that of queries over q, plus the rest over s q, with Satterthwaite's degrees of freedom (Dorfman,
-    Berbaum and Metz, 1992, compare readers and cases so). A negative part counts as zero. With one seed only the
-    queries are tested (`sign_flips`).
+    Berbaum and Metz, 1992, compare readers and cases so). A negative part counts as zero. Two seeds say so little of
+    their own variance that the larger p of this and of the seeds' t test stands. The interval takes its shape from a
+    bootstrap over seeds and queries together, its width from the standard error and Student's t: resampled alone, few
+    seeds vary too little. From one seed nothing is tested.
 
     Args:
         first: (s, q) average precision of each query under each seed; every seed has the same queries, in one order.
         second: (s, q) of the same seeds and queries.
+        draws: of the bootstrap; they change nothing but the interval.
 
     Raises:
         InputError: other shapes, or NaN.
@@ -116,9 +121,22 @@ def seeds_and_queries(first: ArrayLike, second: ArrayLike) -> Difference:
         raise InputError(
             f"figures of shapes {a.shape} and {b.shape}; wanted (seeds, queries), equal, two queries or more"
         )
-    if len(a) == 1:
-        return sign_flips(a[0], b[0])
     d = a - b
+    if len(d) == 1:
+        nothing = float("nan")
+        return Difference(float(d.mean()), nothing, nothing, "one seed")
+    error, freedom = _error(d)
+    found = _by_student(float(d.mean()), error, freedom, "both")
+    if len(d) == 2:
+        seeds = paired_t(a.mean(axis=1), b.mean(axis=1))
+        found = replace(found, p=max(found.p, seeds.p), equal=max(found.equal, seeds.equal))
+    low, high = _shape(d, draws)
+    reach = (found.high - found.low) / 2 / NORMAL
+    return replace(found, low=found.mean + low * reach, high=found.mean + high * reach)
+
+
+def _error(d: Values) -> tuple[float, float]:
+    """Give the standard error of the mean of differences (s, q), both drawn at random, and its degrees of freedom."""
     s, q = d.shape
     mean, by_seed, by_query = d.mean(), d.mean(axis=1), d.mean(axis=0)
     rest = d - by_seed[:, None] - by_query[None, :] + mean
@@ -130,34 +148,68 @@ def seeds_and_queries(first: ArrayLike, second: ArrayLike) -> Difference:
     if total < max(square_seed, square_query):  # one part came out negative: the larger square alone stands
         parts = [max(parts[:2])]
         total = parts[0][0]
-    error = float(np.sqrt(total / (s * q)))
     below = sum(square**2 / freedom for square, freedom in parts)
-    return Difference(
-        float(mean), error, _t_probability(float(mean), error, total**2 / below if below else 1.0), "both"
-    )
+    return float(np.sqrt(total / (s * q))), total**2 / below if below else 1.0
+
+
+def _shape(d: Values, draws: int, seed: int = 0) -> tuple[float, float]:
+    """Give the 2.5 % and 97.5 % quantiles of the mean of differences (s, q), in its standard deviations from the mean.
+
+    Seeds and queries are drawn with replacement, each on its own (Owen's pigeonhole bootstrap, 2007).
+    """
+    s, q = d.shape
+    generator, means = np.random.default_rng(seed), []
+    step = max(1, (1 << 22) // q)
+    for done in range(0, draws, step):
+        count = min(step, draws - done)
+        seeds = generator.multinomial(s, np.full(s, 1 / s), count)
+        queries = generator.multinomial(q, np.full(q, 1 / q), count)
+        means.append(((queries @ d.T) * seeds).sum(axis=1) / (s * q))
+    drawn = np.concatenate(means)
+    deviation = float(drawn.std())
+    if deviation == 0:
+        return -NORMAL, NORMAL
+    low, high = (np.quantile(drawn, (LEVEL / 2, 1 - LEVEL / 2)) - d.mean()) / deviation
+    return float(low), float(high)
+
+
+def _by_student(mean: float, error: float, freedom: float, over: str) -> Difference:
+    """Judge a mean by its standard error: is it other than 0, is it within `NEGLIGIBLE`, between where does it lie?"""
+    reach = float(stdtrit(freedom, 1 - LEVEL / 2)) * error
+    if error == 0:
+        equal = 0.0 if abs(mean) < NEGLIGIBLE else 1.0
+        return Difference(mean, error, 1.0 if mean == 0 else 0.0, over, mean, mean, equal)
+    p = float(2 * stdtr(freedom, -abs(mean) / error))
+    equal = float(stdtr(freedom, (abs(mean) - NEGLIGIBLE) / error))
+    return Difference(mean, error, p, over, mean - reach, mean + reach, equal)
 
 
 def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
     """Correct the p of many comparisons (Holm, 1979): calling those at most 5 % significant errs once in 5 % of tables.
 
     Args:
-        probabilities: comparison -> p.
+        probabilities: comparison -> p; those that are NaN were not tested, stay so, and do not count.
 
     Returns:
         comparison -> corrected p, in the given order.
     """
-    ordered = sorted(probabilities, key=lambda name: probabilities[name])
-    corrected: dict[str, float] = {}
+    ordered = sorted((n for n, p in probabilities.items() if p == p), key=lambda name: probabilities[name])
+    corrected = dict(probabilities)
     largest = 0.0
     for i, name in enumerate(ordered):
         largest = max(largest, min(1.0, (len(ordered) - i) * probabilities[name]))
         corrected[name] = largest
-    return {name: corrected[name] for name in probabilities}
+    return corrected
 
 
-def compare(
-    figures: Mapping[str, Sequence[ArrayLike]], pairs: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], Difference]:
+def corrected(found: Mapping[Pair, Difference]) -> dict[Pair, Difference]:
+    """Correct the p of differences, and those of their equivalence, for how many there are (`holm`)."""
+    p = holm({repr(pair): one.p for pair, one in found.items()})
+    equal = holm({repr(pair): one.equal for pair, one in found.items()})
+    return {pair: replace(one, p=p[repr(pair)], equal=equal[repr(pair)]) for pair, one in found.items()}
+
+
+def compare(figures: Mapping[str, Sequence[ArrayLike]], pairs: Sequence[Pair]) -> dict[Pair, Difference]:
     """Compare pairs of methods over seeds and queries, their p corrected for the number of pairs.
 
     Args:
@@ -173,9 +225,7 @@ def compare(
     for name in {name for pair in pairs for name in pair}:
         if name not in figures:
             raise InputError(f"no figures of '{name}'; there are: {', '.join(figures)}")
-    found = {pair: seeds_and_queries(_stacked(figures, pair[0]), _stacked(figures, pair[1])) for pair in pairs}
-    corrected = holm({repr(pair): difference.p for pair, difference in found.items()})
-    return {pair: Difference(one.mean, one.error, corrected[repr(pair)], one.over) for pair, one in found.items()}
+    return corrected({pair: seeds_and_queries(*(_stacked(figures, name) for name in pair)) for pair in pairs})
 
 
 def _stacked(figures: Mapping[str, Sequence[ArrayLike]], name: str) -> Values:
@@ -192,16 +242,3 @@ def _checked(values: ArrayLike, where: str) -> Values:
     if not np.isfinite(array).all():
         raise InputError(f"{where}: holds NaN or infinity; such figures cannot be compared")
     return array
-
-
-def _differences(first: ArrayLike, second: ArrayLike) -> Values:
-    a, b = _checked(first, "first"), _checked(second, "second")
-    if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
-        raise InputError(f"figures of shapes {a.shape} and {b.shape}; wanted two or more pairs")
-    return a - b
-
-
-def _t_probability(mean: float, error: float, freedom: float) -> float:
-    if error == 0:
-        return 1.0 if mean == 0 else 0.0
-    return float(2 * stdtr(freedom, -abs(mean) / error))

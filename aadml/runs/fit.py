@@ -60,7 +60,7 @@ def fit(
         runs: folder in which a run folder is made, which survives an interruption; None trains in memory alone.
         on_note: told what people should know; by default it goes to the logger "aadml".
         on_run: told the folder of the run as soon as there is one.
-        callbacks: `on_epoch`, `on_plan`, `on_warning`, for a progress bar.
+        callbacks: `on_epoch`, `on_step`, `on_plan`, `on_warning`, for a progress bar.
 
     Returns:
         The model; `model.evaluation` says how it scored, `model.folder` where its run is.

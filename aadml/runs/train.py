@@ -125,11 +125,14 @@ def score_model(
     evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics)
     if config["unseen_classes"] is not None:
         evaluation = replace(evaluation, label_space={})  # no dimension stands for a class that is tested
+    steps = [int(one.get("steps", 0)) for one in session.history]
     record = replace(
         evaluation.record(queries=scoring.queries),
         label=facts.label,
         seed=facts.seed,
         selected_epoch=facts.selected_epoch,
+        epochs=len(steps) or None,
+        steps=sum(steps) or None,
         seconds=round(seconds, 3),
         parameters=model.method.parameters_count(),
         verdicts=verdicts(evaluation, prepared.splits.train, session.history, facts),
@@ -153,7 +156,7 @@ def train_run(
         scoring: what is scored, and in what detail.
         on_note: told what people should know before training: what was done to the data, how long it will take; and the
             verdicts on the training at its end.
-        callbacks: of `RunSession` (`on_epoch`, `on_plan`, `on_warning`, `saving_share`).
+        callbacks: of `RunSession` (`on_epoch`, `on_step`, `on_plan`, `on_warning`, `saving_share`).
 
     Returns:
         The model with its evaluation, as written to `evaluation.json`.

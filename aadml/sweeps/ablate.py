@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from aadml.configuration.config import Config, resolve
+from aadml.retrieval.significance import Pair
 from aadml.sweeps.grid import (
     Axis,
     Cell,
@@ -17,7 +18,7 @@ from aadml.sweeps.grid import (
     without_proxy,
 )
 from aadml.sweeps.job import Job
-from aadml.sweeps.results import CellScores, Pair, read_run
+from aadml.sweeps.results import CellScores, read_run
 from aadml.sweeps.sweep import RUNS, Outcome
 
 

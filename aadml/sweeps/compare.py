@@ -178,7 +178,8 @@ def _values_of(name: str) -> dict[str, Any]:
 
 def known_methods() -> Mapping[str, Any]:
     """Return what a row of methods may be: methods, and shipped configs."""
-    return Joined(METHODS, {path.stem: path for path in sorted(configs_folder().glob("*.yaml"))})
+    shipped = {path.stem: path for path in sorted(configs_folder().glob("*.yaml"))}
+    return Joined(METHODS, shipped | {stem.replace("_", "-"): path for stem, path in shipped.items()})
 
 
 def _config(values: Mapping[str, Any], row: str, settings: Settings, refused: dict[str, list[str]]) -> Config:

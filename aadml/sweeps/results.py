@@ -1,5 +1,6 @@
 """The scores of finished runs, by cell and seed, and which differences between cells are more than luck."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,13 +8,20 @@ from typing import Any
 import numpy as np
 
 from aadml.retrieval.record import EvaluationRecord
-from aadml.retrieval.significance import Difference, Spread, Values, holm, paired_t, seeds_and_queries, spread
+from aadml.retrieval.significance import (
+    NEGLIGIBLE,
+    Difference,
+    Pair,
+    Spread,
+    Values,
+    corrected,
+    paired_t,
+    seeds_and_queries,
+    spread,
+)
 from aadml.runs.train import read_records
 from aadml.sweeps.grid import Cell
 from aadml.sweeps.job import Job, scored
-
-SIGNIFICANT = 0.05
-Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,21 @@ class CellScores:
         """Spread the number of fitted parameters."""
         return _spread(run.record.parameters for run in self.runs.values())
 
+    @property
+    def epochs(self) -> int | None:
+        """Give the mean number of epochs trained, rounded."""
+        return _rounded(run.record.epochs for run in self.runs.values())
+
+    @property
+    def steps(self) -> int | None:
+        """Give the mean number of steps taken, rounded."""
+        return _rounded(run.record.steps for run in self.runs.values())
+
+
+def _rounded(values: Iterable[float | None]) -> int | None:
+    found = _spread(values)
+    return None if found is None else round(found.mean)
+
 
 def _spread(values: Iterable[float | None]) -> Spread | None:
     known = [float(value) for value in values if value is not None]
@@ -119,7 +142,8 @@ def difference(first: CellScores, second: CellScores) -> Difference | None:
             np.stack([other.average_precision for _, other in pairs]),
         )
     if len(seeds) < 2:
-        return None
+        nothing = float("nan")
+        return Difference(pairs[0][0].map_mean - pairs[0][1].map_mean, nothing, nothing, "one seed")
     return paired_t([one.map_mean for one, _ in pairs], [other.map_mean for _, other in pairs])
 
 
@@ -134,21 +158,41 @@ def differences(scores: Mapping[str, CellScores], pairs: Sequence[Pair]) -> dict
         Pair -> difference, without the pairs that cannot be compared.
     """
     found = {pair: difference(scores[pair[0]], scores[pair[1]]) for pair in dict.fromkeys(pairs)}
-    known = {pair: one for pair, one in found.items() if one is not None}
-    corrected = holm({repr(pair): one.p for pair, one in known.items()})
-    return {pair: Difference(one.mean, one.error, corrected[repr(pair)], one.over) for pair, one in known.items()}
+    return corrected({pair: one for pair, one in found.items() if one is not None})
 
 
-def told(one: Difference | None, digits: int = 3) -> str:
-    """Write a difference: mean ± standard error, p in words, a star where it is significant at 5 %."""
+def in_words(one: Difference | None, digits: int = 3) -> str:
+    """Write a difference: mean, 95 % interval, p; a star where it is significant, ≈ where it is none beyond doubt."""
     if one is None:
         return ""
+    mean = f"{_unsigned_zero(one.mean, digits):+.{digits}f}"
+    if math.isnan(one.p):
+        return f"{mean} ({one.over}: not tested)"
     p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
-    mean = round(one.mean, digits) + 0.0  # no minus before a zero
-    return f"{mean:+.{digits}f} ± {one.error:.{digits}f} ({p}){'*' if one.p < SIGNIFICANT else ''}"
+    interval = ", ".join(f"{_unsigned_zero(end, digits):+.{digits}f}" for end in (one.low, one.high))
+    return f"{mean} [{interval}] ({p}){mark(one)}"
 
 
-def tested_over(found: Sequence[Difference]) -> str:
-    """Say in words what the differences were tested over."""
-    words = {"both": "seeds and queries", "queries": "queries (one seed)", "seeds": "seeds (they ask other queries)"}
-    return " and ".join(words.get(over, over) for over in sorted({one.over for one in found}))
+def mark(one: Difference) -> str:
+    """Mark a difference that is significant (*), and one that is none beyond doubt (≈)."""
+    return "*" * one.significant + "≈" * one.equivalent
+
+
+def how_tested(found: Sequence[Difference]) -> list[str]:
+    """Say in words what differences are and how they were tested; nothing where there are none."""
+    if not found:
+        return []
+    words = {"both": "seeds and queries", "seeds": "seeds (they ask other queries)"}
+    over = " and ".join(words[one] for one in sorted({one.over for one in found if one.over in words}))
+    tested = sum(not math.isnan(one.p) for one in found)
+    if not tested:
+        return ["Differences are those of the mean MAP. One seed says nothing of others: none is tested."]
+    return [
+        f"Differences of the mean MAP [95 % interval], paired over {over}; p is corrected for {tested} "
+        f"comparisons (Holm); * is significant at 5 %; ≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); what has "
+        "neither mark is undecided."
+    ]
+
+
+def _unsigned_zero(value: float, digits: int) -> float:
+    return round(value, digits) + 0.0  # no minus before a zero

@@ -1,6 +1,7 @@
 """BERT (Devlin et al., NAACL 2019) by `transformers`: a caption is the last hidden state of its [CLS] token."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,10 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2, download: bool = Fals
     _check_model(folder, transformers, download=download)
     chances = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     try:
-        model, loaded = transformers.BertModel.from_pretrained(
-            folder, local_files_only=not download, add_pooling_layer=False, output_loading_info=True, **chances
-        )
+        with _silent(transformers):
+            model, loaded = transformers.BertModel.from_pretrained(
+                folder, local_files_only=not download, add_pooling_layer=False, output_loading_info=True, **chances
+            )
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: no BERT could be loaded ({str(error).splitlines()[0]})") from error
     missing = sorted(loaded["missing_keys"])
@@ -133,6 +135,21 @@ def _check_model(folder: str | Path, transformers: Any, *, download: bool) -> No
         raise InputError(f"{folder}: no BERT could be loaded ({str(error).splitlines()[0]})") from error
     if config.model_type != "bert":
         raise InputError(f"{folder}: holds a model of type '{config.model_type}'; BERT alone can be read here")
+
+
+@contextmanager
+def _silent(transformers: Any) -> Iterator[None]:
+    """Keep the bars and the tables of `transformers` from the terminal: what they say is checked and said here."""
+    log = transformers.utils.logging
+    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+    try:
+        yield
+    finally:
+        log.set_verbosity(verbosity)
+        if bars:
+            log.enable_progress_bar()
 
 
 def _transformers() -> Any:

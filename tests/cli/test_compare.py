@@ -52,10 +52,12 @@ def test_methods_and_losses_stand_beside_the_published_columns_and_their_control
     assert float(losses["aa-triplet"]["AVE published mean"]) == 0.887
     assert methods["random"]["parameters"] == "0"
     assert int(methods["aadml"]["parameters"]) > int(methods["aadml, without proxy"]["parameters"])
-    assert set(proxies["aa-triplet"]) == {"with proxy", "MAP mean", "MAP mean sd", "MAP mean n"} | {
+    assert set(proxies["aa-triplet"]) == {"with proxy", "MAP mean", "MAP mean sd", "MAP mean n", "steps"} | {
         f"minus {name}" for name in controls
     }
-    assert all(proxies["aa-triplet"][f"minus {name}"] for name in controls)
+    assert all(proxies["aa-triplet"][f"minus {name}"].endswith("(one seed: not tested)") for name in controls)
+    assert int(methods["aadml"]["steps"]) >= int(methods["aadml"]["epochs"]) >= 1
+    assert methods["cca"]["steps"] == ""
     page = (out / "report.html").read_text()
     assert "published" in page
     assert "protocol inductive" in page

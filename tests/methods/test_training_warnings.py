@@ -11,9 +11,11 @@ from aadml.methods.training_warnings import (
     collapse_warning,
     estimate,
     gradient_norm,
+    gradient_share,
     gradient_warning,
     margin_warning,
     saturation_warning,
+    share_warning,
 )
 
 
@@ -64,3 +66,20 @@ def test_an_estimate_grows_with_the_square_of_the_batch_and_covers_what_the_grap
     assert large.bytes == pytest.approx(16 * small.bytes, rel=1e-3)
     assert small.seconds > 0
     assert 2 * 4 * 512**2 < small.bytes < 20 * 4 * 512**2
+
+
+def test_the_share_of_a_gradient_is_its_length_in_some_parameters_over_its_length_in_all():
+    x, y, z = (nn.Parameter(torch.ones(())) for _ in range(3))
+    value = 3 * x + 4 * y
+    assert gradient_share(value, [x], [y]) == pytest.approx(3 / 5)
+    assert gradient_share(value, [x, y], []) == 1
+    assert gradient_share(value, [z], [x, y]) == 0
+    assert gradient_share((value * 0).sum(), [x], [y]) == 1
+    value.backward()
+    assert x.grad == 3, "the graph stays, and nothing is added to it"
+
+
+def test_a_negligible_share_is_warned_of_in_the_same_words_each_time():
+    assert share_warning(0.004) == share_warning(0.01)
+    assert "less than 5% of the metric loss's gradient reaches the encoders" in share_warning(0.004)
+    assert share_warning(0.9) is None

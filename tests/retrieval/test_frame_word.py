@@ -43,3 +43,19 @@ def test_what_is_no_sequence_or_of_the_same_side_is_refused():
         frame_word_scores(audio, audio)
     with pytest.raises(InputError, match="cannot compare words"):
         frame_word_scores(pack(values, lengths, side="words", form="max-word"), audio)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_long_sequences_keep_their_exact_length_in_half_precision(dtype):
+    lengths = torch.tensor([1, 1023, 1024, 2049, 3001, 4095, 5000])
+    packed = pack(torch.ones(7, 5000, 1).to(dtype), lengths, side="frames", form="max-word")
+    values, found, side, form = unpack(packed)
+    assert torch.equal(found, lengths)
+    assert (side, form) == ("frames", "max-word")
+    assert torch.equal(values.sum((1, 2)).long(), lengths)
+
+
+def test_rows_written_before_lengths_were_in_two_parts_are_read():
+    row = torch.zeros(1, 4 + 2000)
+    row[0, :4] = torch.tensor([1500.0, 1.0, 0.0, 2.0])
+    assert unpack(row)[1:] == (torch.tensor([1500]), "frames", FORMS[2])

@@ -1,12 +1,12 @@
-import itertools
+import math
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_rel
+from scipy.stats import ttest_1samp, ttest_rel
 
-from aadml.retrieval.significance import compare, holm, paired_t, seeds_and_queries, sign_flips, spread
+from aadml.retrieval.significance import NEGLIGIBLE, Difference, compare, holm, paired_t, seeds_and_queries, spread
 from feature_extraction.ground.errors import InputError
 
 
@@ -28,20 +28,18 @@ def test_paired_t_is_scipys():
     assert paired_t([2.0, 3.0], [1.0, 2.0]).p == 0
 
 
-def test_few_pairs_try_every_sign_flip():
-    a, b = np.array([0.3, 0.1, 0.5, 0.2, 0.9]), np.array([0.1, 0.2, 0.1, 0.2, 0.3])
-    d = a - b
-    sums = [abs(sum(s * x for s, x in zip(signs, d, strict=True))) for signs in itertools.product((1, -1), repeat=5)]
-    assert sign_flips(a, b).p == pytest.approx(np.mean([s >= abs(d.sum()) - 1e-12 for s in sums]))
-
-
-def test_many_pairs_agree_with_the_t_test_on_normal_differences():
+def test_the_interval_and_the_equivalence_of_paired_t_are_those_of_students_t():
     generator = np.random.default_rng(1)
-    b = generator.random(300)
-    a = b + generator.normal(0.01, 0.1, 300)
-    assert sign_flips(a, b).p == pytest.approx(ttest_rel(a, b).pvalue, abs=0.02)
-    assert sign_flips(a, b) == sign_flips(a, b)
-    assert sign_flips(b + 1, b).p == pytest.approx(1 / 10_001)
+    b = generator.random(9)
+    a = b + generator.normal(0.002, 0.004, 9)
+    found = paired_t(a, b)
+    interval = ttest_1samp(a - b, 0).confidence_interval(0.95)
+    assert (found.low, found.high) == (pytest.approx(interval.low), pytest.approx(interval.high))
+    above = ttest_1samp(a - b, -NEGLIGIBLE, alternative="greater").pvalue
+    below = ttest_1samp(a - b, NEGLIGIBLE, alternative="less").pvalue
+    assert found.equal == pytest.approx(max(above, below))
+    assert paired_t(b + 0.005, b).equal == pytest.approx(0, abs=1e-9)
+    assert paired_t(b + 0.02, b).equal == pytest.approx(1)
 
 
 def crossed(generator, seeds, queries, sd_seed, sd_query, sd_rest):
@@ -52,12 +50,48 @@ def crossed(generator, seeds, queries, sd_seed, sd_query, sd_rest):
     )
 
 
-@pytest.mark.parametrize("sds", [(0.01, 0.05, 0.1), (0, 0.05, 0.1), (0.02, 0, 0.1), (0.02, 0.3, 0.05)])
-def test_methods_that_do_not_differ_are_told_apart_in_about_one_case_of_twenty(sds):
+SDS = [(0.01, 0.05, 0.1), (0, 0.05, 0.1), (0.02, 0, 0.1), (0.02, 0.3, 0.05)]
+
+
+@pytest.mark.parametrize("sds", SDS)
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_methods_that_do_not_differ_are_told_apart_in_at_most_one_case_of_twenty(seeds, sds):
     generator = np.random.default_rng(2)
-    zero = np.zeros((5, 80))
-    wrong = np.mean([seeds_and_queries(crossed(generator, 5, 80, *sds), zero).p < 0.05 for _ in range(600)])
-    assert wrong < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 600)
+    zero = np.zeros((seeds, 80))
+    draws = [crossed(generator, seeds, 80, *sds) for _ in range(600)]
+    wrong = np.mean([seeds_and_queries(one, zero, draws=2).significant for one in draws])
+    assert wrong < 0.055 + 3 * np.sqrt(0.05 * 0.95 / 600)
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 8])
+def test_a_planted_null_is_starred_in_five_percent_of_200_comparisons(seeds):
+    generator = np.random.default_rng(7)
+    stars = []
+    for _ in range(200):
+        # average precisions of two equal methods: queries are easy or hard for both, seeds lucky for either
+        easy = generator.beta(2, 3, (1, 150))
+        figures = [np.clip(easy + crossed(generator, seeds, 150, 0.01, 0.03, 0.08), 0, 1) for _ in ("first", "second")]
+        stars.append(seeds_and_queries(*figures, draws=2).significant)
+    assert 0.02 <= np.mean(stars) <= 0.08
+
+
+@pytest.mark.parametrize("sds", SDS)
+def test_the_interval_covers_the_truth_in_about_nineteen_cases_of_twenty(sds):
+    generator = np.random.default_rng(8)
+    zero, truth = np.zeros((5, 60)), 0.03
+    found = [seeds_and_queries(truth + crossed(generator, 5, 60, *sds), zero, draws=300) for _ in range(300)]
+    covered = np.mean([one.low <= truth <= one.high for one in found])
+    assert covered > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 300)
+    assert np.mean([one.high - one.low for one in found]) < 6 * np.mean([one.error for one in found])
+
+
+def test_what_is_as_large_as_negligible_is_seldom_called_none():
+    generator = np.random.default_rng(9)
+    zero = np.zeros((5, 200))
+    for truth, share in ((NEGLIGIBLE, (0, 0.09)), (0.0, (0.5, 1))):
+        draws = (truth + crossed(generator, 5, 200, 0.002, 0.01, 0.05) for _ in range(300))
+        called = np.mean([seeds_and_queries(one, zero, draws=2).equivalent for one in draws])
+        assert share[0] <= called <= share[1]
 
 
 def test_what_one_lucky_seed_gives_is_not_called_significant_and_what_every_seed_gives_is():
@@ -65,20 +99,40 @@ def test_what_one_lucky_seed_gives_is_not_called_significant_and_what_every_seed
     base = generator.random((5, 500))
     lucky = base + np.array([0.5, 0, 0, 0, 0])[:, None] + generator.normal(0, 0.01, base.shape)
     steady = base + 0.1 + generator.normal(0, 0.01, base.shape)
-    assert sign_flips(lucky.mean(0), base.mean(0)).p < 0.001
+    assert paired_t(lucky.mean(0), base.mean(0), over="queries").p < 0.001
     assert seeds_and_queries(lucky, base).p > 0.2
     assert seeds_and_queries(steady, base).p < 1e-4
 
 
-def test_with_one_seed_the_queries_alone_are_tested():
+def test_one_seed_is_not_tested():
     generator = np.random.default_rng(4)
-    a, b = generator.random((1, 30)), generator.random((1, 30))
-    assert seeds_and_queries(a, b) == sign_flips(a[0], b[0])
+    a, b = generator.random((1, 300)) + 1, generator.random((1, 300))
+    found = seeds_and_queries(a, b)
+    assert found.mean == pytest.approx(float((a - b).mean()))
+    assert found.over == "one seed"
+    assert all(math.isnan(value) for value in (found.error, found.p, found.low, found.high, found.equal))
+    assert not found.significant
+    assert not found.equivalent
+
+
+def test_a_skewed_difference_has_a_skewed_interval():
+    generator = np.random.default_rng(10)
+    skewed = generator.exponential(1, (1, 40)) ** 2 + generator.normal(0, 0.01, (4, 40))
+    found = seeds_and_queries(skewed, np.zeros((4, 40)))
+    assert found.high - found.mean > 1.1 * (found.mean - found.low)
+    assert seeds_and_queries(skewed, np.zeros((4, 40))) == found
+
+
+def test_a_difference_turned_round():
+    one = Difference(0.2, 0.1, 0.04, "both", 0.01, 0.5, 0.9)
+    assert one.reversed() == Difference(-0.2, 0.1, 0.04, "both", -0.5, -0.01, 0.9)
+    assert one.reversed().reversed() == one
 
 
 def test_equal_figures_do_not_differ():
     same = np.random.default_rng(5).random((4, 9))
-    assert seeds_and_queries(same, same).p == 1
+    found = seeds_and_queries(same, same)
+    assert (found.p, found.equal, found.low, found.high) == (1, 0, 0, 0)
 
 
 @given(st.dictionaries(st.text(max_size=3), st.floats(0, 1), max_size=6))
@@ -96,6 +150,9 @@ def test_holm_is_its_definition(probabilities):
 
 def test_holm_known_values():
     assert holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06})
+    found = holm({"a": 0.01, "untested": float("nan"), "b": 0.04})
+    assert math.isnan(found.pop("untested"))
+    assert found == pytest.approx({"a": 0.02, "b": 0.04})
 
 
 def test_compare_corrects_for_the_number_of_comparisons():
@@ -105,7 +162,9 @@ def test_compare_corrects_for_the_number_of_comparisons():
     pairs = [("y", "x"), ("z", "x"), ("z", "y")]
     alone = {pair: seeds_and_queries(figures[pair[0]], figures[pair[1]]) for pair in pairs}
     together = compare(figures, pairs)
-    assert [together[pair].p for pair in pairs] == list(holm({str(p): d.p for p, d in alone.items()}).values())
+    for key in ("p", "equal"):
+        expected = holm({str(pair): getattr(one, key) for pair, one in alone.items()})
+        assert [getattr(together[pair], key) for pair in pairs] == list(expected.values())
     assert together["z", "x"].mean == pytest.approx(0.3)
     with pytest.raises(InputError, match="no figures of 'w'"):
         compare(figures, [("w", "x")])
@@ -119,7 +178,7 @@ def test_compare_corrects_for_the_number_of_comparisons():
         (lambda: spread([]), "one figure a seed"),
         (lambda: spread([1.0, float("nan")]), "holds NaN"),
         (lambda: paired_t([1.0], [2.0]), "two or more pairs"),
-        (lambda: sign_flips([1.0, 2.0], [2.0]), "two or more pairs"),
+        (lambda: paired_t([1.0, 2.0], [2.0]), "two or more pairs"),
         (lambda: seeds_and_queries(np.ones((2, 3)), np.ones((3, 2))), r"wanted \(seeds, queries\)"),
     ],
 )

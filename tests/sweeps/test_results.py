@@ -9,7 +9,7 @@ from aadml.retrieval.significance import Difference, paired_t, seeds_and_queries
 from aadml.runs.store import EVALUATION, begun
 from aadml.sweeps.grid import Cell
 from aadml.sweeps.job import Job
-from aadml.sweeps.results import CellScores, difference, differences, read_run, told
+from aadml.sweeps.results import CellScores, difference, differences, how_tested, in_words, read_run
 
 
 def direction(values, names):
@@ -77,7 +77,7 @@ def test_seeds_that_one_side_lacks_are_left_out_and_none_in_common_is_no_differe
     runs = [run(tmp_path / f"r{s}", [0.1 * s, 0.2], [0.3, 0.4]) for s in range(3)]
     one = cell("one", runs)
     fewer = CellScores(one.cell, {1: runs[1]}, {0: "failed"})
-    assert difference(one, fewer).over == "queries"
+    assert difference(one, fewer).over == "one seed"
     assert difference(one, CellScores(one.cell, {})) is None
     assert one.over_seeds("map").count == 3
     assert one.over_seeds("map", "audio-visual").mean == pytest.approx(np.mean([0.1, 0.15, 0.2]))
@@ -88,7 +88,27 @@ def test_seeds_that_one_side_lacks_are_left_out_and_none_in_common_is_no_differe
 
 
 def test_differences_in_words():
-    assert told(Difference(0.0123, 0.004, 0.0301, "both")) == "+0.012 ± 0.004 (p = 0.030)*"
-    assert told(Difference(-0.00001, 0.004, 0.9, "both")) == "+0.000 ± 0.004 (p = 0.900)"
-    assert told(Difference(-0.5, 0.004, 0.0001, "both")) == "-0.500 ± 0.004 (p < 0.001)*"
-    assert told(None) == ""
+    assert (
+        in_words(Difference(0.0123, 0.004, 0.0301, "both", 0.004, 0.0206, 0.6))
+        == "+0.012 [+0.004, +0.021] (p = 0.030)*"
+    )
+    assert (
+        in_words(Difference(-0.00001, 0.001, 0.9, "both", -0.002, 0.002, 0.01))
+        == "+0.000 [-0.002, +0.002] (p = 0.900)≈"
+    )
+    assert (
+        in_words(Difference(-0.5, 0.004, 0.0001, "both", -0.51, -0.49, 1.0)) == "-0.500 [-0.510, -0.490] (p < 0.001)*"
+    )
+    assert in_words(None) == ""
+
+
+def test_one_seed_gets_no_star_however_much_differs(tmp_path):
+    generator = np.random.default_rng(0)
+    high, low = generator.random(200) / 2 + 0.5, generator.random(200) / 2
+    one, other = (cell(name, [run(tmp_path / name, values, values)]) for name, values in (("a", high), ("b", low)))
+    found = differences({"a": one, "b": other}, [("a", "b")])
+    assert in_words(found["a", "b"]).endswith(" (one seed: not tested)")
+    assert "*" not in in_words(found["a", "b"])
+    assert how_tested(list(found.values())) == [
+        "Differences are those of the mean MAP. One seed says nothing of others: none is tested."
+    ]

@@ -104,3 +104,11 @@ def test_weights_that_are_missing_are_not_drawn_at_random(copy):
     save_file({k: v for k, v in weights.items() if "layer.1" not in k}, copy / "model.safetensors", {"format": "pt"})
     with pytest.raises(InputError, match=r"no weights for encoder\.layer\.1.* \(16 such\)"):
         load_bert(copy)
+
+
+def test_loading_prints_nothing_even_where_a_file_holds_more_than_is_read(copy, capfd):
+    weights = load_file(copy / "model.safetensors")
+    more = {"cls.predictions.bias": torch.zeros(80), "pooler.dense.bias": torch.zeros(16)}
+    save_file(weights | more, copy / "model.safetensors", {"format": "pt"})
+    load_bert(copy)
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,57 @@
+"""What people see while a training runs: epochs, steps of slow epochs, warnings as one line each."""
+
+import warnings
+
+import pytest
+
+from aadml.cli import progress
+from aadml.cli.progress import TrainingProgress
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """A progress whose bar is never drawn by time, with a clock that is turned by hand."""
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    one = TrainingProgress()
+    calls = one.callbacks()
+    calls["on_plan"](3, 0)
+    yield one, calls, clock
+    one.close()
+
+
+def test_a_slow_epoch_shows_its_steps(shown):
+    one, calls, clock = shown
+    calls["on_step"](1)
+    assert one._bar.postfix is None, "an epoch that is quick shows no steps"
+    clock[0] += 2
+    calls["on_step"](7)
+    assert one._bar.postfix == "step 7"
+    calls["on_epoch"]({"loss": 0.25, "steps": 40})
+    assert one._bar.postfix == "loss 0.25"
+    clock[0] += 2
+    calls["on_step"](8)
+    assert one._bar.postfix == "step 8/40, loss 0.25"
+    assert one._bar.n == 1
+
+
+def test_a_warning_of_python_is_one_line_without_its_source(shown, capsys):
+    one, _, _ = shown
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        showing = warnings.showwarning
+        warnings.showwarning("clip.wav: left out, no sound", UserWarning, __file__, 1)
+        assert "aadml: warning: clip.wav: left out, no sound\n" in capsys.readouterr().err
+        one.close()
+        assert warnings.showwarning is not showing
+
+
+def test_a_session_counts_the_steps_of_each_epoch():
+    from aadml.methods.session import Session
+
+    seen = []
+    session = Session(on_step=seen.append)
+    for number in (1, 2):
+        session.step(number)
+    Session().step(1)
+    assert seen == [1, 2]

@@ -18,7 +18,7 @@ from trainings import NAMES, config, contents, differences, write_data
 
 from aadml.runs.evaluate import evaluate
 from aadml.runs.fit import fit, resume_run
-from aadml.runs.store import MANIFEST, opened, read_manifest
+from aadml.runs.store import MANIFEST, is_run, opened, read_manifest
 from aadml.runs.train import train_into
 from aadml.runs.verify import verify
 from aadml.sweeps.job import FAILURE, Job, work_off
@@ -126,12 +126,12 @@ def test_a_training_killed_in_a_folder_of_its_own_is_resumed_or_leaves_a_new_one
         runs = tmp_path / str(number)
         assert in_child(lambda runs=runs: begin(runs), killing(number), runs).code == KILLED
         folders = list(runs.iterdir()) if runs.exists() else []
-        if not folders or "config.yaml" not in (read_manifest(folders[0]).files if any(folders[0].iterdir()) else ()):
+        if any(has_begun(folder) for folder in folders):
+            folder = resume_run(folders[0]).folder
+        else:
             before = [contents(folder) for folder in folders]
             folder = begin(runs).folder
             assert [contents(folder) for folder in folders] == before
-        else:
-            folder = resume_run(folders[0]).folder
         assert (folder / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes(), found[number]
 
 
@@ -152,6 +152,10 @@ def test_what_the_system_refuses_half_way_is_one_line_and_resumes_to_the_same_by
     resume_run(folder)
     same(folder, whole, beside=("figures", *FOREIGN))
     assert {name: (folder / name).read_bytes() for name in FOREIGN} == FOREIGN
+
+
+def has_begun(folder):
+    return is_run(folder) and "config.yaml" in read_manifest(folder).files
 
 
 def command(*arguments):
@@ -181,6 +185,7 @@ def test_a_run_that_another_process_finished_meanwhile_is_not_scored_again(inter
     prepare = module.prepare
 
     def slowly(*arguments):
+        monkeypatch.setattr(module, "prepare", prepare)  # for the other process
         prepared = prepare(*arguments)
         assert in_child(lambda: resume_run(interrupted)).code == 0
         return prepared
@@ -235,7 +240,8 @@ def test_damaged_best_weights_are_refused_before_anything_is_trained(interrupted
     before = contents(interrupted)
     with pytest.raises(InputError, match=best.name):
         resume_run(interrupted)
-    assert contents(interrupted) == before
+    # what the log holds beyond the last commit is cut wherever a run is opened
+    assert differences(before, contents(interrupted)) in ([], ["metrics.jsonl"])
 
 
 def test_a_card_that_somebody_wrote_meanwhile_stays(interrupted, whole):

@@ -148,7 +148,7 @@ def test_two_views_of_an_npz_stand_for_audio_and_visual(tmp_path):
 
 @pytest.mark.parametrize("chosen", [{}, {"audio": "x"}, {"audio": "x", "visual": "z"}])
 def test_views_that_are_not_named_are_listed(tmp_path, chosen):
-    with pytest.raises(InputError, match=r"--audio VIEW and --visual VIEW, two of: x, y"):
+    with pytest.raises(InputError, match=r"--audio VIEW and --visual VIEW to `aadml convert .*`, .*the views are x, y"):
         open_data(views(tmp_path), **chosen)
 
 

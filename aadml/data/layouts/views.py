@@ -24,7 +24,8 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
         if view not in views:
             given = f"'{view}' is no view of it" if view else f"no view is named for {side}"
             raise InputError(
-                f"{path}: {given}; give --audio VIEW and --visual VIEW, two of: {', '.join(views) or 'none'}"
+                f"{path}: {given}; give --audio VIEW and --visual VIEW to `aadml convert {path} F.h5`, and use F.h5; "
+                f"the views are {', '.join(views) or 'none'}"
             )
     chosen = {"audio": str(options.audio), "visual": str(options.visual)}
     more = {part: "valid" for part in ("valid", "val") if f"label_{part}" in arrays}

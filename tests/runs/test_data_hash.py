@@ -1,0 +1,65 @@
+"""The hash of the data covers all that training sees: features, sound, captions, labels, ids, splits."""
+
+import csv
+import shutil
+import wave
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import aadml
+from aadml.data.splits import to_splits
+from aadml.data.synthetic import synthetic
+from aadml.runs.environment import data_hash
+
+
+@pytest.fixture(scope="module")
+def splits():
+    return to_splits(synthetic(classes=3, train=12, valid=6, test=6, dimensions=(3, 4)))
+
+
+def changed_test(splits, **changes):
+    return replace(splits, test=replace(splits.test, **changes))
+
+
+def test_it_changes_with_everything_that_training_or_scoring_sees(splits):
+    test = splits.test
+    louder = {m: v.clone() for m, v in test.features.items()}
+    louder["visual"][3, 2] += 1e-6
+    changed = [
+        changed_test(splits, labels=torch.roll(test.labels, 1)),
+        changed_test(splits, ids=(*test.ids[:-1], "another")),
+        changed_test(splits, class_names=("a", "b", "c")),
+        changed_test(splits, features=louder),
+        changed_test(splits, features={"audio": test["visual"], "visual": test["audio"]}),
+        replace(splits, valid=splits.test, test=splits.valid),
+    ]
+    hashes = [data_hash(one) for one in (splits, *changed)]
+    assert len(set(hashes)) == len(hashes)
+    assert data_hash(replace(splits, name="another file", notes=("a note",))) == hashes[0]
+
+
+def write_set(folder, captions=("low", "high"), frequency=200):
+    folder.mkdir()
+    with (folder / "manifest.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "media", "label", "split", "caption"])
+        for number, split in enumerate(("train", "train", "valid", "test")):
+            samples = 9000 * np.sin(2 * np.pi * (frequency + 50 * number) * np.arange(3200) / 32_000)
+            with wave.open(str(folder / f"{number}.wav"), "wb") as sound:
+                sound.setparams((1, 2, 32_000, len(samples), "NONE", ""))
+                sound.writeframes(samples.astype("<i2").tobytes())
+            writer.writerow([f"c{number}", f"{number}.wav", "tone", split, f"a {captions[number % 2]} tone"])
+    return folder / "manifest.csv"
+
+
+def test_two_sets_of_other_sound_or_other_words_hash_differently(tmp_path):
+    first = write_set(tmp_path / "first")
+    words = write_set(tmp_path / "words", captions=("low", "higher"))
+    sound = write_set(tmp_path / "sound", frequency=201)
+    one, other_words, other_sound = (data_hash(aadml.read(path)) for path in (first, words, sound))
+    assert len({one, other_words, other_sound}) == 3
+    moved = shutil.copytree(tmp_path / "first", tmp_path / "moved")
+    assert data_hash(aadml.read(moved / "manifest.csv")) == one

@@ -1,8 +1,13 @@
 """The command line: parse, call, print. Each command is a file of this folder, imported only when it is called."""
 
 import importlib
+import os
+import signal
 import sys
+import time
 import warnings
+from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -43,6 +48,13 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; one whose output nobody reads to the end (`aadml list | head`) did not fail."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _leave_quietly()
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""
         with formatter.section("Commands"):
@@ -68,15 +80,33 @@ def cli() -> None:
     """
 
 
+class Interruption:
+    """A handler of Ctrl-C that interrupts once: pressed again at once, it must not interrupt the tidying up."""
+
+    PAUSE = 3.0
+
+    def __init__(self) -> None:
+        self._last = -self.PAUSE
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Interrupt, unless that was done less than `PAUSE` seconds ago."""
+        now = time.monotonic()
+        if now - self._last >= self.PAUSE:
+            self._last = now
+            raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the command line; a wrong input is one line and exit code 2, an interruption exit code 130."""
     warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, Interruption())
     try:
         code = cli(standalone_mode=False)  # click returns the code of an Exit here, and None otherwise
         if isinstance(code, int):
             sys.exit(code)
     except click.exceptions.Abort:
-        sys.exit(130)
+        _leave_interrupted()
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
@@ -87,6 +117,15 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         click.echo("aadml: interrupted; nothing half-written was left behind", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
+        _leave_interrupted()
+
+
+def _leave_interrupted() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter takes a moment to end, without a handler
+    sys.exit(130)
+
+
+def _leave_quietly() -> NoReturn:
+    """End where nobody reads on: what is left to flush must not fail again on the way out."""
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123
+    sys.exit(0)

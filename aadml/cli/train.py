@@ -44,7 +44,7 @@ def command(runs: Path, resume: Path | None, as_json: bool, settings: tuple[str,
     except KeyboardInterrupt:
         progress.close()
         folder = resume or progress.folder
-        if folder is not None:
+        if folder is not None and (folder / "config.yaml").is_file():
             click.echo(f"aadml: interrupted; continue with: aadml train --resume {folder}", err=True)
         raise
     finally:

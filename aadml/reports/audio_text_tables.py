@@ -175,7 +175,7 @@ def planned(name: str, values: Mapping[str, Any], dataset: str) -> list[tuple[Pa
     """
     pairs = []
     method = values.get("method") or {}
-    given = {} if isinstance(method, str) else dict(method)
+    given = {"name": method} if isinstance(method, str) else dict(method)
     for row in lookup(PAPER_TABLES, name, "table").rows(dataset):
         if row.weights and given.get("audio_weights", "untrained") == "untrained":
             continue

@@ -9,7 +9,7 @@ from aadml.retrieval.metric_names import place_of
 from feature_extraction.ground.errors import InputError
 
 Json = Mapping[str, Any]
-_RUN = ("label", "seed", "selected_epoch", "seconds", "epochs", "steps", "parameters", "verdicts")
+_RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "seconds", "parameters", "verdicts")
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ class EvaluationRecord:
         label: what was trained; None, as all that follows, where no run is behind it.
         seed: of the run.
         selected_epoch: None where none was chosen.
+        epochs: that were trained.
+        steps: of the optimizers, over all epochs.
         seconds: that fitting took.
-        epochs: of training; None without any.
-        steps: of training, on all its batches.
         parameters: how many were fitted.
         verdicts: what a person must know before believing the figures.
     """
@@ -113,9 +113,9 @@ class EvaluationRecord:
     label: str | None = None
     seed: int | None = None
     selected_epoch: int | None = None
-    seconds: float | None = None
     epochs: int | None = None
     steps: int | None = None
+    seconds: float | None = None
     parameters: int | None = None
     verdicts: list[str] | None = None
 

@@ -72,6 +72,7 @@ class RunSession(Session):
         name = self._store.manifest.numbered("state")
         if name is None:
             return None
+        self.best()  # were it damaged, nothing must be trained on
         self.history = [json.loads(line) for line in read_log(self._store.folder, self._store.manifest).splitlines()]
         return self._read(name)
 

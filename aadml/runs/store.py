@@ -2,8 +2,8 @@
 
 The manifest names every file of the run with its size and SHA-256, and how much of the log counts. A commit writes new
 files, replaces the manifest, and then removes what the old manifest named and the new one does not. State and best
-weights get names that are never used again, so that a process that ends anywhere in between leaves the last commit
-whole. Nothing else in the folder is ever touched.
+weights get names that are never used again, and a name that gets other content is taken out of the run first, so that
+a process that ends anywhere in between leaves the last commit whole. Nothing else in the folder is ever touched.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from feature_extraction.ground.atomic import append_all, flush_folder, write_bytes
+from feature_extraction.ground.atomic import append_all, flush_to_disk, write_bytes
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.sealed import FileSum, seal, unseal
 
@@ -152,6 +152,7 @@ class RunStore:
         self._log = hashlib.sha256()
         self._logged = 0
         self._flushed_at = time.monotonic()
+        self._unflushed = set(manifest.files)
 
     def read(self, name: str) -> bytes:
         """Read a file and check it; see `read_file`."""
@@ -188,27 +189,26 @@ class RunStore:
         Raises:
             InputError: the folder cannot be written, or the disk is full; the last commit is untouched.
         """
+        changed_names = [n for n, data in files.items() if self.manifest.files.get(n) not in (None, FileSum.of(data))]
+        if changed_names:
+            self.commit({}, drop=changed_names)
+        before, changed = self.manifest, self._changed(files, set(drop), seconds)
         flush = flush or time.monotonic() - self._flushed_at >= FLUSH_SECONDS
-        for name, data in files.items():
-            write_bytes(self.folder / name, data, durable=flush)
-        kept = {name: one for name, one in self.manifest.files.items() if name not in set(drop)}
-        changed = replace(
-            self.manifest,
-            generation=self.manifest.generation + 1,
-            log=FileSum(self._logged, self._log.hexdigest()),
-            files=kept | {name: FileSum.of(data) for name, data in files.items()},
-            seconds=self.manifest.seconds if seconds is None else seconds,
-        )
-        if flush:
-            self._flush_log()
-        write_bytes(self.folder / MANIFEST, changed.to_bytes(), durable=flush)
-        gone = set(self.manifest.files) - set(changed.files)
+        try:
+            for name, data in files.items():
+                write_bytes(self.folder / name, data, durable=False)
+            self._unflushed |= set(files)
+            if flush:
+                self._flush(changed.files)
+            write_bytes(self.folder / MANIFEST, changed.to_bytes(), durable=flush)
+        except InputError:
+            self._remove(set(files) - set(before.files))
+            raise
         self.manifest = changed
-        if flush:
-            flush_folder(self.folder)
-            self._flushed_at = time.monotonic()
         with _writing(self.folder):
-            for name in gone:
+            if flush:
+                flush_to_disk(self.folder)
+            for name in set(before.files) - set(changed.files):
                 (self.folder / name).unlink(missing_ok=True)
 
     def abandon(self) -> None:
@@ -218,8 +218,7 @@ class RunStore:
         """
         if self.manifest.numbered("state") or any(name.startswith("model.") for name in self.manifest.files):
             return
-        for name in (MANIFEST, LOG, *self.manifest.files):
-            (self.folder / name).unlink(missing_ok=True)
+        self._remove({MANIFEST, LOG, *self.manifest.files})
         if self._made:
             with suppress(OSError):  # something else lies there
                 self.folder.rmdir()
@@ -236,11 +235,30 @@ class RunStore:
             if (unnamed or _PARTIAL.fullmatch(path.name)) and path.is_file():
                 path.unlink(missing_ok=True)
 
-    def _flush_log(self) -> None:
-        if self._logged:
-            handle = os.open(self.folder / LOG, os.O_RDONLY)
-            os.fsync(handle)
-            os.close(handle)
+    def _changed(self, files: Mapping[str, bytes], drop: set[str], seconds: float | None) -> Manifest:
+        kept = {name: one for name, one in self.manifest.files.items() if name not in drop}
+        return replace(
+            self.manifest,
+            generation=self.manifest.generation + 1,
+            log=FileSum(self._logged, self._log.hexdigest()),
+            files=kept | {name: FileSum.of(data) for name, data in files.items()},
+            seconds=self.manifest.seconds if seconds is None else seconds,
+        )
+
+    def _flush(self, names: Iterable[str]) -> None:
+        """Force to the disk what a manifest is about to name and an earlier commit did not wait for."""
+        with _writing(self.folder):
+            for path in (self.folder / name for name in [*sorted(self._unflushed & set(names)), LOG]):
+                if path.is_file():
+                    flush_to_disk(path)
+        self._unflushed.clear()
+        self._flushed_at = time.monotonic()
+
+    def _remove(self, names: Iterable[str]) -> None:
+        """Remove own files after a failure, as far as the system lets us."""
+        for name in names:
+            with suppress(OSError):
+                (self.folder / name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -260,11 +278,13 @@ def begun(folder: Path, *, made: bool = False) -> Iterator[RunStore]:
         made = made or not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
     with _lock(folder, wait=False):
-        taken = [name for name in RESERVED if (folder / name).exists()]
+        taken = sorted(path.name for path in folder.iterdir() if path.name in RESERVED or NUMBERED.fullmatch(path.name))
         if taken:
             raise InputError(f"{folder}: holds a {taken[0]} already; a run wants a folder of its own")
         store = RunStore(folder, Manifest(uuid.uuid4().hex), made=made)
         try:
+            with _writing(folder):
+                store.settle()  # a process that was killed here may have left the beginning of a manifest
             store.commit({})  # from here on the folder is known as a run
             yield store
         except InputError:
@@ -293,12 +313,16 @@ def opened(folder: Path, *, wait: bool = False) -> Iterator[RunStore]:
 
 @contextmanager
 def _lock(folder: Path, *, wait: bool) -> Iterator[None]:
-    handle = os.open(folder, os.O_RDONLY)
+    with _writing(folder):
+        handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{folder}: another process is training this run; wait for it to end") from None
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be locked ({error.strerror}); choose another place") from error
         yield
-    except BlockingIOError:
-        raise InputError(f"{folder}: another process is training this run; wait for it to end") from None
     finally:
         os.close(handle)
 

@@ -131,9 +131,9 @@ def score_model(
         label=facts.label,
         seed=facts.seed,
         selected_epoch=facts.selected_epoch,
-        seconds=round(seconds, 3),
         epochs=len(steps) or None,
-        steps=sum(steps) if steps else None,
+        steps=sum(steps) or None,
+        seconds=round(seconds, 3),
         parameters=model.method.parameters_count(),
         verdicts=verdicts(evaluation, prepared.splits.train, session.history, facts),
     )
@@ -168,6 +168,7 @@ def train_run(
     _begin(prepared, store)
     session = RunSession(store, **callbacks)
     if FACTS in store.manifest.files:
+        store.read(FACTS)
         model = load_model(store.folder, chosen_device(prepared.config["device"], "config"))
         session.history = read_records(store.folder)
     else:
@@ -183,8 +184,7 @@ def train_run(
     model = replace(model, evaluation=result, folder=store.folder)
     # nothing is left to continue: state and best weights go with the commit that makes the run finished
     numbered = [name for kind in ("state", "best") if (name := store.manifest.numbered(kind))]
-    written = {EVALUATION: _json(result), CARD: card(model).encode()}
-    store.commit(written, drop=numbered, flush=True)
+    store.commit({EVALUATION: _json(result)} | _card(model, store, note), drop=numbered, flush=True)
     return model
 
 
@@ -240,6 +240,15 @@ def _begin(prepared: Prepared, store: RunStore) -> None:
     device = chosen_device(prepared.config["device"], "config")
     about = environment(prepared.splits, prepared.sha256, device)
     store.commit({CONFIG: prepared.config.yaml().encode(), ENVIRONMENT: _json(about)})
+
+
+def _card(model: Model, store: RunStore, note: Callable[[str], None]) -> dict[str, bytes]:
+    """Give the card as a file to write; nothing where somebody put a file of its name into the folder meanwhile."""
+    written, place = card(model).encode(), store.folder / CARD
+    if CARD not in store.manifest.files and place.exists() and place.read_bytes() != written:
+        note(f"warning: {place} was not written by this run and stays; the run has no card")
+        return {}
+    return {CARD: written}
 
 
 def _facts(config: Config, splits: Splits) -> Facts:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from aadml.model.files import CARD, is_model, verify_model
-from aadml.runs.store import is_run, read_file, read_log, read_manifest
+from aadml.model.files import CARD, FACTS, WEIGHTS, is_model, verify_model
+from aadml.runs.store import ENVIRONMENT, MANIFEST, is_run, read_file, read_log, read_manifest
 from feature_extraction.ground.errors import InputError
 
 
@@ -18,12 +18,15 @@ def verify(path: str | Path) -> list[str]:
 
     Raises:
         InputError: neither a run nor a model.
+
+    Example:
+        >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")
+        >>> aadml.verify(folder)
+        []
     """
     folder = Path(path)
     if not is_run(folder):
-        if not is_model(folder):
-            read_manifest(folder)  # says what the folder is instead
-        return verify_model(folder)
+        return _without_manifest(folder)
     try:
         manifest = read_manifest(folder)
     except InputError as error:
@@ -40,3 +43,15 @@ def verify(path: str | Path) -> list[str]:
     except InputError as error:
         found.append(str(error))
     return found
+
+
+def _without_manifest(folder: Path) -> list[str]:
+    """Check a model folder, or say which file that once was here is missing."""
+    if (folder / ENVIRONMENT).is_file():
+        return [f"{folder / MANIFEST}: is missing; without it nothing of this run can be checked"]
+    if is_model(folder):
+        return verify_model(folder)
+    if (folder / WEIGHTS).is_file():
+        return [f"{folder / FACTS}: is missing; without it the model cannot be loaded"]
+    read_manifest(folder)  # says what the folder is instead
+    return []

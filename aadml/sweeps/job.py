@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,8 +90,9 @@ def work_off(job: Job, note: Note | None = None) -> str:
             scoring = Scoring(job.split, queries=True, metrics=job.metrics)
             train_into(job.config, job.folder, scoring, wait=True, **callbacks)
             if missing := _missing(job, scored(job)):  # trained before anybody asked for them
-                evaluate(job.folder, split=job.split, extra=missing)
-        (job.folder / FAILURE).unlink(missing_ok=True)
+                evaluate(job.folder, split=job.split, metrics=missing)
+        if (job.folder / FAILURE).exists():
+            (job.folder / FAILURE).unlink()
     except InputError as error:
         return _told(job, " ".join(str(error).split()), "")
     except Exception as error:  # whatever one run does, it costs one run
@@ -100,5 +102,6 @@ def work_off(job: Job, note: Note | None = None) -> str:
 
 
 def _told(job: Job, reason: str, story: str) -> str:
-    write_text(job.folder / FAILURE, f"{reason}\n{story}")
+    with suppress(InputError):  # a full disk may be the failure
+        write_text(job.folder / FAILURE, f"{reason}\n{story}")
     return reason

@@ -87,23 +87,23 @@ class CellScores:
 
     @property
     def epochs(self) -> int | None:
-        """Give the mean number of epochs, rounded; None without any."""
+        """Give the mean number of epochs trained, rounded."""
         return _rounded(run.record.epochs for run in self.runs.values())
 
     @property
     def steps(self) -> int | None:
-        """Give the mean number of training steps, rounded; None without any."""
+        """Give the mean number of steps taken, rounded."""
         return _rounded(run.record.steps for run in self.runs.values())
-
-
-def _spread(values: Iterable[float | None]) -> Spread | None:
-    known = [float(value) for value in values if value is not None]
-    return spread(known) if known else None
 
 
 def _rounded(values: Iterable[float | None]) -> int | None:
     found = _spread(values)
     return None if found is None else round(found.mean)
+
+
+def _spread(values: Iterable[float | None]) -> Spread | None:
+    known = [float(value) for value in values if value is not None]
+    return spread(known) if known else None
 
 
 def read_run(job: Job) -> RunScores:

@@ -4,7 +4,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from feature_extraction.ground.errors import InputError
@@ -38,7 +38,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
         yield temporary
         temporary.chmod(0o666 & ~_umask())
         if durable:
-            _flush_to_disk(temporary)
+            flush_to_disk(temporary)
         temporary.replace(final)
     except OSError as error:
         raise InputError(
@@ -46,7 +46,8 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
         ) from error
     finally:
         if temporary is not None:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # what refused the writing may refuse this too
+                temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = True) -> None:
@@ -64,11 +65,6 @@ def append_all(handle: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
-
-
-def flush_folder(folder: str | os.PathLike[str]) -> None:
-    """Force the names in a folder to the disk."""
-    _flush_to_disk(Path(folder))
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
@@ -92,7 +88,8 @@ def _umask() -> int:
     return mask
 
 
-def _flush_to_disk(path: Path) -> None:
+def flush_to_disk(path: str | os.PathLike[str]) -> None:
+    """Force the content of a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from aadml.methods import METHODS
 from aadml.methods.method import Context
@@ -26,3 +27,12 @@ def test_a_long_training_is_foretold_with_steps_time_and_memory():
 )
 def test_what_is_short_or_has_no_metric_loss_is_not(method):
     assert forecast(method, 120, 4) is None
+
+
+@pytest.mark.parametrize("name", ["daml", "hdml"])
+def test_what_is_foretold_leaves_the_method_as_it_was(name):
+    method = built(100_000_000, loss={"name": name, "reduction": "mean"})
+    before = {key: value.clone() for key, value in method.state().items()}
+    assert forecast(method, 120, 4)
+    assert all(torch.equal(value, before[key]) for key, value in method.state().items())
+    assert all(one.grad is None for one in method.learner.parameters())

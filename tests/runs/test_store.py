@@ -1,0 +1,353 @@
+"""The run folder as a store: what was committed is there, whatever happened; other files are untouched."""
+
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from faults import failing, in_child, killing, points, watched
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from aadml.runs import store as stores
+from aadml.runs.store import LOG, MANIFEST, RESERVED, begun, opened, read_file, read_log, read_manifest
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.sealed import FileSum, seal
+
+FOREIGN = {"thesis.tex": b"Once upon a time", "figures/state-1.safetensors": b"a drawing", ".x.partial.json": b"{}"}
+
+
+def plant(folder):
+    for name, data in FOREIGN.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def own(folder):
+    """Names and contents of what is not foreign."""
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    assert {name: path.read_bytes() for name, path in files.items() if name in FOREIGN} == {
+        name: data for name, data in FOREIGN.items() if files.keys() & FOREIGN
+    }
+    return {name: path.read_bytes() for name, path in files.items() if name not in FOREIGN}
+
+
+def committed(folder):
+    """What the manifest says that the run holds."""
+    manifest = read_manifest(folder)
+    return {name: read_file(folder, name) for name in manifest.files} | {LOG: read_log(folder)}
+
+
+def refuse(folder, line=b"", files=None, beside=None):
+    """Begin a run, commit, and end as a training does whose config turns out not to fit."""
+    with begun(folder) as store:
+        store.append(line)
+        store.commit(files or {})
+        if beside:
+            (folder / beside).write_text("mine")
+        raise InputError("k is too large")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    plant(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_commit_names_new_files_counts_the_log_and_removes_what_it_drops(folder):
+    with begun(folder) as store:
+        store.append(b"one\n")
+        store.commit({"state-3.safetensors": b"a", "config.yaml": b"c"})
+        store.commit({"state-4.safetensors": b"b"}, drop=["state-3.safetensors"], seconds=2.5)
+    assert committed(folder) == {"state-4.safetensors": b"b", "config.yaml": b"c", LOG: b"one\n"}
+    assert own(folder).keys() == {MANIFEST, LOG, "config.yaml", "state-4.safetensors"}
+    assert (read_manifest(folder).generation, read_manifest(folder).seconds) == (3, 2.5)
+
+
+def test_lines_of_the_log_count_from_the_next_commit_on(folder):
+    with begun(folder) as store:
+        store.append(b"one\n")
+        store.commit({})
+        store.append(b"two\n")
+    assert read_log(folder) == b"one\n"
+    with opened(folder) as store:
+        assert (folder / LOG).read_bytes() == b"one\n"
+        store.append(b"other\n")
+        store.commit({})
+    assert read_log(folder) == b"one\nother\n"
+
+
+def test_numbers_are_never_used_again(folder):
+    given = []
+    for _ in range(3):
+        with begun(folder) if not (folder / MANIFEST).exists() else opened(folder) as store:
+            for _ in range(2):
+                given.append(store.next_number())
+                state = store.manifest.numbered("state")
+                store.commit({f"state-{given[-1]}.safetensors": b"s"}, drop=[state] if state else [])
+            (folder / f"best-{store.next_number()}.safetensors").write_bytes(b"left by a kill")
+    assert given == sorted(set(given))
+
+
+@pytest.mark.parametrize("name", [*RESERVED, "state-7.safetensors", "best-1.safetensors"])
+def test_a_folder_that_holds_a_file_of_a_runs_names_is_refused_and_left_as_it_is(folder, name):
+    (folder / name).write_bytes(b"precious")
+    with pytest.raises(InputError, match=name), begun(folder):
+        pass
+    assert own(folder) == {name: b"precious"}
+
+
+def test_opening_removes_only_what_a_kill_left_of_the_run(folder):
+    with begun(folder) as store:
+        store.commit({"state-3.safetensors": b"s"})
+    left = ["state-4.safetensors", "best-4.safetensors", ".manifest.abcd_123.partial.json",
+            ".state-4.abcd_123.partial.safetensors", ".README.abcd_123.partial.md"]  # fmt: skip
+    others = ["state-x.safetensors", "best.safetensors", ".thesis.abcd_123.partial.json", ".manifest.partial.json",
+              "state-4.safetensors.bak"]  # fmt: skip
+    for name in left + others:
+        (folder / name).write_bytes(b"?")
+    (folder / "state-9.safetensors").mkdir()
+    with opened(folder):
+        pass
+    assert own(folder).keys() == {MANIFEST, "state-3.safetensors", *others}
+    assert (folder / "state-9.safetensors").is_dir()
+
+
+def test_what_a_kill_left_of_a_first_manifest_is_gone_once_a_run_begins(folder):
+    (folder / ".manifest.abcd_123.partial.json").write_bytes(b"{")
+    with begun(folder):
+        pass
+    assert own(folder).keys() == {MANIFEST}
+
+
+def test_a_run_that_is_refused_before_anything_was_learned_takes_its_own_files_back(folder):
+    with pytest.raises(InputError, match="k is too large"):
+        refuse(folder, b"one\n", {"config.yaml": b"c"})
+    assert own(folder) == {}
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_folder_goes_with_a_refused_run_only_where_it_was_made_for_it_and_is_empty(tmp_path, made):
+    place = tmp_path / "run"
+    if not made:
+        place.mkdir()
+    with pytest.raises(InputError, match="too large"):
+        refuse(place)
+    assert place.exists() != made
+    with pytest.raises(InputError, match="too large"):
+        refuse(tmp_path / "other", beside="notes.txt")
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["notes.txt"]
+
+
+def test_a_run_that_learned_something_stays_when_it_is_refused(folder):
+    with pytest.raises(InputError, match="too large"):
+        refuse(folder, b"", {"state-3.safetensors": b"s"})
+    assert committed(folder) == {"state-3.safetensors": b"s", LOG: b""}
+
+
+def test_a_name_that_gets_other_content_is_out_of_the_run_in_between(folder):
+    with begun(folder) as store:
+        store.commit({"a.json": b"one", "b.json": b"same"})
+    calls = []
+
+    def look(call, moment):
+        calls.append(call)
+        assert committed(folder).keys() <= {"a.json", "b.json", LOG}  # and each as its sum says
+
+    with opened(folder) as store, watched(folder, look):
+        store.commit({"a.json": b"two", "b.json": b"same"})
+    assert "replace" in calls or "rename" in calls
+    assert committed(folder) == {"a.json": b"two", "b.json": b"same", LOG: b""}
+
+
+def test_a_second_process_is_refused_in_one_line_or_waits(folder):
+    with begun(folder) as store:
+        store.commit({"state-3.safetensors": b"s"})
+        for entry in (lambda: opened(folder), lambda: begun(folder)):
+            ending = in_child(lambda entry=entry: entry().__enter__())
+            assert ending.code == 2
+            assert "another process" in ending.text
+            assert len(ending.text.splitlines()) == 1
+        # no fork here: a child of this process would hold the lock too
+        waiting = subprocess.Popen([sys.executable, "-c", WAITING, str(folder)], stdout=subprocess.PIPE, text=True)
+        assert waiting.stdout.readline() == "asking\n"
+        store.commit({"state-4.safetensors": b"t"}, drop=["state-3.safetensors"])
+    assert waiting.communicate(timeout=300)[0] == "state-4.safetensors\n"
+
+
+WAITING = """
+import sys
+from pathlib import Path
+from aadml.runs.store import opened
+print("asking", flush=True)
+with opened(Path(sys.argv[1]), wait=True) as store:
+    print(store.manifest.numbered("state"))
+"""
+
+
+@pytest.mark.parametrize("name", ["../precious", "/etc/precious", "a/../../precious"])
+def test_a_manifest_that_names_a_file_outside_its_folder_is_refused(tmp_path, name):
+    (tmp_path / "precious").write_bytes(b"p")
+    with begun(tmp_path / "run"):
+        pass
+    content = {"format": stores.FORMAT, "version": stores.VERSION, "run": "r", "generation": 1, "seconds": 0.0}
+    sums = {"log": FileSum.of(b"").to_json(), "files": {name: FileSum.of(b"p").to_json()}}
+    (tmp_path / "run" / MANIFEST).write_bytes(seal(content | sums))
+    with pytest.raises(InputError, match="not in its folder"), opened(tmp_path / "run"):
+        pass
+    assert (tmp_path / "precious").read_bytes() == b"p"
+
+
+def test_a_symbolic_link_among_leftovers_is_removed_and_not_followed(tmp_path, folder):
+    (tmp_path / "precious").write_bytes(b"p")
+    with begun(folder):
+        (folder / "state-9.safetensors").symlink_to(tmp_path / "precious")
+    with opened(folder):
+        pass
+    assert (tmp_path / "precious").read_bytes() == b"p"
+    assert not (folder / "state-9.safetensors").exists()
+
+
+def test_files_are_forced_to_the_disk_at_most_once_a_minute_and_when_asked(folder, monkeypatch):
+    now, forced = [0.0], []
+    monkeypatch.setattr(stores.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(os, "fsync", lambda handle: forced.append(Path(f"/proc/self/fd/{handle}").readlink().name))
+    with begun(folder) as store:
+        for second in (1, 59, 61, 100, 119):
+            now[0] = second
+            store.append(b"line\n")
+            store.commit({f"state-{second + 10}.safetensors": b"s"})
+            seen, forced[:] = list(forced), []
+            assert bool(seen) == (second == 61)
+            if seen:  # also what earlier commits did not wait for
+                assert {f"state-{n}.safetensors" for n in (11, 69, 71)} | {LOG, folder.name} <= set(seen)
+        store.commit({}, flush=True)
+    assert {"state-110.safetensors", "state-129.safetensors", LOG, folder.name} <= set(forced)
+    assert "state-11.safetensors" not in forced
+
+
+def train(folder):
+    """A training in small: three epochs of log and state, then the model."""
+    with begun(folder) if not (folder / MANIFEST).exists() else opened(folder) as store:
+        if "config.yaml" not in store.manifest.files:
+            store.commit({"config.yaml": b"c"})
+        for epoch in range(len(read_log(folder).splitlines()), 3):
+            store.append(b"%d\n" % epoch)
+            state = store.manifest.numbered("state")
+            files = {f"state-{store.next_number()}.safetensors": b"state %d" % epoch}
+            store.commit(files, drop=[state] if state else [])
+        state = store.manifest.numbered("state")
+        store.commit({"model.json": b"model"}, drop=[state] if state else [], flush=True)
+
+
+DONE = {"config.yaml": b"c", "model.json": b"model", LOG: b"0\n1\n2\n"}
+
+
+def test_a_kill_at_any_point_loses_nothing_that_was_committed(tmp_path):
+    plant(tmp_path / "whole")
+    found = points(tmp_path / "whole", lambda: train(tmp_path / "whole"))
+    assert len(found) > 60
+    for number in range(len(found)):
+        place = tmp_path / str(number)
+        plant(place)
+        assert in_child(lambda place=place: train(place), killing(number), place).code == 77
+        train(place)
+        assert committed(place) == DONE, (number, found[number])
+        assert own(place).keys() == {MANIFEST, *DONE}
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_what_the_system_refuses_at_any_point_is_one_line_and_loses_nothing_that_was_committed(tmp_path, code):
+    plant(tmp_path / "whole")
+    found = points(tmp_path / "whole", lambda: train(tmp_path / "whole"))
+    refused = 0
+    for number in range(len(found)):
+        place = tmp_path / str(number)
+        plant(place)
+        ending = in_child(lambda place=place: train(place), failing(number, code), place)
+        assert ending.code in (0, 2), ending.text
+        assert len(ending.text.splitlines()) <= 1
+        refused += ending.code == 2
+        train(place) if not is_done(place) else None
+        with opened(place):
+            pass
+        assert committed(place) == DONE, (number, found[number])
+        assert own(place).keys() == {MANIFEST, *DONE}
+    assert refused > 0.8 * len(found)
+
+
+def is_done(place):
+    return (place / MANIFEST).exists() and "model.json" in read_manifest(place).files
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Whatever is done in whatever order, what a run holds is what was last committed."""
+
+    def __init__(self):
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp()) / "run"
+        plant(self.folder)
+        self.known, self.log, self.pending = {}, b"", b""
+        self.entered = begun(self.folder)
+        self.store = self.entered.__enter__()
+
+    @rule(line=st.binary(min_size=1, max_size=20))
+    def append(self, line):
+        self.store.append(line)
+        self.pending += line
+
+    @rule(data=st.binary(max_size=50), kind=st.sampled_from(["state", "best"]), flush=st.booleans())
+    def commit_numbered(self, data, kind, flush):
+        old = self.store.manifest.numbered(kind)
+        name = f"{kind}-{self.store.next_number()}.safetensors"
+        self.store.commit({name: data}, drop=[old] if old else [], flush=flush)
+        self.known = {key: value for key, value in self.known.items() if key != old} | {name: data}
+        self._committed()
+
+    @rule(data=st.binary(max_size=50), name=st.sampled_from(["config.yaml", "evaluations/a.json"]))
+    def commit_named(self, data, name):
+        self.store.commit({name: data})
+        self.known[name] = data
+        self._committed()
+
+    @rule(data=st.binary(min_size=1, max_size=50), number=st.integers(0, 40), kind=st.sampled_from(["state", "best"]))
+    def killed_while_committing(self, data, number, kind):
+        old = self.store.manifest.numbered(kind)
+        files = {f"{kind}-{self.store.next_number()}.safetensors": data}
+        work = lambda: self.store.commit(files, drop=[old] if old else [])  # noqa: E731
+        in_child(work, killing(number), self.folder)
+        found = committed(self.folder)
+        after = {key: value for key, value in self.known.items() if key != old} | files
+        if files.keys() & found.keys():
+            self.known = after
+            self._committed()
+        self.reopened()
+
+    @rule()
+    def reopened(self):
+        self.entered.__exit__(None, None, None)
+        self.entered = opened(self.folder)
+        self.store = self.entered.__enter__()
+        self.pending = b""
+
+    @invariant()
+    def what_was_committed_is_there(self):
+        assert committed(self.folder) == self.known | {LOG: self.log}
+        names = {name for name in own(self.folder) if name not in (MANIFEST, LOG)}
+        assert names == self.known.keys()
+
+    def teardown(self):
+        self.entered.__exit__(None, None, None)
+
+    def _committed(self):
+        self.log, self.pending = self.log + self.pending, b""
+
+
+AnyOrder.TestCase.settings = settings(
+    max_examples=25, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestAnyOrder = AnyOrder.TestCase

@@ -101,11 +101,6 @@ def _spread(values: Iterable[float | None]) -> Spread | None:
     return spread(known) if known else None
 
 
-def _rounded(values: Iterable[float | None]) -> int | None:
-    found = _spread(values)
-    return None if found is None else round(found.mean)
-
-
 def read_run(job: Job) -> RunScores:
     """Read the scores of a finished run.
 

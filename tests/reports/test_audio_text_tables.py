@@ -23,15 +23,10 @@ BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf"
          "xie": ("xie", "xie_sample")}  # fmt: skip
 
 
-def values_of(name):
-    """The complete values of a shipped config, as the command line hands them to the tables."""
-    return dict(resolve(read_yaml(name)).values)
-
-
 @pytest.mark.parametrize(("name", "base"), [(name, base) for name, bases in BASES.items() for base in bases])
 def test_every_row_is_a_config_that_resolves(name, base):
     for dataset in ("AudioCaps", "Clotho"):
-        rows = planned(name, values_of(base), dataset)
+        rows = planned(name, read_yaml(base), dataset)
         assert rows
         for row, values in rows:
             assert resolve(values).method == row.method
@@ -50,7 +45,7 @@ def test_every_row_finds_its_published_figures(name, dataset, rows):
 
 
 def test_pretrained_rows_need_weights():
-    values = values_of("3cmlf")
+    values = read_yaml("3cmlf")
     kinds = {row.cells[0] for row, _ in planned("3cmlf", values, "AudioCaps")}
     assert kinds == {"from scratch"}
     values = with_setting(values, "method.audio_weights", "ResNet38.pth")
@@ -72,7 +67,7 @@ def test_the_runs_marked_in_the_paper_learn_more_slowly_on_clotho():
 
 def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
     data = "sets/clotho"
-    pairs = jobs_of("xie", values_of("xie"), (0, 1), tmp_path, data)
+    pairs = jobs_of("xie", read_yaml("xie"), (0, 1), tmp_path, data)
     assert len({job.folder for _, jobs in pairs for job in jobs}) == 16
     for seed, job in enumerate(pairs[2][1]):
         side = direction(0.1 + 0.1 * seed, recall_at={"5": 0.5})
@@ -131,7 +126,7 @@ def figures_of_one_run():
     ],
 )
 def test_every_column_shows_its_own_figure_in_the_unit_of_the_paper(name, expected):
-    rows = [row for row, _ in planned(name, values_of(BASES[name][0]), "Clotho")][:1]
+    rows = [row for row, _ in planned(name, read_yaml(BASES[name][0]), "Clotho")][:1]
     table = laid_out(name, rows, [[figures_of_one_run()]], dataset="Clotho", data="nothing")
     shown = dict(zip(table.columns, table.rows[0], strict=True))
     assert {column: shown[column].mean for column in PAPER_TABLES[name].figures} == pytest.approx(expected)

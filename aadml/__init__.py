@@ -7,7 +7,7 @@ defaults. Names are imported on first use, so that `import aadml` answers at onc
     >>> splits = aadml.read("synthetic:ave")
     >>> model = aadml.fit(splits, method="cca")
     >>> model.embed(audio=splits.test["audio"].numpy()).shape
-    (180, 10)
+    (189, 10)
 """
 
 import importlib
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aadml import losses
     from aadml.comparison.types import Clips, Splits
+    from aadml.data.sample_clips import sample_data
     from aadml.model.model import Model
     from aadml.reports.run_page import write_report as report
     from aadml.runs.audit import audit
@@ -46,6 +47,7 @@ __all__ = [
     "read",
     "report",
     "resume",
+    "sample_data",
     "verify",
 ]
 
@@ -64,6 +66,7 @@ _HOMES = {
     "read": "aadml.runs.data:read",
     "report": "aadml.reports.run_page:write_report",
     "resume": "aadml.runs.fit:resume_run",
+    "sample_data": "aadml.data.sample_clips:sample_data",
     "verify": "aadml.runs.verify:verify",
 }
 

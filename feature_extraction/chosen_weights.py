@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -20,12 +19,14 @@ class Weights:
     Attributes:
         tensors: name -> tensor.
         published: the key of `WEIGHTS` whose content it is, under whatever name; None for any other content.
-        provenance: `weights` (SHA-256 of the file as it was given) and `weight_file`.
+        sha256: of the file as it was given.
+        name: of the file; the published one where its content is known.
     """
 
     tensors: dict[str, Tensor]
     published: str | None
-    provenance: dict[str, Any]
+    sha256: str
+    name: str
 
 
 def load_weights(choice: str, default: str, *, cache_dir: str | Path | None = None) -> Weights:
@@ -56,7 +57,7 @@ def load_weights(choice: str, default: str, *, cache_dir: str | Path | None = No
     kept = weights_folder(cache_dir) / "converted" / f"{checksum}.safetensors"
     published = recognize(checksum, path, cache_dir=cache_dir)
     file = WEIGHTS[published].file if published else path.name
-    return Weights(read_tensors(path, kept=kept), published, {"weights": checksum, "weight_file": file})
+    return Weights(read_tensors(path, kept=kept), published, checksum, file)
 
 
 def _in_folder(folder: Path, published: str) -> Path:

@@ -66,7 +66,7 @@ def reading_of(weights: Weights, given: Mapping[str, Any]) -> Reading:
         _log.warning(
             "weights %s: the content does not tell its %s, and it is read as torchvision's (%s); to decide, give %s, "
             "or the name of the published file that it is (%s)",
-            weights.provenance["weight_file"],
+            weights.name,
             " and ".join(open_fields),
             how,
             options,

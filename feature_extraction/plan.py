@@ -62,6 +62,7 @@ class Plan:
                 "extractor": one.name,
                 "dimension": one.dimension,
                 "parameters": dict(one.parameters),
+                "about": dict(one.about),
                 "inputs": dict(vars(one.inputs)),
                 "decoder": decoder_versions(),
                 "decoding": DECODING,

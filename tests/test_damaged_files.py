@@ -61,7 +61,6 @@ READERS = {
     "npz arrays": ("f.npz", packed, npz_arrays),
     "embeddings": ("f.npz", packed, read_embeddings),
     "weights in npz": ("f.npz", packed, read_tensors),
-    "weights in an npz that is not packed": ("f.npz", plain, read_tensors),
     "weights of torch": ("f.pth", weights, read_tensors),
     "weights in safetensors": ("f.safetensors", safe_weights, read_tensors),
     "matrices": ("f.tgz", matrices, whitening),
@@ -75,8 +74,9 @@ def test_a_wrong_byte_anywhere_is_one_line_or_another_number(tmp_path, reader):
     write(path)
     read(path)
     whole, messages = path.read_bytes(), []
-    for at in range(len(whole)):
-        for flipped in (0x01, 0xFF) if len(whole) < 1000 else (0xFF,):
+    every = reader in ("npz arrays", "matrices")  # the others stand on the same readers
+    for at in range(0, len(whole), 1 if every else 5):
+        for flipped in (0x01, 0xFF) if every else (0xFF,):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ flipped]) + whole[at + 1 :])
             with warnings.catch_warnings(action="ignore"):  # a wrong number may be a wrong type
                 try:

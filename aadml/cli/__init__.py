@@ -1,11 +1,13 @@
 """The command line: parse, call, print. Each command is a file of this folder, imported only when it is called."""
 
 import importlib
+import os
 import signal
 import sys
 import time
 import warnings
 from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -45,6 +47,13 @@ class LazyGroup(click.Group):
         command = importlib.import_module(f"aadml.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; one whose output nobody reads to the end (`aadml list | head`) did not fail."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _leave_quietly()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""
@@ -89,9 +98,9 @@ class Interruption:
 
 def main() -> None:
     """Run the command line; a wrong input is one line and exit code 2, an interruption exit code 130."""
+    warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, Interruption())
-    warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
     try:
         code = cli(standalone_mode=False)  # click returns the code of an Exit here, and None otherwise
         if isinstance(code, int):
@@ -109,10 +118,14 @@ def main() -> None:
     except KeyboardInterrupt:
         click.echo("aadml: interrupted; nothing half-written was left behind", err=True)
         _leave_interrupted()
-    except BrokenPipeError:
-        sys.exit(0)
 
 
 def _leave_interrupted() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter takes a moment to end, without a handler
     sys.exit(130)
+
+
+def _leave_quietly() -> NoReturn:
+    """End where nobody reads on: what is left to flush must not fail again on the way out."""
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123
+    sys.exit(0)

@@ -23,10 +23,11 @@ def command(shell: str | None, as_json: bool, **options: Any) -> None:
     """
     import sys
 
+    from aadml.cli.progress import note
     from aadml.protocols.audit import summary
     from aadml.runs.audit import audit
 
-    findings = audit(command=shell, **options)
+    findings = audit(command=shell, on_note=note, **options)
     if as_json:
         import json
 

@@ -1,5 +1,7 @@
 """`aadml convert`: any supported layout to a feature file."""
 
+from typing import Any
+
 import click
 
 
@@ -18,34 +20,14 @@ import click
     show_default=True,
     help="What is done with classes that miss train or test clips.",
 )
-def command(
-    source: str,
-    target: str,
-    layout: str | None,
-    audio: str | None,
-    visual: str | None,
-    class_names: str | None,
-    test_fold: int | None,
-    incomplete_classes: str,
-) -> None:
+def command(source: str, target: str, **options: Any) -> None:
     """Turn IN, of any supported layout, into the feature file OUT.
 
     'synthetic:ave' and 'synthetic:vegas' as IN draw features of the sizes of AVE's fifteen classes and of VEGAS.
     """
-    from aadml.data.raw import read_class_names
-    from aadml.data.reading import open_data
-    from aadml.data.splits import without_incomplete_classes
-    from feature_extraction.feature_file import write_features
+    from aadml.data.conversion import convert
 
-    names = read_class_names(class_names) if class_names else None
-    content = open_data(source, layout=layout, audio=audio, visual=visual, class_names=names, test_fold=test_fold)
-    if incomplete_classes == "drop":
-        content, notes = without_incomplete_classes(content, source)
-        for note in notes:
-            click.echo(f"note: {note}", err=True)
-    for note in content.notes():
-        click.echo(f"note: {note}", err=True)
-    write_features(target, content)
+    content = convert(source, target, on_note=lambda note: click.echo(f"note: {note}", err=True), **options)
     shapes = ", ".join(f"{name} {values.shape[1]}-d" for name, values in content.features.items())
     splits = ", ".join(f"{content.splits.count(split)} {split}" for split in ("train", "valid", "test"))
     click.echo(f"{len(content.ids)} clips, {len(content.class_names)} classes, {shapes} ({splits})", err=True)

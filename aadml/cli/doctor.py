@@ -4,17 +4,6 @@ from typing import Any
 
 import click
 
-EXTRAS = {
-    "tfhub": ("tensorflow", "tensorflow-hub"),
-    "text": ("transformers", "tokenizers"),
-    "faiss": ("faiss-cpu",),
-    "plot": ("matplotlib",),
-}
-CORE = (
-    "torch", "numpy", "scipy", "scikit-learn", "h5py", "click", "opencv-python", "opencv-python-headless", "av",
-    "pyyaml", "safetensors", "tqdm",
-)  # fmt: skip
-
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
@@ -23,30 +12,11 @@ def command(as_json: bool) -> None:
 
     Exit status 1 if a weight file that is there is not the published one or fails its self-test.
     """
-    from feature_extraction.self_test import examine
-    from feature_extraction.weights import WEIGHTS, weights_folder
+    from aadml.runs.doctor import doctor
 
-    findings = [examine(name) for name in WEIGHTS]
-    report: dict[str, Any] = {
-        "system": _system(),
-        "packages": {name: found for name in CORE if (found := _version(name))},
-        "extras": {extra: {name: _version(name) for name in names} for extra, names in EXTRAS.items()},
-        "weights_folder": str(weights_folder()),
-        "weights": {
-            finding.name: {
-                "file": finding.path.name,
-                "present": finding.present,
-                "passed": finding.passed,
-                "detail": finding.detail,
-                "purpose": WEIGHTS[finding.name].purpose,
-                "license": WEIGHTS[finding.name].license,
-                "citation": WEIGHTS[finding.name].citation,
-            }
-            for finding in findings
-        },
-    }
+    report = doctor()
     _print(report, as_json)
-    if any(finding.passed is False for finding in findings):
+    if any(found["passed"] is False for found in report["weights"].values()):
         raise click.exceptions.Exit(1)
 
 
@@ -67,30 +37,3 @@ def _print(report: dict[str, Any], as_json: bool) -> None:
     for name, found in report["weights"].items():
         state = {None: "absent", True: "ok", False: "BROKEN"}[found["passed"]]
         click.echo(f"  {name:<22} {state:<7} {found['file']}: {found['detail']}")
-
-
-def _system() -> dict[str, str]:
-    import platform
-
-    import torch
-
-    from feature_extraction.network_run import bfloat16_units, chosen_device
-
-    device = chosen_device("auto", "doctor")
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads"
-    units = "with" if bfloat16_units(device) else "without"
-    return {
-        "aadml": _version("aadml") or "not installed",
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "device": f"{name}, {units} bfloat16 units",
-    }
-
-
-def _version(package: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -70,13 +70,9 @@ def command(
         raise click.UsageError("give either a run or model folder, or --embeddings FILE")
     if once and embeddings is None:
         raise click.UsageError("--once is for --embeddings; a run knows what stands in several rows")
-    options: dict[str, Any] = {"similarity": similarity} if similarity is not None else {}
-    options |= {"extra": metrics} if metrics else {}
-    options |= {"once": once} if once else {}
-    options |= {"precision": precision} if precision != "float32" else {}
     evaluation = evaluate(
-        run, embeddings=embeddings, data=data, split=split, protocol=protocol,
-        allow_other_features=allow_other_features, on_note=note, **options,
+        run, embeddings=embeddings, data=data, split=split, protocol=protocol, similarity=similarity, metrics=metrics,
+        allow_other_features=allow_other_features, once=once, precision=precision, on_note=note,
     )  # fmt: skip
     _print(evaluation, by_class=by_class, as_json=as_json, per_query=per_query)
 

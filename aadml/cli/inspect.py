@@ -19,10 +19,9 @@ def command(path: str, layout: str | None, audio: str | None, visual: str | None
     """Say what is in FILE, a feature file or any layout: counts, ranges, duplicates, origin, warnings."""
     from dataclasses import asdict
 
-    from aadml.data.examination import examine
-    from aadml.data.reading import open_data
+    from aadml.data import examination
 
-    found = examine(open_data(path, layout=layout, audio=audio, visual=visual))
+    found = examination.inspect(path, layout=layout, audio=audio, visual=visual)
     if as_json:
         click.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))
         return

@@ -22,7 +22,7 @@ KINDS = (
 @click.option("--json", "as_json", is_flag=True, help="Print names, descriptions and origins as JSON.")
 def command(kind: str | None, as_json: bool) -> None:
     """List what there is to choose from, each with a line of what it is, and where it comes from if not from here."""
-    from aadml.cli.listing import listing
+    from aadml.configuration.listing import listing
     from feature_extraction.ground.errors import InputError
     from feature_extraction.ground.tables import OWN, suggestion
 

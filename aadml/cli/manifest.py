@@ -23,25 +23,9 @@ def command(dataset: str, source: str, output: str, skip_missing: bool, **given:
 
     What is missing, repeated or shared between splits is told on stderr, with the SHA-256 of what was read.
     """
-    from pathlib import Path
+    from aadml.data.manifests.making import manifest
 
-    from aadml.data.manifests import MANIFESTS
-    from aadml.data.manifests.listing import write_manifest
-    from feature_extraction.ground.errors import InputError
-    from feature_extraction.ground.options import completed
-    from feature_extraction.ground.tables import lookup
-
-    list_clips = lookup(MANIFESTS, dataset, "data set with a manifest")
-    options = {key: value for key, value in given.items() if value is not None}
-    options |= {key: Path(options[key]) for key in ("media", "folds") if key in options}
-    limit = options.get("clock_limit", "100")
-    if limit != "none" and not limit.isdecimal():
-        raise InputError(f"--clock-limit: '{limit}' given; a number or none is possible")
-    if "clock_limit" in options:
-        options["clock_limit"] = None if limit == "none" else int(limit)
-    listing = list_clips(Path(source), **completed(list_clips, options, "manifest"))
-    for line in listing.report():
-        click.echo(line, err=True)
-    gone = {entry.id for entry in listing.missing()} if skip_missing else set()
-    write_manifest(output, [entry for entry in listing.entries if entry.id not in gone])
+    manifest(
+        dataset, source, output, skip_missing=skip_missing, on_note=lambda line: click.echo(line, err=True), **given
+    )
     click.echo(output)

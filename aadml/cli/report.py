@@ -7,14 +7,24 @@ import click
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--data", help="Report on the test clips of this data instead of those of the run; a model needs it.")
 @click.option("--media", type=click.Path(path_type=Path), help="Manifest of the clips, for thumbnails and players.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The page; by default report.html in the run.")
-def command(runs: tuple[Path, ...], media: Path | None, output: Path | None) -> None:
+@click.option(
+    "--allow-other-features", is_flag=True, help="Take features of another extractor than the model was trained on."
+)
+def command(
+    runs: tuple[Path, ...], data: str | None, media: Path | None, output: Path | None, allow_other_features: bool
+) -> None:
     """Write one self-contained HTML page about each of RUNS: curves, classes, map of the embeddings, queries."""
+    from aadml.cli.progress import note
     from aadml.reports.run_page import write_report
     from feature_extraction.ground.errors import InputError
 
     if output is not None and len(runs) > 1:
         raise InputError("report: --output names one page; give one run, or leave it out")
     for run in runs:
-        click.echo(write_report(run, media=media, output=output))
+        page = write_report(
+            run, data=data, media=media, output=output, allow_other_features=allow_other_features, on_note=note
+        )
+        click.echo(page)

@@ -17,17 +17,13 @@ def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str,
     """
     from tqdm import tqdm
 
-    from aadml.data.sample_clips import DIFFICULTIES, SampleClips, write_sample_clips
-    from feature_extraction.ground.errors import InputError
+    from aadml.data.sample_clips import SampleClips, sample_data
 
-    try:
-        amount = DIFFICULTIES[difficulty] if difficulty in DIFFICULTIES else float(difficulty)
-    except ValueError as error:
-        raise InputError(f"--difficulty: '{difficulty}' given; {', '.join(DIFFICULTIES)} or a number 0..1") from error
-    wanted = SampleClips(clips=clips, seconds=seconds, seed=seed, difficulty=amount)
     with tqdm(total=clips, desc="rendering", unit="clip", disable=None) as bar:
-        manifest = write_sample_clips(folder, wanted, workers=workers, progress=bar.update)
-    splits = [wanted.split(index) for index in range(clips)]
+        manifest = sample_data(
+            folder, clips=clips, seconds=seconds, seed=seed, difficulty=difficulty, workers=workers, progress=bar.update
+        )
+    splits = [SampleClips(clips=clips).split(index) for index in range(clips)]
     parts = ", ".join(f"{splits.count(split)} {split}" for split in ("train", "valid", "test"))
     click.echo(f"{clips} clips of {seconds:g} s, 10 events, {parts}", err=True)
     click.echo(manifest)

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from aadml.comparison.arrays import to_rows
 from feature_extraction.ground.errors import InputError
 
 Modality = Literal["audio", "visual", "text"]
@@ -56,6 +59,37 @@ class Clips:
     labels: Tensor
     ids: tuple[str, ...]
     class_names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, labels: Sequence[Any] | NDArray[Any] | Tensor, *, ids: Sequence[str] = (), **features: Any) -> "Clips":
+        """Make clips of arrays as people have them.
+
+        Args:
+            labels: n class names, or n whole numbers, whose values become the names.
+            ids: n names; by default the row numbers.
+            features: by modality: (n, d), a NumPy array or tensor of any float or integer type, or lists.
+
+        Raises:
+            InputError: no numbers, NaN, unequal counts, or no such modality.
+
+        Example:
+            >>> clips = aadml.Clips.of(["dog", "cat", "dog"], audio=[[0, 1], [1, 0], [0, 2]], visual=[[1], [2], [1]])
+            >>> clips.class_names, clips.labels.tolist(), clips.modalities
+            (('cat', 'dog'), [1, 0, 1], ('audio', 'visual'))
+        """
+        try:
+            given = np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels)
+        except ValueError:
+            given = np.empty(0, dtype=object)
+        if given.ndim != 1 or given.dtype.kind not in "iuU":
+            raise InputError(f"labels: {given.dtype} {given.shape} given; n names or whole numbers are wanted")
+        values, codes = np.unique(given, return_inverse=True)
+        return cls(
+            {cast(Modality, name): to_rows(values, name)[0] for name, values in features.items()},
+            torch.from_numpy(codes.astype(np.int64)),
+            tuple(ids) or tuple(map(str, range(len(given)))),
+            tuple(map(str, values)),
+        )
 
     def __post_init__(self) -> None:
         count = len(self.ids)
@@ -107,6 +141,8 @@ class Clips:
 def _check_features(modality: str, features: Features, count: int) -> None:
     if modality not in MODALITIES:
         raise InputError(f"clips: no modality '{modality}'; there are {', '.join(MODALITIES)}")
+    if not isinstance(features, Tensor | Source):
+        raise InputError(f"clips: the {modality} features are no tensor, but {type(features).__name__}; see Clips.of")
     if len(features) != count:
         raise InputError(f"clips: {count} ids but {len(features)} {modality} features")
     if isinstance(features, Tensor):

@@ -1,6 +1,7 @@
 """What is in a feature file: counts, ranges, duplicates, origin, and what is worth a warning."""
 
 import hashlib
+import os
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.data.reading import open_data
 from feature_extraction.feature_file import FeatureFile, Timeline
 from feature_extraction.manifest import SPLITS
 
@@ -55,6 +57,23 @@ class Examination:
     columns: tuple[str, ...]
     provenance: Mapping[str, Mapping[str, Any]]
     warnings: tuple[str, ...]
+
+
+def inspect(
+    path: str | os.PathLike[str], *, layout: str | None = None, audio: str | None = None, visual: str | None = None
+) -> Examination:
+    """Say what is in features of any layout: counts, ranges, duplicates, origin, warnings.
+
+    Args:
+        path: a feature file, or a layout the field has.
+        layout: of the file; recognized by default.
+        audio: the view that counts as audio, where the layout does not say.
+        visual: the view that counts as visual, where the layout does not say.
+
+    Raises:
+        InputError: nothing there, no known layout, or content that contradicts itself.
+    """
+    return examine(open_data(path, layout=layout, audio=audio, visual=visual))
 
 
 def examine(content: FeatureFile) -> Examination:

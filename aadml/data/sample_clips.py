@@ -75,6 +75,41 @@ class SampleClips:
         return render_clip(self.label(index), index, seconds=self.seconds, seed=self.seed, difficulty=self.difficulty)
 
 
+def sample_data(
+    folder: str | os.PathLike[str],
+    *,
+    clips: int = 200,
+    seconds: float = 2.0,
+    seed: int = 0,
+    difficulty: str | float = "normal",
+    workers: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Path:
+    """Render sample clips of ten everyday events (real MP4 files with sound) and their manifest.
+
+    Args:
+        folder: where to; made if needed.
+        clips: how many; a tenth of them shows each event.
+        seconds: length of a clip.
+        seed: same seed, same clips.
+        difficulty: a key of DIFFICULTIES, or a number from 0 to 1.
+        workers: processes; by default one a core.
+        progress: called with the number of clips done since the last call.
+
+    Returns:
+        The path of the manifest, ready for `aadml.extract`.
+
+    Raises:
+        InputError: the folder cannot be written, or a figure is out of its range.
+    """
+    try:
+        amount = DIFFICULTIES[difficulty] if difficulty in DIFFICULTIES else float(difficulty)
+    except ValueError as error:
+        raise InputError(f"difficulty: '{difficulty}' given; {', '.join(DIFFICULTIES)} or a number 0..1") from error
+    wanted = SampleClips(clips=clips, seconds=seconds, seed=seed, difficulty=amount)
+    return write_sample_clips(folder, wanted, workers=workers, progress=progress)
+
+
 def write_sample_clips(
     folder: str | os.PathLike[str],
     wanted: SampleClips | None = None,

@@ -64,7 +64,7 @@ class Training:
     schedule_floor: LearningRate = 0.0
     clip_norm: Annotated[float, Interval(ge=0, le=1e6)] = 0.0
     select: Literal["best", "last"] = "best"
-    criterion: str = "auto"
+    criterion: str = AUTO
     patience: CountOrZero = 0
     valid_every: Count = 1
     drop_last: bool = False

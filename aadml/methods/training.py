@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -146,9 +146,8 @@ class _Loop:
                 if first:
                     figures[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
         means = {key: float(torch.stack(values).mean()) for key, values in figures.items()}
-        if "loss" not in means:
-            means = {"loss": sum(v for k, v in means.items() if k.endswith(" loss"))} | means
-        return means | {"steps": steps}
+        begun = {key: float(values[0]) for key, values in figures.items()}
+        return {"loss": _loss(means)} | means | {"first_loss": _loss(begun), "steps": steps}
 
     def _score(self, *, last: bool) -> dict[str, float]:
         """Score the validation clips where it is their turn, and keep the weights that `select` asks for."""
@@ -235,6 +234,11 @@ class _Loop:
         self.learner.load_state_dict(weights)
         self.optimization.load({k: v for k, v in checkpoint.tensors.items() if not k.startswith("learner.")})
         self.progress = _Progress(**checkpoint.facts)
+
+
+def _loss(figures: Mapping[str, float]) -> float:
+    """Find the loss among figures; where several players have one each, their sum."""
+    return figures["loss"] if "loss" in figures else sum(v for k, v in figures.items() if k.endswith(" loss"))
 
 
 def _seeded(seed: int, stage: int, epoch: int) -> torch.Generator:

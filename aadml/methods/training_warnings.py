@@ -1,5 +1,6 @@
 """Watchers: figures of a training that tell when it has gone wrong, in words for people."""
 
+import copy
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -144,6 +145,8 @@ def estimate(
 ) -> Estimate:
     """Foretell what one step of a loss takes, from a step of at most 256 clips: both grow with the square of the batch.
 
+    The steps are taken on a copy, so that the loss, which may count its draws, trains as if nothing had been foretold.
+
     Args:
         loss: with its options bound.
         batch: clips a batch, b anchors against b candidates.
@@ -151,7 +154,7 @@ def estimate(
         classes: among which the clips are spread.
         features: width of penultimate features, for losses that generate; 0 for none.
     """
-    probe = min(batch, PROBE)
+    probe, loss = min(batch, PROBE), copy.deepcopy(loss)
     comparison = _sample(probe, dimension, classes, features)
     saved: dict[int, int] = {}
 

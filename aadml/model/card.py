@@ -1,7 +1,6 @@
 """The card of a model: what it is, what it was trained on, how it was scored (`README.md` in its folder)."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from aadml.model.facts import Facts, Json
@@ -10,45 +9,59 @@ if TYPE_CHECKING:
     from aadml.model.model import Model
 
 
-def card(model: "Model", audit: str = "") -> str:
-    """Write the card of a model.
-
-    Args:
-        model: with its evaluation, where it has one.
-        audit: the verdict of an audit, one sentence; empty where none was made.
-    """
+def card(model: "Model") -> str:
+    """Write the card of a model, with its evaluation and its audit, where it has them."""
     facts = model.facts
     lines = [f"# {facts.label}", "", *_what(facts), "", "## Training", "", *_training(facts), "", "## Scores", ""]
     lines += _scores(model.evaluation) if model.evaluation else ["Not evaluated."]
-    lines += ["", f"Audit: {audit or 'not audited; run `aadml audit` on the run.'}", "", "## Use", "", *_use(facts)]
+    lines += ["", f"Audit: {model.audit or 'not audited; run `aadml audit` on the run'}."]
+    lines += ["", "## Use", "", *_use(facts)]
     return "\n".join(lines) + "\n"
 
 
 def _what(facts: Facts) -> Iterator[str]:
-    inputs = ", ".join(f"{m} ({d} dimensions)" if d else str(m) for m, d in facts.dimensions.items())
-    yield f"A model of cross-modal retrieval by `{facts.method['name']}`, made with aadml. It embeds {inputs}."
-    yield f"Embeddings are compared by {facts.similarity}."
+    inputs = " and ".join(f"{m} ({d} dimensions)" if d else m for m, d in facts.dimensions.items())
+    yield f"A model of cross-modal retrieval, made with aadml by the method `{facts.method['name']}`."
+    yield f"It embeds {inputs}, each item alone; embeddings are compared by {facts.similarity}."
+    yield ""
     for modality in facts.modalities:
         origin = facts.features.get(modality)
-        extractor = f"`{origin['extractor']}`" if origin else "features of unknown origin"
-        yield f"- {modality}: {extractor}" + (f", {_parameters(origin)}" if origin else "")
+        if not facts.dimensions[modality]:
+            yield f"- {modality}: read as it is (sound files, captions)"
+        elif origin:
+            settings = _plain(origin["parameters"])
+            yield f"- {modality}: features of `{origin['extractor']}`" + (f" ({settings})" if settings else "")
+        else:
+            yield f"- {modality}: features of unknown origin"
+    options = _plain(facts.method["arguments"])
+    yield f"- options of the method: {options}" if options else "- the method has no options"
 
 
-def _parameters(origin: Json) -> str:
-    plain = {key: value for key, value in origin["parameters"].items() if not isinstance(value, dict | list)}
-    return json.dumps(plain, ensure_ascii=False, sort_keys=True)
+def _plain(options: Json) -> str:
+    """Write options as people do; what is nested stands in `model.json`."""
+    shown = {key: value for key, value in options.items() if not isinstance(value, dict | list | tuple)}
+    loss = options.get("loss")
+    named = [f"loss {loss['name']}"] if isinstance(loss, Mapping) else []
+    proxy = options.get("proxy")
+    named += [f"proxy {proxy['name']}"] if isinstance(proxy, Mapping) else []
+    return ", ".join([*named, *(f"{key} {value}" for key, value in shown.items() if value is not None)])
 
 
 def _training(facts: Facts) -> Iterator[str]:
-    data = facts.data
+    data, settings = facts.data, facts.training
     counts = ", ".join(f"{count} {split}" for split, count in data.clips.items())
-    yield f"- Data: {data.name or 'in memory'} ({counts} clips; SHA-256 {data.sha256[:16] or 'unknown'})"
-    yield f"- Classes: {len(facts.class_names)}" + (
-        f" ({', '.join(facts.class_names)})" if len(facts.class_names) <= 20 else ""
-    )
-    epoch = "" if facts.selected_epoch is None else f", epoch {facts.selected_epoch} of {facts.training['epochs']}"
-    yield f"- Seed {facts.seed}{epoch}, chosen on validation clips"
-    yield from (f"- Note: {note}" for note in data.notes)
+    yield f"- data: {data.name or 'in memory'} ({counts} clips; SHA-256 {data.sha256[:16] or 'unknown'})"
+    names = f" ({', '.join(facts.class_names)})" if len(facts.class_names) <= 20 else ""
+    yield f"- classes: {len(facts.class_names)}{names}"
+    if facts.selected_epoch is None:
+        yield f"- fitted in closed form; seed {facts.seed}"
+    else:
+        chosen = "the last" if settings["select"] == "last" else "chosen on validation clips"
+        yield (
+            f"- {settings['epochs']} epochs of batches of {settings['batch']}, {settings['optimizer']}, learning rate "
+            f"{settings['learning_rate']:g}, seed {facts.seed}; weights of epoch {facts.selected_epoch}, {chosen}"
+        )
+    yield from (f"- note: {note}" for note in data.notes)
 
 
 def _scores(stored: Json) -> Iterator[str]:
@@ -67,11 +80,20 @@ def _scores(stored: Json) -> Iterator[str]:
             f"| {name} | {one['map']:.4f} | {low:.4f} to {high:.4f} | {one['chance']:.4f} | {one['queries']} "
             f"| {one['gallery']} |"
         )
+    yield from ("", f"Mean MAP {stored['map_mean']:.4f}, where a random order would give {stored['chance']:.4f}.")
     for verdict in stored.get("verdicts", ()):
         yield from ("", f"**Warning**: {verdict}")
 
 
 def _use(facts: Facts) -> Iterator[str]:
-    first = next(iter(facts.modalities))
+    query, gallery = facts.modalities[0], facts.modalities[-1]
     yield from ("```python", "import aadml", "", 'model = aadml.load("FOLDER")')
-    yield from (f"model.embed({first}={first})  # (n, {facts.dimensions[first] or 'items'}) -> (n, e)", "```")
+    yield f"queries, gallery = model.embed({query}={query}), model.embed({gallery}={gallery})"
+    yield from ("model.top_k(queries, gallery, k=10).indices", "```", "")
+    what = (
+        "features `(n, d)`, one row `(d,)`, or paths of media"
+        if all(facts.dimensions.values())
+        else "paths or captions"
+    )
+    yield f"What is given are {what}. `aadml evaluate FOLDER --data F.h5` scores it on other data, `aadml embed FOLDER"
+    yield "F.h5 -o E.h5` writes embeddings, and `aadml verify FOLDER` checks the files against their checksums."

@@ -1,5 +1,6 @@
 """What a model knows of itself: what it is, what it was trained on, what it expects (`model.json`)."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -99,18 +100,25 @@ def training_data(splits: Splits, sha256: str) -> TrainingData:
     return TrainingData(Path(splits.name).name, sha256, counts, splits.notes)
 
 
+ABOUT = ("torch", "tensorflow", "tensorflow-hub", "weight_file", "pca_file")
+"""What feature files without `about` say among the parameters, though it makes no other features."""
+
+
 def fingerprint(origin: Json) -> dict[str, Any]:
-    """Keep of a provenance what decides the values of features; versions of packages and notes do not.
+    """Keep of a provenance what decides the values of features: which that is, the extractor says (`Extractor`).
 
     Args:
         origin: what a feature file says of a modality.
 
     Returns:
-        The extractor, and its parameters without versions; empty where nothing is said.
+        The extractor and its parameters, as JSON gives them back; empty where nothing is said.
     """
-    parameters = origin.get("parameters") or {}
-    kept = {key: value for key, value in parameters.items() if key not in ("versions", "package", "packages", "device")}
-    return {"extractor": origin["extractor"], "parameters": kept} if origin.get("extractor") else {}
+    given = origin.get("parameters")
+    parameters = json.loads(json.dumps(given)) if isinstance(given, Mapping) else {}
+    beside = () if "about" in origin else ABOUT
+    kept = {key: value for key, value in parameters.items() if key not in beside}
+    known = origin.get("extractor") not in (None, "", "unknown")  # layouts of the field do not say what made them
+    return {"extractor": origin["extractor"], "parameters": kept} if known else {}
 
 
 def difference(expected: Json, given: Json) -> str:

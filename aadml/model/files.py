@@ -64,7 +64,7 @@ def pack_model(model: Model, facts_of_weights: Json) -> dict[str, bytes]:
     tensors = {f"method.{key}": value for key, value in model.method.state().items()}
     tensors |= {f"inputs.{key}": value for key, value in model.scaling.state().items()}
     weights = pack_tensors(tensors, facts_of_weights)
-    return {WEIGHTS: weights, FACTS: _facts_file(model.facts, FileSum.of(weights), None)}
+    return {WEIGHTS: weights, FACTS: _facts_file(model.facts, FileSum.of(weights))}
 
 
 def save_model(model: Model, folder: Path) -> Path:
@@ -73,7 +73,7 @@ def save_model(model: Model, folder: Path) -> Path:
         if (folder / name).exists():
             raise InputError(f"{folder}: holds a {name} already; choose another folder")
     packed = pack_model(model, {})
-    packed[FACTS] = _facts_file(model.facts, FileSum.of(packed[WEIGHTS]), model.evaluation)
+    packed[FACTS] = _facts_file(model.facts, FileSum.of(packed[WEIGHTS]), model.evaluation, model.audit)
     write_bytes(folder / WEIGHTS, packed[WEIGHTS])
     write_bytes(folder / CARD, card(model).encode())
     write_bytes(folder / FACTS, packed[FACTS])  # last: a folder without it is no model
@@ -101,7 +101,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
     wanted.check(data, path)
     tensors, _ = unpack_tensors(data, path)
     model = rebuilt(Facts.from_json(content["facts"], folder / FACTS), tensors, device)
-    return replace(model, folder=folder, evaluation=content.get("evaluation"))
+    return replace(model, folder=folder, evaluation=content.get("evaluation"), audit=content.get("audit", ""))
 
 
 def rebuilt(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
@@ -127,9 +127,10 @@ def verify_model(folder: Path) -> list[str]:
     return found
 
 
-def _facts_file(facts: Facts, weights: FileSum, evaluation: Json | None) -> bytes:
+def _facts_file(facts: Facts, weights: FileSum, evaluation: Json | None = None, audit: str = "") -> bytes:
     content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "facts": facts.to_json()}
     content["weights"] = weights.to_json()
+    content |= {"audit": audit} if audit else {}
     return seal(content | ({"evaluation": dict(evaluation)} if evaluation else {}))
 
 

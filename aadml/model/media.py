@@ -1,5 +1,6 @@
 """Media for a model: extracted by what made the features that it was trained on, then embedded."""
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,16 +14,18 @@ from aadml.data.captions import CLEANINGS
 from aadml.data.texts import Captions
 from aadml.data.waveforms import Waveforms
 from aadml.model.facts import difference, fingerprint
-from feature_extraction.backbones import EXTRACTORS, Extractor, extractor, options_of
+from feature_extraction.backbones import Extractor, extractor, options_of
 from feature_extraction.extract import extract
 from feature_extraction.feature_file import read_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 from feature_extraction.manifest import Manifest, Row
-from feature_extraction.weights import WEIGHTS
+from feature_extraction.weights import WEIGHTS, weights_path
 
 if TYPE_CHECKING:
     from aadml.model.model import Model
+
+_CHECKSUM = re.compile("[0-9a-f]{64}")
 
 
 def embed_media(model: "Model", modality: Modality, items: Sequence[str]) -> Tensor:
@@ -52,9 +55,9 @@ def embed_media(model: "Model", modality: Modality, items: Sequence[str]) -> Ten
 
 def describe_media(model: "Model", modality: Modality, paths: Sequence[str]) -> Tensor:
     """Extract the features (n, d) of media as the model expects them; a file's values are those of `aadml extract`."""
-    chosen = extractor_of(model, modality)
     for path in paths:
         _check_file(path)
+    chosen = extractor_of(model, modality)
     rows = tuple(
         Row(str(i), {"audio": path, "visual": path}, label="-", split="test", columns={})
         for i, path in enumerate(paths)
@@ -78,22 +81,37 @@ def extractor_of(model: "Model", modality: Modality) -> Extractor:
     if not expected:
         raise InputError(f"{modality}: the model does not know what made its features; embed arrays instead of files")
     name, parameters = str(expected["extractor"]), expected["parameters"]
-    if name not in EXTRACTORS:
-        raise InputError(f"{modality}: the model's features were made by {name}, which is not installed here")
-    options = {key: parameters[key] for key in options_of(name, modality) if key in parameters and key != "weights"}
-    if "weights" in options_of(name, modality):
-        options["weights"] = _weights_named(str(parameters.get("weights")))
+    try:
+        known = options_of(name, modality)
+    except InputError:
+        raise InputError(
+            f"{modality}: the model's features were made by {name}, which is no extractor that is installed here; "
+            "embed arrays instead of files"
+        ) from None
+    options = {key: _published(parameters[key]) for key in known if key in parameters}
     built = extractor(name, modality, options)
-    other = difference(expected, fingerprint({"extractor": built.name, "parameters": dict(built.parameters)}))
+    if built.finish is not None:
+        raise InputError(
+            f"{modality}: {name} was fitted on the training clips, by matrices that a model does not hold; "
+            "embed arrays instead of files"
+        )
+    about = {"extractor": built.name, "parameters": dict(built.parameters), "about": dict(built.about)}
+    other = difference(expected, fingerprint(about))
     if other:
         raise InputError(f"{modality}: the model was trained on other features than can be made here: {other}")
     return built
 
 
-def _weights_named(found: str) -> str:
-    """Name published weights by their checksum; "untrained" stays as it is."""
-    known: dict[str, Any] = {one.sha256: name for name, one in WEIGHTS.items() if one.sha256}
-    return next((name for digest, name in known.items() if found.startswith(digest)), found)
+def _published(value: Any) -> Any:
+    """Find the file of weights that a parameter names by its checksum, "auto" where that is unknown.
+
+    The features were then made with a file of one's own, or with a published one without a published checksum; which of
+    the two, the comparison of the fingerprints says.
+    """
+    if not isinstance(value, str) or not _CHECKSUM.fullmatch(value):
+        return value
+    known = {one.sha256: name for name, one in WEIGHTS.items() if one.sha256}
+    return next((str(weights_path(name)) for digest, name in known.items() if value.startswith(digest)), "auto")
 
 
 def _check_file(path: str) -> None:

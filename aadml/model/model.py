@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from aadml.comparison.arrays import Array, ArrayLike, Media, paths_of, to_rows
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
-from aadml.model.arrays import Array, ArrayLike, Media, paths_of, to_rows
 from aadml.model.facts import Facts
 from aadml.retrieval import score_source
 from feature_extraction.ground.errors import InputError
@@ -41,6 +41,7 @@ class Model:
         scaling: what its inputs pass through first, fitted on the training clips.
         facts: what it is, what it was trained on, what it expects.
         evaluation: how it was scored, as in `evaluation.json`; None where it was not.
+        audit: the verdict of its audit, one sentence; empty where there was none.
         folder: where it lies; None where it is in memory alone.
     """
 
@@ -48,7 +49,16 @@ class Model:
     scaling: Scaling
     facts: Facts
     evaluation: Mapping[str, Any] | None = None
+    audit: str = ""
     folder: Path | None = None
+
+    def __repr__(self) -> str:
+        facts = self.facts
+        inputs = ", ".join(f"{m} {d}-d" if d else m for m, d in facts.dimensions.items())
+        scored = (
+            "" if self.evaluation is None else f", {self.evaluation['split']} MAP {self.evaluation['map_mean']:.3f}"
+        )
+        return f"<Model {facts.label}: {inputs}, {len(facts.class_names)} classes, {facts.similarity}{scored}>"
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -75,9 +85,12 @@ class Model:
             InputError: a modality or a width that the model does not know, NaN, or media that cannot be read.
 
         Example:
-            >>> model = aadml.load("runs/20260101-120000-aa-triplet-seed0")  # doctest: +SKIP
-            >>> model.embed(audio=features).shape  # doctest: +SKIP
-            (30, 10)
+            >>> clips = aadml.read("synthetic:ave").test
+            >>> model = aadml.fit("synthetic:ave", method="cca")
+            >>> model.embed(audio=clips["audio"]).shape
+            torch.Size([189, 10])
+            >>> model.embed(audio=clips["audio"][0].numpy()).shape
+            (10,)
             >>> model.embed(visual="clip.mp4").shape  # doctest: +SKIP
             (10,)
         """
@@ -110,8 +123,16 @@ class Model:
 
         Raises:
             InputError: k outside 1..m.
+
+        Example:
+            >>> model = aadml.fit("synthetic:ave", method="cca")
+            >>> gallery = model.embed(visual=aadml.read("synthetic:ave").test["visual"].numpy())
+            >>> model.top_k(gallery[7], gallery, k=3).indices[0]  # itself
+            np.int64(7)
         """
         (rows, back), (items, _) = to_rows(queries, "queries"), to_rows(gallery, "gallery")
+        if isinstance(k, bool) or not hasattr(k, "__index__"):
+            raise InputError(f"k: {k!r} given; a whole number is wanted")
         if not 1 <= k <= len(items):
             raise InputError(f"k: {k} given; the gallery holds {len(items)} items, so 1 to {len(items)} are possible")
         scores = self._scores(rows, items)

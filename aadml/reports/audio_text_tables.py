@@ -174,7 +174,8 @@ def planned(name: str, values: Mapping[str, Any], dataset: str) -> list[tuple[Pa
         dataset: "AudioCaps" or "Clotho".
     """
     pairs = []
-    given = dict(values.get("method") or {})
+    method = values.get("method") or {}
+    given = {"name": method} if isinstance(method, str) else dict(method)
     for row in lookup(PAPER_TABLES, name, "table").rows(dataset):
         if row.weights and given.get("audio_weights", "untrained") == "untrained":
             continue

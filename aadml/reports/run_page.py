@@ -1,6 +1,6 @@
 """One self-contained HTML page about a run: figures, tables, and clips one can play."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from aadml.comparison.types import Embeddings
 from aadml.configuration.config import Config
+from aadml.model.card import card
+from aadml.model.facts import Facts
+from aadml.model.model import Model
 from aadml.reports import figures
 from aadml.reports.gallery import Gallery, find_gallery
 from aadml.reports.page import document, section, table
 from aadml.retrieval import DirectionResult, Evaluation, evaluate, score_source
-from aadml.retrieval.record import EvaluationRecord
-from aadml.runs.data import protocol_of
-from aadml.runs.loading import load_run, read_environment, read_evaluation
+from aadml.runs.later_data import not_empty, read_for
+from aadml.runs.loading import load, load_run, read_environment, read_evaluation
 from aadml.runs.train import read_records
 from feature_extraction.ground.atomic import write_text
 
@@ -27,13 +29,24 @@ MAP_POINTS = 1500
 REPORT = "report.html"
 
 
-def write_report(run: Path, *, media: Path | None = None, output: Path | None = None) -> Path:
-    """Write the page of a finished run.
+def write_report(
+    run: str | Path,
+    *,
+    data: str | Path | None = None,
+    media: str | Path | None = None,
+    output: str | Path | None = None,
+    allow_other_features: bool = False,
+    on_note: Callable[[str], None] | None = None,
+) -> Path:
+    """Write the page of a finished run, or of a model on data of its own.
 
     Args:
-        run: a finished run folder.
+        run: a finished run folder, or a model folder, which needs `data`.
+        data: report on the test clips of this data instead of those of the run.
         media: the manifest of the clips, for thumbnails and players; by default a `manifest.csv` beside the features.
-        output: where to; by default `report.html` in the run folder.
+        output: where to; by default `report.html` in the folder, or `report-NAME.html` for data called NAME.
+        allow_other_features: take features of another extractor than the model was trained on.
+        on_note: told what people should know.
 
     Returns:
         The page's path.
@@ -41,26 +54,29 @@ def write_report(run: Path, *, media: Path | None = None, output: Path | None = 
     Raises:
         InputError: not a finished run, its data are gone, or matplotlib is not installed.
     """
-    stored = read_evaluation(run)
-    opened = load_run(run)
-    config, splits = opened.config, opened.splits
-    embeddings = opened.model.embed_clips(splits.test)
-    evaluation = evaluate(embeddings, protocol=protocol_of(config), split="test")
-    records = read_records(run)
-    gallery = find_gallery(media, config["data"])
-    parts = [_summary(evaluation, config, stored, splits.notes)]
+    folder = Path(run)
+    if data is None:
+        opened, verdicts = load_run(folder), read_evaluation(folder).verdicts or []
+        model, splits, place = opened.model, opened.splits, opened.config["data"]
+    else:
+        model, verdicts, place = load(folder), [], str(data)
+        splits = read_for(model, data, allow_other_features=allow_other_features, on_note=on_note)
+    embeddings = model.embed_clips(not_empty(splits, "test"))
+    evaluation = evaluate(embeddings, protocol=model.facts.protocol, split="test")
+    gallery = find_gallery(Path(media) if media else None, place)
+    parts = [_summary(evaluation, model.facts, verdicts, splits.notes)]
+    records = read_records(folder) if data is None else []
     if records:
-        drawn = figures.training_curves(records, stored.selected_epoch)
+        drawn = figures.training_curves(records, model.facts.selected_epoch)
         parts.append(section("Training", drawn, "The epoch was chosen on the validation clips, never on test."))
     parts += [_scope(evaluation), _classes(evaluation), _map(embeddings), _queries(embeddings, evaluation, gallery)]
-    parts.append(_provenance(config, read_environment(run)))
-    page = output or run / REPORT
-    title = f"{config.label()}, seed {config['seed']}"
-    write_text(page, document(title, "".join(parts)))
+    parts.append(_provenance(opened.config, read_environment(folder)) if data is None else _card(model))
+    page = Path(output) if output else folder / (REPORT if data is None else f"report-{Path(data).stem}.html")
+    write_text(page, document(f"{model.facts.label}, seed {model.facts.seed}", "".join(parts)))
     return page
 
 
-def _summary(evaluation: Evaluation, config: Config, stored: EvaluationRecord, notes: Sequence[str]) -> str:
+def _summary(evaluation: Evaluation, facts: Facts, verdicts: Sequence[str], notes: Sequence[str]) -> str:
     rows = [
         [result.name, f"{result.map:.4f}", "{:.4f} .. {:.4f}".format(*result.map_bounds), f"{result.chance.mean():.4f}"]
         + [f"{value:.3f}" for value in result.curves.at(result.cutoffs).precision]
@@ -72,9 +88,13 @@ def _summary(evaluation: Evaluation, config: Config, stored: EvaluationRecord, n
     remarks = [
         f"Protocol <b>{escape(evaluation.protocol)}</b>: every item embedded alone; the whole gallery ranked; ties by "
         f"exact expectation (tie rate {evaluation.tie_rate:.2%}); chance {evaluation.chance:.4f}; compared by "
-        f"{escape(evaluation.similarity)}. Epoch {stored.selected_epoch} of {config['training']['epochs']}, "
-        "chosen on validation clips.",
-        *(f"<b>Warning</b>: {escape(verdict)}." for verdict in stored.verdicts or ()),
+        f"{escape(evaluation.similarity)}."
+        + (
+            ""
+            if facts.selected_epoch is None
+            else f" Epoch {facts.selected_epoch} of {facts.training['epochs']}, chosen on validation clips."
+        ),
+        *(f"<b>Warning</b>: {escape(verdict)}." for verdict in verdicts),
         *(escape(note) for note in notes),
     ]
     return figure + "".join(f"<p>{remark}</p>" for remark in remarks) + table(header, rows)
@@ -162,6 +182,10 @@ def _cell(embeddings: Embeddings, row: int, gallery: Gallery, kind: str, caption
     name = embeddings.class_names[int(embeddings.labels[row])]
     words = f"<figcaption>{escape(name)}<small>{escape(caption)}</small></figcaption>"
     return f'<figure class="{kind}">{gallery.show(embeddings.ids[row])}{words}</figure>'
+
+
+def _card(model: Model) -> str:
+    return section("The model", f"<pre>{escape(card(model))}</pre>")
 
 
 def _provenance(config: Config, environment: dict[str, Any]) -> str:

@@ -36,7 +36,8 @@ def mean_average_precision(
         similarity: instead of the one that belongs to the embeddings.
         threads: by default as many as torch uses.
     """
-    return _mean(embeddings, direction, metrics.average_precision, similarity, threads)
+    found = _over_direction(embeddings, direction, metrics.average_precision, similarity, threads)
+    return float(found.mean())
 
 
 def mean_figure(embeddings: Embeddings, metric: str) -> float:
@@ -48,24 +49,8 @@ def mean_figure(embeddings: Embeddings, metric: str) -> float:
     function, directions = function_of(metric), embeddings.directions()
     for _, gallery in directions:
         check_cutoff(metric, len(_rows(embeddings.labels, gallery in embeddings.once)))
-    return sum(_mean(embeddings, direction, function) for direction in directions) / len(directions)
-
-
-def _mean(
-    embeddings: Embeddings,
-    direction: Direction,
-    function: Function,
-    similarity: str | None = None,
-    threads: int | None = None,
-) -> float:
-    rows = [_rows(embeddings.labels, modality in embeddings.once) for modality in direction]
-    queries, gallery = (_vectors(embeddings, m)[own] for m, own in zip(direction, rows, strict=True))
-    source = score_source(queries, gallery, similarity or embeddings.similarity)
-    labels = embeddings.labels.cpu().numpy()
-    found = over_rankings(
-        source, labels[rows[0]], labels[rows[1]], lambda _, ranking: function(ranking), threads=threads
-    )
-    return float(np.concatenate(list(found)).mean())
+    means = [float(_over_direction(embeddings, direction, function).mean()) for direction in directions]
+    return sum(means) / len(means)
 
 
 def evaluate(
@@ -243,10 +228,20 @@ def running_average_precisions(
     embeddings: Embeddings, direction: Direction, *, similarity: str | None = None, threads: int | None = None
 ) -> Values:
     """The running variant of AP for each query (q,), see `aadml.retrieval.running`; args as of the function above."""
-    queries, gallery = (_vectors(embeddings, modality) for modality in direction)
+    return _over_direction(embeddings, direction, running_average_precision, similarity, threads)
+
+
+def _over_direction(
+    embeddings: Embeddings,
+    direction: Direction,
+    metric: Function,
+    similarity: str | None = None,
+    threads: int | None = None,
+) -> Values:
+    """Measure each query of a direction that has something relevant (q,)."""
+    rows = [_rows(embeddings.labels, modality in embeddings.once) for modality in direction]
+    queries, gallery = (_vectors(embeddings, m)[own] for m, own in zip(direction, rows, strict=True))
     source = score_source(queries, gallery, similarity or embeddings.similarity)
     labels = embeddings.labels.cpu().numpy()
-    found = over_rankings(
-        source, labels, labels, lambda _, ranking: running_average_precision(ranking), threads=threads
-    )
+    found = over_rankings(source, labels[rows[0]], labels[rows[1]], lambda _, ranking: metric(ranking), threads=threads)
     return np.concatenate(list(found))

@@ -1,20 +1,25 @@
 """The audit of a run, or of an encoder made elsewhere."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from aadml.data import open_data, to_splits
 from aadml.methods.settings import AUTO
-from aadml.protocols.audit import Finding, Pipeline, Verdict
+from aadml.model.card import card
+from aadml.model.files import CARD
+from aadml.protocols.audit import Finding, Pipeline, Verdict, summary
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.checks import CHECKS
 from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import evaluate
-from aadml.runs.evaluate import subject_of
+from aadml.runs.evaluate import Note, keep, subject_of
 from aadml.runs.later_data import read_for
-from aadml.runs.loading import Run, load, load_run, read_config, read_evaluation
+from aadml.runs.loading import AUDIT, Run, load, load_run, read_config, read_evaluation
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.train import read_records
 from feature_extraction.ground.errors import InputError
@@ -31,6 +36,7 @@ def audit(
     split: str = "test",
     retrain: bool = False,
     time_limit: float = 600.0,
+    on_note: Note | None = None,
 ) -> list[Finding]:
     """Audit a trained run, a model on other data, or an encoder made elsewhere.
 
@@ -47,6 +53,11 @@ def audit(
         split: that is scored.
         retrain: train a run again without the scored clips and compare; takes about three times its training.
         time_limit: seconds that one process, and one call of a command, may take.
+        on_note: told what people should know.
+
+    Returns:
+        What each check saw. Those of a finished run under its own protocol are kept in it as `audit.json`, and their
+        verdict stands on its card.
 
     Raises:
         InputError: not exactly one of run, encoder and command, or one that cannot be found.
@@ -56,7 +67,9 @@ def audit(
     if retrain and (run is None or data is not None):
         raise InputError("audit: --retrain needs a run on its own data")
     if run is not None and data is None:
-        return _audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit)
+        findings = _audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit)
+        _keep(Path(run), findings, protocol, split, on_note or (lambda message: None))
+        return findings
     if data is None:
         raise InputError("audit: an encoder made elsewhere needs --data F.h5")
     if run is not None:
@@ -75,6 +88,17 @@ def _audit_run(folder: Path, protocol: str, split: str, *, retrain: bool, second
     findings = run_checks(ProtocolPipeline(subject, protocol), run.splits, CHECKS, split=split, seconds=seconds)
     findings += [_kept_epoch(folder), _stored_score(run)]
     return [*findings, fitted_without_test(run, split)] if retrain else findings
+
+
+def _keep(folder: Path, findings: Sequence[Finding], protocol: str, split: str, note: Note) -> None:
+    """Keep the audit of a run under its own protocol in it, and write its verdict on the card."""
+    model = load(folder, device="cpu")
+    if (protocol, split) != (model.facts.protocol, "test"):
+        return
+    verdict = summary(findings)
+    content = {"protocol": protocol, "split": split, "verdict": verdict, "findings": [vars(one) for one in findings]}
+    told = card(replace(model, audit=verdict)).encode()
+    keep(folder, {AUDIT: (json.dumps(content, indent=2) + "\n").encode(), CARD: told}, note)
 
 
 def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipeline:

@@ -58,6 +58,8 @@ def read(
     visual: str | None = None,
     validation: float = 0.1,
     seed: int = 0,
+    cleaning: str = "mei",
+    captions: int = 5,
 ) -> Splits:
     """Read features of any layout, or captioned sound, divided into train, valid and test.
 
@@ -68,6 +70,8 @@ def read(
         visual: the view taken as visual, where the layout does not say.
         validation: share of each class's training clips that validates, where the data have no validation split.
         seed: of that choice.
+        cleaning: of captions, as the method that will learn from them wants it ("mei", "xie").
+        captions: of each clip, at most so many.
 
     Returns:
         `Splits` with `train`, `valid` and `test`, each of them `Clips`.
@@ -78,10 +82,10 @@ def read(
     Example:
         >>> splits = aadml.read("synthetic:ave")
         >>> len(splits.train), splits.train.modalities
-        (1590, ('audio', 'visual'))
+        (1577, ('audio', 'visual'))
     """
     if is_captioned(path):
-        return captioned_splits(path)
+        return captioned_splits(path, cleaning=cleaning, captions=captions)
     content = open_data(path, layout=layout, audio=audio, visual=visual)
     return to_splits(content, validation=validation, seed=seed, name=str(path))
 

@@ -1,7 +1,7 @@
 """Scores of a trained model under a named protocol; those of a run's own data are kept beside the run."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,11 @@ def evaluate(
     split: str | None = None,
     protocol: str | None = None,
     allow_other_features: bool = False,
+    similarity: str | None = None,
+    metrics: Sequence[str] = (),
+    once: Sequence[str] = (),
+    precision: str = "float32",
     on_note: Note | None = None,
-    **options: Any,
 ) -> Evaluation:
     """Score a model, or embeddings made elsewhere: every query ranks the whole gallery, ties count by expectation.
 
@@ -47,17 +50,31 @@ def evaluate(
         split: "train", "valid" or "test"; None is test, and all of an embeddings file without splits.
         protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own.
         allow_other_features: score features of another extractor than the model was trained on.
+        similarity: instead of the one that belongs to the embeddings.
+        metrics: further ones of `aadml list metrics` ("recall@3").
+        once: modalities of embeddings made elsewhere of which one row a label is ranked, where a clip has a row per
+            caption.
+        precision: of the scores, "float32" or "float64": scores equal in it are ties.
         on_note: told what people should know.
-        options: of `aadml.retrieval.evaluate` (`similarity`, `extra`, `precision`, ...).
 
     Returns:
-        The evaluation. That of a run on its own data is kept in it as `evaluations/<protocol>-<split>.json`; what the
-        options change is part of the name, so that no score is taken for another.
+        The evaluation. That of a run on its own data is kept in it as `evaluations/<protocol>-<split>.json`;
+        similarity, metrics and precision are part of the name, so that no score is taken for another.
 
     Raises:
         InputError: neither or both of model and embeddings, nothing to score, or an unknown split or protocol.
+
+    Example:
+        >>> model = aadml.fit("synthetic:ave", method="cca")
+        >>> found = aadml.evaluate(model, data="synthetic:ave", split="valid")
+        >>> found.split, [direction.name for direction in found.directions]
+        ('valid', ['audio-visual', 'visual-audio'])
     """
     note = on_note or (lambda message: None)
+    options: dict[str, Any] = {"similarity": similarity} if similarity is not None else {}
+    options |= {"extra": tuple(metrics)} if metrics else {}
+    options |= {"once": tuple(once)} if once else {}
+    options |= {"precision": precision} if precision != "float32" else {}
     if (model is None) == (embeddings is None):
         raise InputError("evaluate: give either a model (a run, a model folder) or embeddings")
     if model is None:
@@ -106,7 +123,8 @@ def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options:
     protocol = protocol or run.model.facts.protocol
     evaluation = _scored(subject_of(run.config, run.splits, run.model), protocol, split, options)
     record = replace(evaluation.record(), label=run.model.facts.label, seed=run.model.facts.seed)
-    keep(folder, file_of(protocol, split, options), (json.dumps(record.to_json(), indent=2) + "\n").encode(), note)
+    written = (json.dumps(record.to_json(), indent=2) + "\n").encode()
+    keep(folder, {file_of(protocol, split, options): written}, note)
     return evaluation
 
 
@@ -117,15 +135,16 @@ def file_of(protocol: str, split: str, options: Mapping[str, Any]) -> str:
     return f"{EVALUATIONS}/{'-'.join([protocol.replace(':', '-'), split, *others, *extra])}.json"
 
 
-def keep(folder: Path, name: str, data: bytes, note: Note) -> None:
-    """Add a file to a finished run; where the folder cannot be written, say so and go on."""
+def keep(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
+    """Add files to a finished run; where the folder cannot be written, say so and go on."""
     if not is_run(folder):
         return
     try:
         with opened(folder, wait=True) as store:
             if EVALUATION in store.manifest.files:
-                remove_leftovers(folder / name)
-                store.commit({name: data}, flush=True)
+                for name in files:
+                    remove_leftovers(folder / name)
+                store.commit(files, flush=True)
     except InputError as error:
         note(f"warning: not kept in the run: {error}")
 

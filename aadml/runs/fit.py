@@ -39,7 +39,10 @@ def fit(
     runs: str | Path | None = None,
     on_note: Callable[[str], None] | None = None,
     on_run: Callable[[Path], None] | None = None,
-    **callbacks: Any,
+    on_plan: Callable[[int, int], None] | None = None,
+    on_epoch: Callable[[dict[str, Any]], None] | None = None,
+    on_step: Callable[[int], None] | None = None,
+    on_warning: Callable[[str], None] | None = None,
 ) -> Model:
     """Fit a method; choose the epoch on validation clips; score the test split once.
 
@@ -47,8 +50,9 @@ def fit(
     run folder.
 
     Args:
-        data: a feature file of any layout, captioned sound, or what `aadml.read` returned; `Clips` alone are trained
-            on, and a share of them validates. None takes the sample clips.
+        data: a feature file of any layout, captioned sound, or what `aadml.read` returned (which has drawn a missing
+            validation split by a seed of its own); `Clips` alone are trained on, and a share of them validates. None
+            takes the sample clips.
         method: a name of `aadml list methods`; its shipped config is the starting point.
         loss: a name of `aadml list losses`; "aa-LOSS" sees the anchors as anchor-aware proxies.
         k: neighbors of the anchor-aware proxy.
@@ -60,7 +64,10 @@ def fit(
         runs: folder in which a run folder is made, which survives an interruption; None trains in memory alone.
         on_note: told what people should know; by default it goes to the logger "aadml".
         on_run: told the folder of the run as soon as there is one.
-        callbacks: `on_epoch`, `on_step`, `on_plan`, `on_warning`, for a progress bar.
+        on_plan: called once with the number of epochs, and how many of them are done.
+        on_epoch: called with the figures of every epoch.
+        on_step: called with the number of each step within its epoch.
+        on_warning: called with every warning of the training.
 
     Returns:
         The model; `model.evaluation` says how it scored, `model.folder` where its run is.
@@ -69,11 +76,19 @@ def fit(
         InputError: data, names or settings that do not fit; one line says what is possible.
 
     Example:
-        >>> model = aadml.fit("clips.h5", loss="aa-triplet", runs="runs")  # doctest: +SKIP
-        >>> model.evaluation["map_mean"]  # doctest: +SKIP
-        0.754
+        >>> small = {"network.hidden": [16], "training.batch": 100}
+        >>> model = aadml.fit("synthetic:ave", loss="aa-triplet", k=2, epochs=1, settings=small)
+        >>> model
+        <Model aa-triplet: audio 128-d, visual 1024-d, 15 classes, cosine, test MAP ...>
+        >>> model.evaluation["protocol"], model.facts.clips
+        ('inductive', 1577)
     """
     note = on_note or _log.info
+    callbacks: dict[str, Any] = {
+        "on_plan": on_plan, "on_epoch": on_epoch, "on_step": on_step, "on_warning": on_warning,
+    }  # fmt: skip
+    if not isinstance(data, str | Path | Splits | Clips | None):
+        raise InputError(f"fit: data of type {type(data).__name__}; give a path, what aadml.read returned, or Clips")
     complete = assemble(
         data=place_of(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
         config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
@@ -95,7 +110,14 @@ def fit(
 
 
 def resume_run(
-    folder: str | Path, *, data: Splits | None = None, on_note: Callable[[str], None] | None = None, **callbacks: Any
+    folder: str | Path,
+    *,
+    data: Splits | None = None,
+    on_note: Callable[[str], None] | None = None,
+    on_plan: Callable[[int, int], None] | None = None,
+    on_epoch: Callable[[dict[str, Any]], None] | None = None,
+    on_step: Callable[[int], None] | None = None,
+    on_warning: Callable[[str], None] | None = None,
 ) -> Model:
     """Continue an interrupted run; it ends in the same bytes as one that was never interrupted.
 
@@ -103,7 +125,10 @@ def resume_run(
         folder: of the run.
         data: what it was trained on, where that was in memory.
         on_note: see `fit`.
-        callbacks: see `fit`.
+        on_plan: see `fit`.
+        on_epoch: see `fit`.
+        on_step: see `fit`.
+        on_warning: see `fit`.
 
     Raises:
         InputError: not a run, in use, damaged, or its data changed or are gone; nothing is touched.
@@ -116,6 +141,9 @@ def resume_run(
         if prepared is None or is_finished(place):
             note(f"{place} is finished; nothing to resume")
             return load(place)
+        callbacks: dict[str, Any] = {
+            "on_plan": on_plan, "on_epoch": on_epoch, "on_step": on_step, "on_warning": on_warning,
+        }  # fmt: skip
         return train_run(prepared, store, on_note=note, **callbacks)
 
 

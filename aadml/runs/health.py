@@ -12,7 +12,7 @@ from aadml.retrieval import Evaluation
 from aadml.retrieval.intervals import bootstrap_interval
 
 RAN_AWAY = 10.0
-"""A loss that ends so many times above its first value ran away."""
+"""A loss that ends so many times above that of the first batch ran away."""
 
 FEWEST_EPOCHS = 5
 """Trainings of fewer epochs are trials, in which the choice of the first or the last epoch says nothing."""
@@ -50,10 +50,14 @@ def _chance(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _losses(history: Sequence[Record]) -> Iterator[str]:
-    """Look at each stage by itself: another stage minimizes another loss."""
+    """Look at each stage by itself: another stage minimizes another loss.
+
+    It begins with the loss of its very first batch: the mean of a first epoch may have run away already.
+    """
     for stage in dict.fromkeys(record.get("stage") for record in history):
-        losses = [record["loss"] for record in history if record.get("stage") == stage and "loss" in record]
-        first, last = (losses[0], losses[-1]) if losses else (0.0, 0.0)
+        records = [record for record in history if record.get("stage") == stage and "loss" in record]
+        first = records[0].get("first_loss", records[0]["loss"]) if records else 0.0
+        last = records[-1]["loss"] if records else 0.0
         if first > 0 and (not math.isfinite(last) or last > RAN_AWAY * first):
             yield f"the loss ran away, from {first:.3g} to {last:.3g}; lower training.learning_rate"
 

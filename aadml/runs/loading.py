@@ -19,6 +19,9 @@ from aadml.runs.store import CONFIG, ENVIRONMENT, EVALUATION, Manifest, is_finis
 from feature_extraction.ground.errors import InputError
 from feature_extraction.network_run import chosen_device
 
+AUDIT = "audit.json"
+"""The last audit of a run under its own protocol."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -46,6 +49,11 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
 
     Raises:
         InputError: neither a trained run nor a model, or damaged.
+
+    Example:
+        >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")
+        >>> aadml.load(folder)
+        <Model cca: audio 128-d, visual 1024-d, 15 classes, cosine, test MAP 0.110>
     """
     folder, target = Path(path), chosen_device(device, "load")
     if not is_run(folder):
@@ -54,8 +62,10 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
     if FACTS not in manifest.files:
         raise InputError(f"{folder}: was not trained to the end; continue it with `aadml train --resume {folder}`")
     model = _checked_model(folder, manifest, target)
-    evaluation = read_evaluation(folder, manifest).to_json() if is_finished(folder) else None
-    return replace(model, evaluation=evaluation)
+    if not is_finished(folder):
+        return model
+    audit = json.loads(read_file(folder, AUDIT, manifest))["verdict"] if AUDIT in manifest.files else ""
+    return replace(model, evaluation=read_evaluation(folder, manifest).to_json(), audit=audit)
 
 
 def load_run(folder: Path, *, device: str | None = None) -> Run:

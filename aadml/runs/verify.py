@@ -18,6 +18,11 @@ def verify(path: str | Path) -> list[str]:
 
     Raises:
         InputError: neither a run nor a model.
+
+    Example:
+        >>> folder = aadml.fit("synthetic:ave", method="cca").save("my model")
+        >>> aadml.verify(folder)
+        []
     """
     folder = Path(path)
     if not is_run(folder):

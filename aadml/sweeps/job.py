@@ -90,7 +90,7 @@ def work_off(job: Job, note: Note | None = None) -> str:
             scoring = Scoring(job.split, queries=True, metrics=job.metrics)
             train_into(job.config, job.folder, scoring, wait=True, **callbacks)
             if missing := _missing(job, scored(job)):  # trained before anybody asked for them
-                evaluate(job.folder, split=job.split, extra=missing)
+                evaluate(job.folder, split=job.split, metrics=missing)
         if (job.folder / FAILURE).exists():
             (job.folder / FAILURE).unlink()
     except InputError as error:

@@ -43,9 +43,11 @@ class Extractor:
         modality: what it listens to or looks at.
         dimension: d of its descriptions, after `finish` where there is one.
         inputs: what is to be decoded.
-        parameters: everything that decides its values, JSON-able: variant, front-end settings, `weights` (SHA-256,
-            "untrained" or None for weight-free), versions of the packages it calls. It goes into the feature file and
-            into the key of every record of a job.
+        parameters: everything that decides its values, JSON-able: variant, front-end settings, precision, `weights`
+            (SHA-256, "untrained" or None for weight-free). With the name it is the fingerprint by which a model knows
+            the features it was trained on.
+        about: what is said beside it and makes no other features: versions of the packages it calls, names of weight
+            files. Both go into the feature file and into the key of every record of a job.
         prepare: one decoded clip -> an array (t, ...); runs in a decoding process, so it must be picklable (a function
             of a module, or a `functools.partial` of one) and its module should not import torch.
         describe: prepared arrays of several clips -> a description (t, d) for each, in order; runs in the main process.
@@ -73,6 +75,7 @@ class Extractor:
     begins: Callable[[int, float], NDArray[np.float64]] | None = None
     minimum_seconds: float = 0.0
     batch_clips: int = 16
+    about: Mapping[str, Any] = field(default_factory=dict)
     finish: (
         Callable[[list[Description], Sequence[str]], tuple[list[Description], dict[str, NDArray[np.float32]]]] | None
     ) = field(default=None)

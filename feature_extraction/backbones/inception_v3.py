@@ -196,7 +196,7 @@ def inception_v3(
     _check_options(**given, reduction=reduction, precision=precision, eight_bit=eight_bit)
     target = chosen_device(device, "inception-v3")
     half = precision == "bfloat16" or (precision == "auto" and bfloat16_units(target))
-    network, reading, found = _loaded(weights, given)
+    network, reading, found, file = _loaded(weights, given)
     reduce, source = _reduction(reduction, matrices, eight_bit)
     parameters: dict[str, Any] = {
         **asdict(reading),
@@ -205,8 +205,7 @@ def inception_v3(
         "reduction": reduction,
         "eight_bit": eight_bit,
         "precision": "bfloat16" if half else "float32",
-        "torch": torch.__version__,
-        **found,
+        "weights": found,
         **source,
     }
     return Extractor(
@@ -215,6 +214,7 @@ def inception_v3(
         dimension=DIMENSION if reduction == "none" else REDUCED,
         inputs=Frames(frames_per_second=frames_per_second, height=SIDE, width=SIDE),
         parameters=parameters,
+        about={"torch": torch.__version__} | ({"weight_file": file} if file else {}),
         prepare=np.asarray,
         describe=_describer(folded(network), target, reading.transform_input, half, reduce),
         batch_clips=8,  # five minutes of frames are 80 MB
@@ -255,17 +255,17 @@ def _check_options(*, eight_bit: bool, **given: Any) -> None:
         raise InputError("inception-v3.eight_bit: 8 bits hold whitened values; choose reduction own-pca or youtube-8m")
 
 
-def _loaded(weights: str, given: Mapping[str, Any]) -> tuple[InceptionV3, Reading, dict[str, Any]]:
-    """Build the network; with it how it was read, and what has to be said about its origin."""
+def _loaded(weights: str, given: Mapping[str, Any]) -> tuple[InceptionV3, Reading, str, str]:
+    """Build the network; with it how it was read, the checksum of its weights and the name of their file."""
     if weights == "untrained":
         reading = replace(Reading(), **{name: value for name, value in given.items() if value is not None})
         build = partial(
             InceptionV3, pool_padding=reading.pool_padding, last_pool=reading.last_pool, classes=0, auxiliary=False
         )
-        return seeded(build).eval(), reading, {"weights": "untrained"}
+        return seeded(build).eval(), reading, "untrained", ""
     found = load_weights(weights, "inception-v3")
     reading = reading_of(found, given)
-    return load_inception_v3(found.tensors, reading), reading, found.provenance
+    return load_inception_v3(found.tensors, reading), reading, found.sha256, found.name
 
 
 def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, Any]]:

@@ -155,13 +155,12 @@ def vggish(
     hop = round(float(patch_hop) * VGGISH.sample_rate / VGGISH.hop)
     if hop < 1 or abs(hop * VGGISH.hop / VGGISH.sample_rate - float(patch_hop)) > 1e-9:
         raise InputError(f"vggish.patch_hop: given {patch_hop}, wants seconds in steps of 0.01, at least 0.01")
-    network, found, matrices = _loaded(weights, pca, wants_pca="pca" in variant)
+    network, found, files, matrices = _loaded(weights, pca, wants_pca="pca" in variant)
     parameters: dict[str, Any] = {
         "variant": variant,
         "patch_hop": hop * VGGISH.hop / VGGISH.sample_rate,
         "short": "filled with zeros to one patch",
         "front_end": VGGISH.provenance(),
-        "torch": torch.__version__,
         **found,
     }
     target = chosen_device(device, "vggish")
@@ -177,6 +176,7 @@ def vggish(
         dimension=DIMENSION,
         inputs=Sound(VGGISH.sample_rate),
         parameters=parameters,
+        about={"torch": torch.__version__, **files},
         prepare=partial(filled_log_mel, settings=VGGISH, shortest=SHORTEST),
         describe=describe,
         begins=partial(every, parameters["patch_hop"]),
@@ -193,28 +193,31 @@ def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, ND
     return whitened if variant == "pca" else quantize(whitened, rounding="floor").astype(np.float32)
 
 
-def _loaded(weights: str, pca: str, *, wants_pca: bool) -> tuple[VGGish, dict[str, Any], dict[str, NDArray[Any]]]:
-    """Build the network and read its PCA where wanted; with them what has to be said about their origin."""
+def _loaded(
+    weights: str, pca: str, *, wants_pca: bool
+) -> tuple[VGGish, dict[str, str], dict[str, str], dict[str, NDArray[Any]]]:
+    """Build the network, and read its PCA where wanted; between them the checksums and the names of their files."""
     if weights == "untrained":
         if wants_pca:
             raise InputError(
                 "vggish: AudioSet's PCA belongs to the published weights; "
                 "with weights untrained the variant is pre-activation or post-relu"
             )
-        return seeded(VGGish), {"weights": "untrained"}, {}
+        return seeded(VGGish), {"weights": "untrained"}, {}, {}
     file = load_weights(weights, "vggish")
-    network, found = loaded(VGGish, vggish_state(file.tensors)), dict(file.provenance)
+    network = loaded(VGGish, vggish_state(file.tensors))
+    found, files = {"weights": file.sha256}, {"weight_file": file.name}
     if not wants_pca:
-        return network, found, {}
+        return network, found, files, {}
     matrices = _pca(file.tensors)
     if not matrices:
         file = load_weights(pca, "vggish-pca")
-        found |= {"pca": file.provenance["weights"], "pca_file": file.provenance["weight_file"]}
+        found, files = found | {"pca": file.sha256}, files | {"pca_file": file.name}
         matrices = _pca(file.tensors)
     shapes = {name: matrix.shape for name, matrix in matrices.items()}
     if shapes != {"eigenvectors": (DIMENSION, DIMENSION), "means": (DIMENSION,)}:
         raise InputError(f"vggish.pca: wants pca_eigen_vectors (128, 128) and pca_means (128,), found {shapes}")
-    return network, found, matrices
+    return network, found, files, matrices
 
 
 def _pca(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:

@@ -50,7 +50,6 @@ def vggish_hub(*, weights: str = "auto") -> Extractor:
         "model": PUBLISHED if model == PUBLISHED else "a SavedModel of one's own",
         "weights": sha256(folder),
         "short": "filled with zeros to one patch",
-        **{package: _version(package) for package in _PACKAGES},
     }
 
     def describe(sounds: Sequence[NDArray[Any]]) -> list[Description]:
@@ -62,6 +61,7 @@ def vggish_hub(*, weights: str = "auto") -> Extractor:
         dimension=128,
         inputs=Sound(SAMPLE_RATE),
         parameters=parameters,
+        about={package: _version(package) for package in _PACKAGES},
         prepare=np.asarray,
         describe=describe,
         begins=partial(every, _STEP),

@@ -11,8 +11,8 @@ from statistics import median
 
 import torch
 
-from aadml.cli.settings import assemble
 from aadml.comparison.types import Splits
+from aadml.configuration.assembly import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
 from aadml.methods.session import Session

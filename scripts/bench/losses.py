@@ -32,7 +32,7 @@ from aadml.losses import LOSSES
 from aadml.objective import reduce
 from aadml.objective.recipes import RECIPES
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.options import checked_options
+from feature_extraction.ground.validation import checked_options
 
 CLASSES, DIMENSION, FEATURES = 10, 10, 64
 BATCHES = (100, 200, 400, 1000, 2000, 4000, 8000)

@@ -119,7 +119,7 @@ def sample(root: Path, files: Sequence[Path], count: int, seed: int) -> list[Mut
     """Draw mutants: a place of the room each, evenly, then one of the changes that are possible there.
 
     A sum can be changed into eleven other things, a number into two; drawn evenly over changes, nearly all mutants
-    would be of sums. What no longer compiles, or only changes an annotation, is drawn anew.
+    would be of sums. What no longer compiles, or changes an annotation or a `strict` alone, is drawn anew.
 
     Args:
         root: of the tree.
@@ -169,16 +169,19 @@ def _orders_strings(name: str, rest: str) -> bool:
 
 
 def _same_program(before: str, after: str) -> bool | None:
-    """Say whether two texts are the same program but for annotations; None if the second is no program."""
+    """Say whether two texts are the same program but for what a right one never asks; None if the second is none."""
     try:
-        return _without_annotations(before) == _without_annotations(after)
+        return _what_counts(before) == _what_counts(after)
     except SyntaxError:
         return None
 
 
-def _without_annotations(text: str) -> str:
+def _what_counts(text: str) -> str:
+    """Dump a program without annotations, and without `strict`, which asserts that two sides are equally long."""
     program = ast.parse(text)
     for node in ast.walk(program):
+        if isinstance(node, ast.Call):
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "strict"]
         for name in ("annotation", "returns"):
             if getattr(node, name, None) is not None and not isinstance(node, ast.AnnAssign):
                 setattr(node, name, None)

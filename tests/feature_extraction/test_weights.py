@@ -215,7 +215,7 @@ def test_ones_own_file_is_read_as_it_is_and_told_by_its_checksum(server, tmp_pat
     found = load_weights(str(tmp_path / "own.pth"), "vggish")
     assert torch.equal(found.tensors["a"], torch.ones(2))
     digest = hashlib.sha256((tmp_path / "own.pth").read_bytes()).hexdigest()
-    assert found.provenance == {"weights": digest, "weight_file": "own.pth"}
+    assert (found.sha256, found.name) == (digest, "own.pth")
     assert found.published is None
     assert (weights_folder() / "converted" / f"{digest}.safetensors").is_file()
     with pytest.raises(InputError, match=r"weights mine.pth: no such file, and no published one of that name"):
@@ -230,7 +230,7 @@ def test_auto_is_the_default_of_the_table(server, tmp_path):
         found = load_weights(choice, "toy")
         assert found.tensors.keys() == {"a"}
         assert found.published == "toy"
-        assert found.provenance["weights"] == hashlib.sha256(server.content).hexdigest()
+        assert found.sha256 == hashlib.sha256(server.content).hexdigest()
 
 
 def test_the_table_says_where_every_file_is_and_under_which_license():

@@ -71,6 +71,19 @@ def test_features_classes_and_the_last_layer_are_those_of_their_own_side():
         assert torch.equal(one.candidate_class, plain.groups)
 
 
+def test_an_anchor_whose_side_holds_no_other_modality_has_no_partner():
+    (within,) = objective(directions=["audio-audio"]).comparisons(batch())
+    assert within.own.tolist() == [-1] * 6
+    (across,) = objective(directions=["audio-visual"]).comparisons(batch())
+    assert across.own.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("losses", [1, 3])
+def test_as_many_losses_as_directions_are_needed(losses):
+    with pytest.raises(InputError, match=f"directions: 2 of them, but {losses} losses"):
+        Objective([contrastive] * losses, SELECTIONS["all"], None, directions=["audio-visual", "visual-audio"])
+
+
 def test_paired_ids_know_one_positive_and_never_an_item_of_the_same_clip_as_negative():
     embedded = Embedded(batch().vectors, torch.tensor([0, 0, 1, 2, 2, 3]), torch.arange(6), relation="id")
     (comparison,) = objective(directions=["audio-visual"]).comparisons(embedded)

@@ -1,14 +1,12 @@
 """What every proxy must hold, present and future, as it comes: with its default options."""
 
-import inspect
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.objective import Embedded
-from aadml.objective.composition import compose_objective
+from aadml.objective.composition import Space, compose_objective
 from aadml.proxies import PROXIES
 from feature_extraction.ground.options import schema
 
@@ -43,20 +41,13 @@ def rows_of(bank, rows):
 
 @every
 def test_every_option_is_documented(name):
-    documentation = (inspect.getdoc(PROXIES[name]) or "") + (inspect.getdoc(PROXIES[name].__init__) or "")
-    assert not [option for option in schema(PROXIES[name]) if f" {option}: " not in documentation]
+    assert all(option.sentence for option in schema(PROXIES[name]).values())
 
 
 def compose(name, **options):
+    space = Space(("audio", "visual"), DIMENSION, classes=4)
     return compose_objective(
-        loss={"name": "triplet"},
-        selection={"name": "all"},
-        proxy={"name": name} | options,
-        directions=("audio-visual", "visual-audio"),
-        modalities=("audio", "visual"),
-        dimension=DIMENSION,
-        features=0,
-        classes=4,
+        space, loss="triplet", proxy={"name": name} | options, directions=("audio-visual", "visual-audio")
     )
 
 

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.reports.audio_text_tables import (
@@ -35,7 +36,7 @@ def test_every_row_is_a_config_that_resolves(name, base):
                                                       ("3cmlf", "AudioCaps", 14), ("xie", "Clotho", 8)])  # fmt: skip
 def test_every_row_finds_its_published_figures(name, dataset, rows):
     values = read_yaml(BASES[name][0])
-    values["method"] = dict(values["method"]) | ({} if name == "xie" else {"audio_weights": "some.pth"})
+    values = values if name == "xie" else with_setting(values, "method.audio_weights", "some.pth")
     found = [row for row, _ in planned(name, values, dataset)]
     table = laid_out(name, found, [[] for _ in found], dataset=dataset, data="nothing")
     printed = [line[-6:] for line in table.rows]
@@ -47,16 +48,17 @@ def test_pretrained_rows_need_weights():
     values = read_yaml("3cmlf")
     kinds = {row.cells[0] for row, _ in planned("3cmlf", values, "AudioCaps")}
     assert kinds == {"from scratch"}
-    values["method"] = dict(values["method"]) | {"audio_weights": "ResNet38.pth"}
+    values = with_setting(values, "method.audio_weights", "ResNet38.pth")
     rows = planned("3cmlf", values, "AudioCaps")
     assert {row.cells[0] for row, _ in rows} == {"from scratch", "pre-trained"}
     for row, changed in rows:
-        assert (changed["method"]["audio_weights"] == "untrained") == (row.cells[0] == "from scratch")
+        weights = resolve(changed)["method"]["audio_weights"]
+        assert (weights == "untrained") == (row.cells[0] == "from scratch")
 
 
 def test_the_runs_marked_in_the_paper_learn_more_slowly_on_clotho():
     rates = {
-        row.cells: values["training"]["learning_rate"]
+        row.cells: resolve(values)["training"]["learning_rate"]
         for row, values in planned("mei", read_yaml("mei_clotho"), "Clotho")
     }
     slow = {cells for cells, rate in rates.items() if rate == 5e-5}

@@ -37,6 +37,8 @@ def test_an_hdf5_file_is_read_with_its_names_its_split_and_its_similarity(tmp_pa
     assert (split, found.ids, found.similarity, found.class_names) == ("test", ("b", "c"), "dot", ("rain", "dog"))
     assert found.labels.tolist() == [0, 1]
     assert read_embeddings(tmp_path / "e.h5", "valid")[0].ids == ("a",)
+    found, split = read_embeddings(tmp_path / "e.h5", "val")
+    assert (split, found.ids) == ("valid", ("a",))
     with pytest.raises(InputError, match="no clip of the split 'dev0'; there are test, train, valid"):
         read_embeddings(tmp_path / "e.h5", "dev0")
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from aadml.comparison.types import Embeddings
-from aadml.retrieval import evaluate, mean_average_precision, score_direction
+from aadml.retrieval import evaluate, mean_average_precision, running_average_precisions, score_direction
 from aadml.retrieval.scores import MatrixScores, score_source
 from feature_extraction.ground.errors import InputError
 
@@ -195,3 +195,17 @@ def test_no_clips_at_all_are_refused():
 def test_scores_and_groups_of_different_counts_are_refused():
     with pytest.raises(InputError, match="scores of 2 queries against 3 items, but groups of 3 and 3"):
         score_direction(MatrixScores(np.zeros((2, 3))), np.arange(3), np.arange(3))
+
+
+@pytest.mark.parametrize("own", ["cosine", "dot"])
+@pytest.mark.parametrize("asked", [None, "euclidean", "dot"])
+@pytest.mark.parametrize("once", [(), ("audio",)])
+def test_one_number_of_a_direction_is_that_of_the_whole_evaluation(own, asked, once):
+    given = embeddings(classes=6, similarity=own, once=once)
+    whole = evaluate(given, similarity=asked, extra=("running",))
+    for direction in (("audio", "visual"), ("visual", "audio")):
+        result = whole["-".join(direction)]
+        assert mean_average_precision(given, direction, similarity=asked) == pytest.approx(result.map)
+        running = running_average_precisions(given, direction, similarity=asked)
+        assert len(running) == len(result.ids)
+        assert running.mean() == pytest.approx(result.figures[("running_map",)])

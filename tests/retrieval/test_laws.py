@@ -1,6 +1,5 @@
 """What every similarity and every metric must hold, present and future; the exceptions are named with their reason."""
 
-import inspect
 import itertools
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from aadml.retrieval import METRICS, SIMILARITIES, MatrixScores, score_direction, score_source
 from aadml.retrieval.metric_names import SMALLER_IS_BETTER
-from feature_extraction.ground.options import schema
+from feature_extraction.ground.options import REQUIRED, schema
 
 SIMILAR = pytest.mark.parametrize("similarity", sorted(SIMILARITIES))
 METRIC = pytest.mark.parametrize("metric", sorted(METRICS))
@@ -121,9 +120,9 @@ def rankings(draw, most=12):
 
 
 def figures(scores, queries, gallery, metric):
-    default = schema(METRICS[metric]).get("cutoff", "none")
-    plain = [] if default is inspect.Parameter.empty else [metric]
-    names = plain if default == "none" else [*plain, f"{metric}@1", f"{metric}@2"]
+    cutoff = schema(METRICS[metric]).get("cutoff")
+    plain = [] if cutoff is not None and cutoff.default is REQUIRED else [metric]
+    names = plain if cutoff is None else [*plain, f"{metric}@1", f"{metric}@2"]
     found = score_direction(MatrixScores(np.asarray(scores)), queries, gallery, extra=names, cutoffs=(1,)).record()
     return {name: found.figure(name) for name in names}
 

@@ -1,7 +1,9 @@
 import pytest
+import torch
 
 from aadml.methods import METHODS
 from aadml.methods.method import Context
+from aadml.methods.networks import Network
 from aadml.methods.settings import Training
 from aadml.runs.forecast import forecast
 
@@ -9,7 +11,7 @@ CONTEXT = Context({"audio": 5, "visual": 6}, 4)
 
 
 def built(epochs, **sections):
-    return METHODS["aadml"](CONTEXT, Training(epochs=epochs, batch=50), network={"hidden": (8,)}, **sections)
+    return METHODS["aadml"](CONTEXT, Training(epochs=epochs, batch=50), network=Network(hidden=(8,)), **sections)
 
 
 def test_a_long_training_is_foretold_with_steps_time_and_memory():
@@ -26,3 +28,12 @@ def test_a_long_training_is_foretold_with_steps_time_and_memory():
 )
 def test_what_is_short_or_has_no_metric_loss_is_not(method):
     assert forecast(method, 120, 4) is None
+
+
+@pytest.mark.parametrize("name", ["daml", "hdml"])
+def test_what_is_foretold_leaves_the_method_as_it_was(name):
+    method = built(100_000_000, loss={"name": name, "reduction": "mean"})
+    before = {key: value.clone() for key, value in method.state().items()}
+    assert forecast(method, 120, 4)
+    assert all(torch.equal(value, before[key]) for key, value in method.state().items())
+    assert all(one.grad is None for one in method.learner.parameters())

@@ -1,6 +1,5 @@
 """What every extractor must hold, present and future, as it comes: with its default options."""
 
-import inspect
 import json
 import pickle
 import subprocess
@@ -12,6 +11,7 @@ import pytest
 
 from feature_extraction.backbones import EXTRACTORS, extractor, options_of
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import schema
 from feature_extraction.media import Frames, Sound
 
 ABSENT = {"vggish-hub": "its model comes from TensorFlow Hub; tests of its own give it one"}
@@ -50,8 +50,7 @@ each = pytest.mark.parametrize("name", HERE)
 @pytest.mark.parametrize("name", EVERY)
 def test_every_option_is_documented_and_an_unknown_one_is_answered_with_the_nearest(name):
     modality = MODALITY[name]
-    documentation = inspect.getdoc(EXTRACTORS[modality][name]) or ""
-    assert not [option for option in options_of(name, modality) if f" {option}: " not in documentation]
+    assert all(option.sentence for option in schema(EXTRACTORS[modality][name]).values())
     for option in options_of(name, modality)[:1]:
         with pytest.raises(InputError, match=f"did you mean '{option}'"):
             extractor(name, modality, {f"{option}x": 1})

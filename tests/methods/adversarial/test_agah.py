@@ -163,3 +163,13 @@ def test_critics_learn_to_tell_the_modalities_apart():
 def test_no_bits_are_refused():
     with pytest.raises(InputError, match="dimension: 0 given; a whole number from 1"):
         checked_options(METHODS["agah"], {"dimension": 0}, "method")
+
+
+def test_codes_of_classes_begin_at_random():
+    torch.manual_seed(0)
+    codes = METHODS["agah"](
+        Context({"audio": 5, "visual": 7}, 50), Training(), hidden=(6,), dimension=64
+    ).learner.class_codes
+    assert set(codes.flatten().tolist()) == {-1.0, 1.0}
+    assert abs(float(codes.mean())) < 0.1
+    assert len(codes.unique(dim=0)) == 50

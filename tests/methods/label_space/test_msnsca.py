@@ -94,6 +94,10 @@ def test_the_loss_is_the_sum_of_its_terms():
     assert one.centers.grad.abs().max() > 0
 
 
+def test_a_scale_of_one_step_is_possible():
+    assert learner(kernels=(1,)).embed(batch().features["audio"], "audio").shape[0] == 7
+
+
 def test_attention_and_shared_layers_are_one_for_all_modalities():
     own = {"own", "scales", "classifiers"}
     for name, _ in learner().named_parameters():
@@ -104,6 +108,8 @@ def test_attention_and_shared_layers_are_one_for_all_modalities():
     ("options", "message"),
     [
         ({"kernels": (3, 4)}, r"kernels: \[3, 4\] given; odd sizes"),
+        ({"kernels": (-1, 3)}, r"kernels: \[-1, 3\] given; odd sizes"),
+        ({"kernels": ()}, r"kernels: \[\] given; odd sizes"),
         ({"attention_heads": 5}, "attention_heads: 5 given; only divisors of 12"),
         ({"width": 7}, "width: 7 given; a whole number from 8"),
         ({"dimension": 0}, "dimension: 0 given; a whole number from 1"),

@@ -49,6 +49,13 @@ def test_positions_tell_pieces_apart():
         torch.testing.assert_close(one(vector), one(swapped))
 
 
+def test_positions_begin_small_beside_the_normalized_pieces():
+    torch.manual_seed(0)
+    position = TokenTransformer(64, tokens=8, width=64, depth=1, attention_heads=2, dropout=0.0).position.detach()
+    assert float(position.std()) == pytest.approx(0.02, rel=0.2)
+    assert float(position.mean().abs()) < 0.005
+
+
 def test_every_piece_is_seen():
     vectors = torch.randn(2, 14, requires_grad=True)
     one = TokenTransformer(14, tokens=4, width=4, depth=1, attention_heads=2, dropout=0.0)

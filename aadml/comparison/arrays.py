@@ -34,21 +34,14 @@ def to_rows(values: ArrayLike, name: str) -> tuple[Tensor, Callable[[Tensor], Ar
         InputError: not numbers, NaN or infinity, or of another shape.
     """
     is_tensor = isinstance(values, Tensor)
-    try:
-        given = values if isinstance(values, Tensor) else torch.from_numpy(np.array(values, dtype=_kind(values)))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name}: not an array of numbers ({error})") from error
-    if given.is_complex() or given.dtype == torch.bool:
-        raise InputError(
-            f"{name}: {str(given.dtype).removeprefix('torch.')} numbers given; floats or integers are taken"
-        )
+    given = _tensor(values, name)
     single = given.ndim == 1
     rows = (given[None] if single else given).detach().cpu().float()
     if rows.ndim != 2 or not rows.shape[1]:
         raise InputError(f"{name}: of shape {tuple(given.shape)}; wanted one row (d,) or many (n, d)")
     wrong = ~torch.isfinite(rows).all(1)
     if bool(wrong.any()):
-        raise InputError(f"{name}: row {int(wrong.nonzero()[0])} holds NaN or infinity")
+        raise InputError(f"{name}: row {int(wrong.nonzero()[0])} holds NaN or infinity (in float32)")
 
     def back(result: Tensor) -> Array:
         one = result[0] if single else result
@@ -70,10 +63,41 @@ def paths_of(values: object) -> tuple[list[str], bool] | None:
     return None
 
 
-def _kind(values: object) -> Any:
-    """Choose the type that NumPy reads `values` with: its own where torch knows it, else float64."""
-    kind = np.asarray(values).dtype
-    if kind.kind not in "fiubc":
-        raise TypeError(f"of type {kind}")
-    known = (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.bool_)
-    return kind.newbyteorder("=") if kind.newbyteorder("=") in known or kind.kind == "c" else np.float64
+def _tensor(values: ArrayLike, name: str) -> Tensor:
+    """Read numbers as a tensor of a real type.
+
+    Raises:
+        InputError: not numbers, complex ones, truth values, or masked ones.
+    """
+    if isinstance(values, Tensor):
+        given = values
+    else:
+        try:
+            array = np.asarray(_plain(values))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{name}: not an array of numbers ({str(error).partition('.')[0]})") from error
+        if array.dtype.kind not in "fiubc":
+            kind = type(values).__name__ if array.dtype == object else str(array.dtype)
+            raise InputError(f"{name}: not an array of numbers, but {kind}")
+        if np.ma.is_masked(values):
+            raise InputError(f"{name}: a masked array given; fill its gaps first")
+        own = array.dtype.newbyteorder("=")
+        given = torch.from_numpy(
+            np.array(array, dtype=own if own in _KNOWN else np.float64 if own.kind != "c" else own)
+        )
+    if given.is_complex() or given.dtype == torch.bool:
+        raise InputError(
+            f"{name}: {str(given.dtype).removeprefix('torch.')} numbers given; floats or integers are taken"
+        )
+    return given
+
+
+def _plain(values: object) -> object:
+    """Replace tensors in a list by arrays, which NumPy joins whatever their type."""
+    if isinstance(values, list | tuple) and any(isinstance(one, Tensor) for one in values):
+        return [one.detach().cpu().double().numpy() if isinstance(one, Tensor) else one for one in values]
+    return values
+
+
+_KNOWN = (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.bool_)
+"""Types that torch has too; of all others only float64 keeps the value."""

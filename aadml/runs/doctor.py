@@ -1,0 +1,61 @@
+"""What is installed, which weight files are there, and whether they work."""
+
+import platform
+from typing import Any
+
+import torch
+
+from aadml.runs.environment import installed
+from feature_extraction.network_run import bfloat16_units, chosen_device
+from feature_extraction.self_test import examine
+from feature_extraction.weights import WEIGHTS, weights_folder
+
+EXTRAS = {
+    "tfhub": ("tensorflow", "tensorflow-hub"),
+    "text": ("transformers", "tokenizers"),
+    "faiss": ("faiss-cpu",),
+    "plot": ("matplotlib",),
+}
+CORE = (
+    "torch", "numpy", "scipy", "scikit-learn", "h5py", "click", "opencv-python", "opencv-python-headless", "av",
+    "pyyaml", "safetensors", "tqdm",
+)  # fmt: skip
+
+
+def doctor() -> dict[str, Any]:
+    """Say what is installed, which weights are there, and whether their self-tests pass. Nothing is fetched.
+
+    Returns:
+        What `aadml doctor --json` prints; under "weights", "passed" is None where a file is absent.
+    """
+    findings = [examine(name) for name in WEIGHTS]
+    return {
+        "system": _system(),
+        "packages": {name: found for name in CORE if (found := installed(name))},
+        "extras": {extra: {name: installed(name) for name in names} for extra, names in EXTRAS.items()},
+        "weights_folder": str(weights_folder()),
+        "weights": {
+            finding.name: {
+                "file": finding.path.name,
+                "present": finding.present,
+                "passed": finding.passed,
+                "detail": finding.detail,
+                "purpose": WEIGHTS[finding.name].purpose,
+                "license": WEIGHTS[finding.name].license,
+                "citation": WEIGHTS[finding.name].citation,
+            }
+            for finding in findings
+        },
+    }
+
+
+def _system() -> dict[str, str]:
+    device = chosen_device("auto", "doctor")
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads"
+    units = "with" if bfloat16_units(device) else "without"
+    return {
+        "aadml": installed("aadml") or "not installed",
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "device": f"{name}, {units} bfloat16 units",
+    }

@@ -1,0 +1,118 @@
+"""A law over the commands: each is one call of one public function, with the same names and the same defaults."""
+
+import importlib
+import inspect
+
+import click
+import pytest
+
+from aadml.cli import COMMANDS
+
+FUNCTIONS = {
+    "sample-data": "aadml.data.sample_clips:sample_data",
+    "manifest": "aadml.data.manifests.making:manifest",
+    "extract": "feature_extraction.job:extract",
+    "merge": "feature_extraction.merge:merge",
+    "inspect": "aadml.data.examination:inspect",
+    "convert": "aadml.data.conversion:convert",
+    "train": "aadml.runs.fit:fit",
+    "evaluate": "aadml.runs.evaluate:evaluate",
+    "embed": "aadml.runs.embed:embed_file",
+    "verify": "aadml.runs.verify:verify",
+    "audit": "aadml.runs.audit:audit",
+    "report": "aadml.reports.run_page:write_report",
+    "list": "aadml.configuration.listing:listing",
+    "doctor": "aadml.runs.doctor:doctor",
+}
+WITHOUT = {"ablate", "compare"}
+"""Commands whose work is not yet a single function."""
+
+PRINTING = {"as_json", "by_class", "per_query"}
+"""What decides how a result is printed, not what is done."""
+
+OTHER_NAMES = {
+    "audit": {"shell": "command"},
+    "embed": {"run": "model"},
+    "evaluate": {"run": "model"},
+    "extract": {"settings": "options"},
+    "merge": {"shards": "paths"},
+    "report": {"runs": "run"},
+    "verify": {"run": "path"},
+}
+"""Command -> name of a parameter -> the argument of the function that it is."""
+
+OF_OTHER_FUNCTIONS = {"train": {"resume"}, "list": {"kind"}}
+"""`aadml train --resume RUN` is `aadml.resume(RUN)`; `aadml list` alone names the kinds that `listing` takes."""
+
+OTHER_DEFAULTS = {
+    "extract": {
+        "shard": ("0/1", (0, 1)),
+        "audio": (None, "log-mel"),  # the command line says so, and says that it needs no weights
+        "visual": (None, "hog-color"),
+    },
+    "train": {"runs": ("runs", None)},  # Python trains in memory where no folder is named
+}
+"""Command -> parameter -> (default of the command line, default of the function)."""
+
+
+def command_of(name):
+    found = importlib.import_module(f"aadml.cli.{name.replace('-', '_')}").command
+    assert isinstance(found, click.Command)
+    return found
+
+
+def function_of(name):
+    module, _, attribute = FUNCTIONS[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def pairs():
+    """Every parameter of every command, with the name of the argument that it is."""
+    for name in FUNCTIONS:
+        for parameter in command_of(name).params:
+            if parameter.name not in PRINTING | OF_OTHER_FUNCTIONS.get(name, set()):
+                yield name, parameter, OTHER_NAMES.get(name, {}).get(parameter.name, parameter.name)
+
+
+def plain(value):
+    """Give what a default says: click has a sentinel for none, and an empty tuple where an option repeats."""
+    return None if value in (None, (), []) or "UNSET" in repr(value).upper() else value
+
+
+def test_every_command_has_its_function():
+    assert {*FUNCTIONS, *WITHOUT} == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "argument"), [pytest.param(*one, id=f"{one[0]} {one[1].name}") for one in pairs()]
+)
+def test_a_parameter_is_an_argument_with_the_same_default(name, parameter, argument):
+    taken = inspect.signature(function_of(name)).parameters
+    if argument not in taken:
+        assert any(one.kind is one.VAR_KEYWORD for one in taken.values()), f"{name}: the function has no {argument}"
+        assert plain(parameter.default) is None
+        return
+    default = taken[argument].default
+    if parameter.name in OTHER_DEFAULTS.get(name, {}):
+        assert (plain(parameter.default), default) == OTHER_DEFAULTS[name][parameter.name]
+    elif parameter.required:
+        assert default is inspect.Parameter.empty
+    elif isinstance(parameter, click.Option) and parameter.is_flag:
+        assert default is False
+        assert not plain(parameter.default)
+    else:
+        assert plain(parameter.default) == plain(default)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_only_python_can_say_is_told_apart(name):
+    """What a function takes beyond its command are callbacks, and data that lie in memory."""
+    said = {argument for command, _, argument in pairs() if command == name}
+    taken = inspect.signature(function_of(name)).parameters
+    more = {n for n, one in taken.items() if one.kind is not one.VAR_KEYWORD} - said
+    callbacks = {n for n in more if n.startswith("on_") or n == "progress"}
+    assert more - callbacks <= {"list": {"kind"}}.get(name, set())
+
+
+def test_a_function_of_a_command_is_documented():
+    assert all(len(inspect.getdoc(function_of(name)).splitlines()) > 1 for name in FUNCTIONS)

@@ -1,0 +1,57 @@
+"""The card says what a model is, what it was trained on, how it scored, and what its audit found."""
+
+import pytest
+
+import aadml
+from aadml.data.synthetic import synthetic
+from aadml.protocols.audit import summary
+from feature_extraction.feature_file import write_features
+
+
+@pytest.fixture
+def run(tmp_path):
+    path = tmp_path / "clips.h5"
+    write_features(path, synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8), difficulty=0.2))
+    settings = {"network.hidden": [16], "training.batch": 20}
+    return aadml.fit(path, loss="aa-triplet", epochs=2, settings=settings, runs=tmp_path / "runs")
+
+
+def test_it_says_what_scored_how(run):
+    card = (run.folder / "README.md").read_text()
+    side = run.evaluation["directions"]["audio-visual"]
+    low, high = side["map_interval"]
+    assert f"| audio-visual | {side['map']:.4f} | {low:.4f} to {high:.4f} | {side['chance']:.4f} | 30 | 30 |" in card
+    for words in ("# aa-triplet", "audio (6 dimensions)", "`synthetic`", "loss triplet, proxy anchor-aware",
+                  "clips.h5 (60 train, 15 valid, 30 test clips; SHA-256 " + run.facts.data.sha256[:16],
+                  "Protocol `inductive`, test split", "epoch", "Audit: not audited"):  # fmt: skip
+        assert words in card, words
+
+
+def test_an_audit_is_kept_in_the_run_and_its_verdict_stands_on_the_card(run, tmp_path):
+    findings = aadml.audit(run.folder)
+    loaded = aadml.load(run.folder)
+    assert loaded.audit == summary(findings)
+    assert f"Audit: {loaded.audit}." in (run.folder / "README.md").read_text()
+    assert aadml.verify(run.folder) == []
+    saved = loaded.save(tmp_path / "saved")
+    assert f"Audit: {loaded.audit}." in (saved / "README.md").read_text()
+    assert aadml.load(saved).audit == loaded.audit
+
+
+def test_an_audit_under_another_protocol_is_not_the_verdict_of_the_model(run):
+    aadml.audit(run.folder, protocol="legacy:partner")
+    assert aadml.load(run.folder).audit == ""
+
+
+def test_every_command_takes_a_model_folder_with_data_and_says_what_it_needs_without(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    folder, data = run.save(tmp_path / "model"), tmp_path / "clips.h5"
+    for call in (aadml.evaluate, aadml.audit, aadml.report):
+        with pytest.raises(aadml.InputError, match="--data"):
+            call(folder)
+    assert aadml.evaluate(folder, data=data).map_mean == pytest.approx(run.evaluation["map_mean"], abs=1e-12)
+    assert all(not one.failed for one in aadml.audit(folder, data=data))
+    page = aadml.report(folder, data=data)
+    assert page == folder / "report-clips.html"
+    assert "aa-triplet" in page.read_text()
+    assert str(tmp_path) not in page.read_text()

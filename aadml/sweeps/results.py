@@ -96,6 +96,11 @@ class CellScores:
         return _rounded(run.record.steps for run in self.runs.values())
 
 
+def _rounded(values: Iterable[float | None]) -> int | None:
+    found = _spread(values)
+    return None if found is None else round(found.mean)
+
+
 def _spread(values: Iterable[float | None]) -> Spread | None:
     known = [float(value) for value in values if value is not None]
     return spread(known) if known else None

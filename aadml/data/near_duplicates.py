@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-SHARE = 0.25
+SHARE = 0.15
 """Rows nearer than this share of the usual distance between nearest neighbors are called duplicates."""
 
 SAMPLE = 1000

@@ -25,6 +25,8 @@ class LearnedMethod(Method):
         settings: the `training` section.
     """
 
+    fits_validation = False
+
     def __init__(self, learner: Learner, context: Context, settings: Training) -> None:
         self.learner = learner.to(context.device)
         self.settings = settings

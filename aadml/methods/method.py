@@ -63,9 +63,12 @@ class Method(ABC):
 
     Attributes:
         similarity: the name under which its embeddings are compared.
+        fits_validation: whether `fit` learns from the validation clips too, as a closed form does, which has no epoch
+            to choose by them.
     """
 
     similarity: str = "cosine"
+    fits_validation: bool = True
 
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:

@@ -11,7 +11,6 @@ import torch
 from aadml.comparison.types import Features, Splits
 from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
-from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Context
 from aadml.methods.session import Session
 from aadml.model.card import card
@@ -102,7 +101,7 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     """
     model, splits = prepared.model, prepared.splits
     train, valid = model.scaling.clips(splits.train), model.scaling.clips(splits.valid)
-    if (alone or prepared.config["unseen_classes"] is not None) and not isinstance(model.method, LearnedMethod):
+    if (alone or prepared.config["unseen_classes"] is not None) and model.method.fits_validation:
         valid = valid.select(torch.arange(0))  # or its classes are numbered otherwise
     model.method.fit(train, valid, session)
     best = session.best()

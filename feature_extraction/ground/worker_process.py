@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -52,10 +53,26 @@ def start(work: Work[Any], conditions: Conditions) -> tuple[Any, Connection]:
     context = multiprocessing.get_context("spawn")  # nothing of this process's threads, locks and files goes along
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work, conditions), daemon=True)
-    with _threads_inherited(conditions.one_thread), _interrupts_held():
+    with _threads_inherited(conditions.one_thread), _interrupts_held(), _script_left_alone():
         process.start()
     theirs.close()
     return process, ours
+
+
+@contextmanager
+def _script_left_alone() -> Iterator[None]:
+    """Keep a process that is started here from running the script that starts it anew.
+
+    `multiprocessing` runs the main file again in every new process, for functions that are defined there; ours are
+    not, and a script without `if __name__ == "__main__"` would start processes without end.
+    """
+    main = sys.modules["__main__"]
+    hidden = {name: vars(main).pop(name) for name in ("__file__", "__spec__") if name in vars(main)}
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        vars(main).update({"__spec__": None} | hidden)
 
 
 def ending(code: int | None) -> str:

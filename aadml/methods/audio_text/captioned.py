@@ -48,6 +48,8 @@ class AudioText(Method):
         start: a run folder whose weights training begins with, or "".
     """
 
+    fits_validation = False
+
     def __init__(self, learner: Learner, context: Context, settings: Training, start: str = "") -> None:
         self.learner = learner
         self.start = start

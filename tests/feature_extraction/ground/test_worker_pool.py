@@ -201,3 +201,15 @@ def test_a_limit_of_processor_time_begins_anew_with_every_report(works):
     assert [event.value for event in events] == [0, 1, 2, "spun"]
     events = events_of(works, ["spin in turns"], workers=1, processor_limit=0.2)
     assert events == [Lost("spin in turns", "SIGPROF", True)]
+
+
+def test_a_script_without_a_main_guard_may_start_processes(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from aadml.data.sample_clips import SampleClips, write_sample_clips\n"
+        f"write_sample_clips({str(tmp_path / 'clips')!r}, SampleClips(clips=10, seconds=0.5), workers=2)\n"
+        "print(__file__, __spec__)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{script} None\n"  # the script ran once, and has its name back

@@ -10,9 +10,11 @@ from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
+from aadml.model.files import pack_tensors
 from aadml.retrieval import evaluate
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import keywords, schema
+from feature_extraction.ground.sealed import FileSum, seal
 from feature_extraction.ground.validation import checked_options
 
 pytest.importorskip("transformers")
@@ -185,10 +187,10 @@ def test_data_without_captions_are_refused(tones, context, small):
 
 
 def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp_path):
-    from safetensors.torch import save_file
-
     first = fitted(tones, context, small)
-    save_file({f"method.{k}": v.contiguous() for k, v in first.state().items()}, tmp_path / "checkpoint.safetensors")
+    weights = pack_tensors({f"method.{k}": v for k, v in first.state().items()}, {})
+    (tmp_path / "model.safetensors").write_bytes(weights)
+    (tmp_path / "model.json").write_bytes(seal({"weights": FileSum.of(weights).to_json()}))
     still = replace(TRAINING, epochs=1, learning_rate=1e-12)
     again = fitted(tones, Context(context.dimensions, 30, seed=8), small | {"start": str(tmp_path)}, still)
     expected = first.embed(tones.test["text"], "text")

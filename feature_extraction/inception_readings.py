@@ -1,7 +1,7 @@
 """How weight files of Inception-V3 want the network to be built and fed: files of one shape, but of three kinds.
 
 The kind is known by content: by checksum where the file is a published one, else by what its tensors tell. What they do
-not tell is said, with the option that decides it.
+not tell is stated, with the option that decides it.
 """
 
 import logging

@@ -15,21 +15,21 @@ from feature_extraction.ground.errors import InputError
 
 COMMANDS = {
     "sample-data": "Render the sample clips (real MP4 files with sound) and their manifest.",
-    "manifest": "List the media of a data set (AVE, VEGAS, a folder a class) as a manifest.",
+    "manifest": "List the media of a data set (AVE, VEGAS, one folder per class) as a manifest.",
     "extract": "Turn a manifest of media into a feature file.",
-    "merge": "Join the shards of one extraction job, completeness verified.",
-    "inspect": "Say what is in a feature file of any layout.",
+    "merge": "Join the shards of one extraction job after checking that none is missing.",
+    "inspect": "Describe the contents of a feature file in any layout.",
     "convert": "Turn any supported layout into a feature file.",
     "train": "Train a method on a feature file; the last line printed is the run folder.",
     "evaluate": "Score a run, or embeddings made elsewhere, under a named protocol.",
     "embed": "Write the embeddings of a feature file.",
     "verify": "Check every file of a run or a model against its checksum.",
-    "audit": "Say whether any embedding depends on labels, partners, batch, order; with evidence.",
+    "audit": "Check whether embeddings depend on labels, partners, batch or order, with evidence.",
     "ablate": "Run a grid over config keys and seeds; table, curves with spread, significance.",
-    "compare": "Compare methods, and losses with and without the proxy: ours beside the published columns.",
-    "report": "Write one self-contained HTML page about a run.",
+    "compare": "Compare methods, and losses with and without the proxy, next to the published figures.",
+    "report": "Write a self-contained HTML page about a run.",
     "list": "List losses, proxies, selections, methods, extractors, datasets, protocols, metrics.",
-    "doctor": "Say what is installed, which weights are there, and whether their self-tests pass.",
+    "doctor": "Show what is installed, which weights are present, and whether their self-tests pass.",
 }
 
 

@@ -15,9 +15,9 @@ from aadml.cli.sweeps import sweep_options
     multiple=True,
     required=True,
     metavar="KEY=VALUES",
-    help="A config key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Several are crossed.",
+    help="A config key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Repeat to form a grid.",
 )
-@click.option("--data", help="Feature file of any layout. Without it: the sample clips.")
+@click.option("--data", help="Feature file in any layout.  [default: the sample clips]")
 @click.option("--method", help="A method of `aadml list methods`; its configs/METHOD.yaml is the starting point.")
 @config_options
 @click.option("--epochs", type=int, help="training.epochs.")
@@ -25,7 +25,7 @@ from aadml.cli.sweeps import sweep_options
     "--baseline",
     multiple=True,
     metavar="KEY=VALUE",
-    help="What a cell is measured against: itself with this changed; 'none' for nothing.  [default: itself without "
+    help="Compare each cell with itself after this change; 'none' for no comparison.  [default: itself without "
     "anchor-aware proxy, or the first cell]",
 )
 @sweep_options
@@ -45,9 +45,9 @@ def command(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Run every combination of the values of --over with every seed, and say what differs by more than luck.
+    """Run every combination of the values of --over with every seed, and test which differences are significant.
 
-    The same command again goes on where it was stopped: finished runs are kept. A run that fails does not stop the
+    Running the same command again continues where it stopped; finished runs are kept. A failed run does not stop the
     others (exit code 1). The folder holds the runs, results.md/.csv/.tex, curves as SVG, and report.html.
     """
     from aadml.cli.sweeps import finish, said, show, worked_off

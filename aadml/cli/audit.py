@@ -14,7 +14,7 @@ import click
 @click.option("--encoder", help="MODULE:FUNCTION of (features by modality, labels) -> embeddings by modality.")
 @click.option("--command", "shell", help="A command line with {input} (feature file) and {output} (HDF5).")
 @click.option("--retrain", is_flag=True, help="Train RUN again without the scored clips, and compare the weights.")
-@click.option("--time-limit", default=600.0, show_default=True, help="Seconds that one check may take.")
+@click.option("--time-limit", default=600.0, show_default=True, help="Limit on the seconds of one check.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(shell: str | None, as_json: bool, **options: Any) -> None:
     """Audit RUN, or an encoder made elsewhere: labels, ids, partners, batch, order, scaling, selection, duplicates.

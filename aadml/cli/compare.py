@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from aadml.sweeps.compare import Row
 
 
-@click.command(short_help="Compare methods, and losses with and without the proxy: ours beside the published columns.")
-@click.option("--data", help="Feature file of any layout. Without it: the sample clips.")
+@click.command(short_help="Compare methods, and losses with and without the proxy, next to the published figures.")
+@click.option("--data", help="Feature file in any layout.  [default: the sample clips]")
 @click.option("--methods", help="'all', or methods and shipped configs separated by commas, each by its own config.")
 @click.option("--losses", help="'all', or losses separated by commas; each with and without anchor-aware proxies.")
 @click.option(
@@ -22,17 +22,20 @@ if TYPE_CHECKING:
     help="The paper's: 1 (methods), 2 or 3 (losses); or those of the audio-text papers: mei, 3cmlf, xie. By commas.",
 )
 @config_options
-@click.option("--max-epochs", type=click.IntRange(min=1), help="Rows that would train longer train so long.")
+@click.option("--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every row.")
 @click.option(
-    "--controls/--no-controls", "with_controls", default=True, help="Of every anchor-aware row.  [default: on]"
+    "--controls/--no-controls",
+    "with_controls",
+    default=True,
+    help="Add the control rows of every anchor-aware row.  [default: on]",
 )
-@click.option("--baseline", help="The row that others are compared with.  [default: aadml, or the first row]")
+@click.option("--baseline", help="The row that the others are compared with.  [default: aadml, or the first row]")
 @click.option(
     "--trials",
     default=1,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Equal budgets: so many trials for every row over the `tuning` of its config, chosen on validation clips.",
+    help="Give every row this many trials over its config's `tuning` section, selected on validation clips.",
 )
 @sweep_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: comparisons/NAME-HASH]")
@@ -54,7 +57,7 @@ def command(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Run rows of the papers' tables with several seeds on one feature file, and say which differences are luck.
+    """Run rows of the papers' tables with several seeds on one feature file; test which differences are significant.
 
     Beside every anchor-aware row stand its controls: the loss without proxy, the proxy over random neighbors of the
     class, half the metric weight, no metric loss. The same command again goes on where it was stopped. A row that fails

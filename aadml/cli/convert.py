@@ -8,22 +8,22 @@ import click
 @click.command(name="convert")
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
-@click.option("--layout", help="The layout of IN; recognized by default (`aadml list datasets` names them).")
-@click.option("--audio", help="The view that counts as audio, where the layout does not say.")
-@click.option("--visual", help="The view that counts as visual, where the layout does not say.")
-@click.option("--class-names", type=click.Path(), help="Names of the classes, one a line, in the order of the labels.")
-@click.option("--test-fold", type=click.IntRange(min=1), help="Which fold is the test split.  [default: the last]")
+@click.option("--layout", help="Layout of IN; detected by default (see `aadml list datasets`).")
+@click.option("--audio", help="The view to use as audio, if the layout does not say.")
+@click.option("--visual", help="The view to use as visual, if the layout does not say.")
+@click.option("--class-names", type=click.Path(), help="File with the class names, one per line, in label order.")
+@click.option("--test-fold", type=click.IntRange(min=1), help="Fold to use as the test split.  [default: the last]")
 @click.option(
     "--incomplete-classes",
     type=click.Choice(["keep", "drop"]),
     default="keep",
     show_default=True,
-    help="What is done with classes that miss train or test clips.",
+    help="What to do with classes that have no train or no test clips.",
 )
 def command(source: str, target: str, **options: Any) -> None:
     """Turn IN, of any supported layout, into the feature file OUT.
 
-    'synthetic:ave' and 'synthetic:vegas' as IN draw features of the sizes of AVE's fifteen classes and of VEGAS.
+    With 'synthetic:ave' or 'synthetic:vegas' as IN, draw random features with the sizes of AVE or VEGAS.
     """
     from aadml.data.conversion import convert
 

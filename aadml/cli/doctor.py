@@ -8,7 +8,7 @@ import click
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(as_json: bool) -> None:
-    """Say what is installed, which weights are there, and whether their self-tests pass. Nothing is fetched.
+    """Show what is installed, which weights are present, and whether their self-tests pass. Nothing is fetched.
 
     Exit status 1 if a weight file that is there is not the published one or fails its self-test.
     """

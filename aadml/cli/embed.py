@@ -10,7 +10,7 @@ import click
 @click.argument("features", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="HDF5 file to write.")
 @click.option(
-    "--allow-other-features", is_flag=True, help="Take features of another extractor than the model was trained on."
+    "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
 )
 def command(run: Path, features: Path, output: Path, allow_other_features: bool) -> None:
     """Embed every clip of FEATURES with RUN (a run or a model folder), one item of one modality at a time."""

@@ -20,17 +20,21 @@ import click
     metavar="MODALITY",
     help="With --embeddings: rank this modality once a label, where each clip stands in one row a caption. Repeatable.",
 )
-@click.option("--data", help="Score the model on this data instead of what the run was trained on.")
+@click.option("--data", help="Score the model on this data instead of the run's own.")
 @click.option(
-    "--allow-other-features", is_flag=True, help="Take features of another extractor than the model was trained on."
+    "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
 )
-@click.option("--split", default=None, help="Which clips: train, valid or test.  [default: test]")
+@click.option("--split", default=None, help="Split to score: train, valid or test.  [default: test]")
 @click.option(
     "--protocol",
     default=None,
-    help="How a run embeds the clips, or how embeddings were made.  [default: the run's own, or 'unstated']",
+    help="Protocol under which clips are embedded, or were embedded.  [default: the run's own, or 'unstated']",
 )
-@click.option("--similarity", default=None, help="cosine, dot, euclidean or hamming, instead of the embeddings' own.")
+@click.option(
+    "--similarity",
+    default=None,
+    help="Use cosine, dot, euclidean or hamming instead of the embeddings' own similarity.",
+)
 @click.option(
     "--metric",
     "metrics",
@@ -38,10 +42,10 @@ import click
     metavar="NAME[@K]",
     help="A further metric of `aadml list metrics`, as recall@3; without a K at all of the table's. Repeatable.",
 )
-@click.option("--precision", default="float32", show_default=True, help="Of the scores: float32 or float64.")
-@click.option("--by-class", is_flag=True, help="Print the MAP of each class too.")
+@click.option("--precision", default="float32", show_default=True, help="Precision of the scores: float32 or float64.")
+@click.option("--by-class", is_flag=True, help="Also print the MAP of each class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--per-query", is_flag=True, help="With --json: the average precision of each query too.")
+@click.option("--per-query", is_flag=True, help="With --json: also print the average precision of each query.")
 def command(
     run: Path | None,
     embeddings: Path | None,
@@ -57,7 +61,7 @@ def command(
     as_json: bool,
     per_query: bool,
 ) -> None:
-    """Score RUN, a folder made by `aadml train`, or embeddings made elsewhere.
+    """Score RUN (a run or a model folder), or embeddings made elsewhere.
 
     Every query ranks the whole gallery, its own partner included. MAP is the mean over queries of the mean precision at
     the ranks of all relevant items; tied items count by the expectation over their orders, with the worst and the best

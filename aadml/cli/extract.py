@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 @click.option(
     "--visual", metavar="NAME", help="Visual extractor, or 'none'.  [default: hog-color, which needs no weights]"
 )
-@click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="An option of an extractor.")
+@click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="Set an option of an extractor.")
 @click.option(
     "--weights",
     metavar="auto|FILE|FOLDER|untrained",
     help="Weights for the extractors that take them: the published ones, a file or its folder, or random ones.",
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
-@click.option("--time-limit", default=120.0, show_default=True, help="Seconds of processor time to decode a clip.")
-@click.option("--max-seconds", default=3600.0, show_default=True, help="Longer clips are refused.")
-@click.option("--shard", default="0/1", metavar="I/N", help="Do only part I (from 0) of N; `aadml merge` joins them.")
-@click.option("--retry-failed", is_flag=True, help="Try again the clips that failed before.")
-@click.option("--sequence", is_flag=True, help="Keep descriptions over time beside the pooled ones.")
+@click.option("--time-limit", default=120.0, show_default=True, help="Limit on processor seconds to decode one clip.")
+@click.option("--max-seconds", default=3600.0, show_default=True, help="Refuse clips longer than this.")
+@click.option(
+    "--shard", default="0/1", metavar="I/N", help="Process only shard I (from 0) of N; join them with `aadml merge`."
+)
+@click.option("--retry-failed", is_flag=True, help="Retry the clips that failed before.")
+@click.option("--sequence", is_flag=True, help="Also keep the features over time, not only the pooled ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(
     manifest: str,

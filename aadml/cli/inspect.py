@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 @click.command(name="inspect")
 @click.argument("path", metavar="FILE", type=click.Path())
-@click.option("--layout", help="Its layout; recognized by default.")
-@click.option("--audio", help="The view that counts as audio, where the layout does not say.")
-@click.option("--visual", help="The view that counts as visual, where the layout does not say.")
+@click.option("--layout", help="Layout of FILE; detected by default.")
+@click.option("--audio", help="The view to use as audio, if the layout does not say.")
+@click.option("--visual", help="The view to use as visual, if the layout does not say.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, layout: str | None, audio: str | None, visual: str | None, as_json: bool) -> None:
-    """Say what is in FILE, a feature file or any layout: counts, ranges, duplicates, origin, warnings."""
+    """Describe FILE, a feature file in any layout: counts, ranges, duplicates, origin, warnings."""
     from dataclasses import asdict
 
     from aadml.data import examination

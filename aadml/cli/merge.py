@@ -8,7 +8,7 @@ import click
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="F.h5", help="The feature file to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(shards: tuple[str, ...], output: str, as_json: bool) -> None:
-    """Join all shards of one extraction job; it is verified that they are complete and of one kind.
+    """Join all shards of one extraction job, after checking that they are complete and match.
 
     Exit status 1 if any clip of the job failed.
     """

@@ -11,7 +11,7 @@ import click
 @click.option("--media", type=click.Path(path_type=Path), help="Manifest of the clips, for thumbnails and players.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The page; by default report.html in the run.")
 @click.option(
-    "--allow-other-features", is_flag=True, help="Take features of another extractor than the model was trained on."
+    "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
 )
 def command(
     runs: tuple[Path, ...], data: str | None, media: Path | None, output: Path | None, allow_other_features: bool

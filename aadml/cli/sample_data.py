@@ -5,11 +5,11 @@ import click
 
 @click.command(name="sample-data")
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False))
-@click.option("--clips", default=200, show_default=True, help="How many clips; a tenth of them shows each event.")
+@click.option("--clips", default=200, show_default=True, help="Number of clips, shared equally among the ten events.")
 @click.option("--seconds", default=2.0, show_default=True, help="Length of a clip.")
-@click.option("--seed", default=0, show_default=True, help="Same seed, same clips.")
+@click.option("--seed", default=0, show_default=True, help="Random seed; the same seed gives the same clips.")
 @click.option("--difficulty", default="normal", show_default=True, help="easy, normal, hard, or a number from 0 to 1.")
-@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: one a core]")
+@click.option("--workers", type=click.IntRange(min=1), help="Worker processes.  [default: one per core]")
 def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str, workers: int | None) -> None:
     """Render sample clips of ten everyday events (real MP4 files with sound) and their manifest into DIR.
 

@@ -23,7 +23,7 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--workers",
             type=click.IntRange(min=0),
-            help="Processes, one thread each where there are several; 0: none but this one.  [default: the processors]",
+            help="Worker processes, one thread each; 0 runs in this process.  [default: one per core]",
         ),
         click.option(
             "--metric",
@@ -32,14 +32,16 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAME[@K]",
             help="A further column: a metric of `aadml list metrics`, as recall@10. Repeatable.",
         ),
-        click.option("--seeds", default=5, show_default=True, type=click.IntRange(min=1), help="Runs of every cell."),
+        click.option(
+            "--seeds", default=5, show_default=True, type=click.IntRange(min=1), help="Number of seeds per cell."
+        ),
     ):
         command = option(command)
     return command
 
 
 class SweepProgress:
-    """A bar over runs; a failure is told as soon as it happens."""
+    """A bar over runs; a failure is reported as soon as it happens."""
 
     def __init__(self, total: int) -> None:
         self._bar: Any = tqdm(total=total, unit="run", desc="runs", dynamic_ncols=True, mininterval=1.0)

@@ -9,22 +9,32 @@ from aadml.cli.settings import config_options
 
 
 @click.command("train")
-@click.option("--data", help="Feature file of any layout. Without it: the sample clips, rendered and extracted once.")
+@click.option("--data", help="Feature file in any layout.  [default: the sample clips, rendered and extracted once]")
 @click.option("--method", help="A method of `aadml list methods`; its configs/METHOD.yaml is the starting point.")
-@click.option("--loss", help="A loss of `aadml list losses`; aa-LOSS sees the anchors as anchor-aware proxies.")
+@click.option("--loss", help="A loss of `aadml list losses`; aa-LOSS replaces anchors by anchor-aware proxies.")
 @click.option("--k", type=int, help="Neighbors of the anchor-aware proxy (proxy.k).")
 @config_options
-@click.option("--seed", type=int, help="Decides weights, order, draws, and the validation split where one is made.")
+@click.option(
+    "--seed", type=int, help="Random seed of weights, batches, dropout, and of a validation split drawn from train."
+)
 @click.option("--epochs", type=int, help="training.epochs.")
-@click.option("--criterion", help="What chooses the epoch: a metric, as recall@10.  [default: the method's own]")
+@click.option(
+    "--criterion", help="Validation metric that selects the epoch, for example recall@10.  [default: the method's own]"
+)
 @click.option("--device", help="auto, cpu, cuda.")
-@click.option("--runs", default="runs", show_default=True, type=click.Path(path_type=Path), help="Where runs go.")
-@click.option("--resume", type=click.Path(path_type=Path), help="Continue this interrupted run folder.")
+@click.option(
+    "--runs",
+    default="runs",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder in which the run folder is created.",
+)
+@click.option("--resume", type=click.Path(path_type=Path), help="Continue an interrupted run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON before the run folder.")
 def command(runs: Path, resume: Path | None, as_json: bool, settings: tuple[str, ...], **flags: Any) -> None:
     """Fit a method; choose the epoch on validation clips; score the test split once.
 
-    The last line printed is the run folder: read on with `aadml evaluate RUN` and `aadml report RUN`.
+    The last line printed is the run folder; continue with `aadml evaluate RUN` and `aadml report RUN`.
     """
     from aadml.cli.progress import TrainingProgress
     from aadml.runs.fit import fit, resume_run

@@ -1,4 +1,4 @@
-"""Choosing one entry a row of a mask: the nearest, the farthest, one by lot. No gradient passes a choice."""
+"""Choosing one entry a row of a mask: the nearest, the farthest, one at random. No gradient passes a choice."""
 
 from typing import Literal, get_args
 
@@ -10,7 +10,7 @@ from aadml.comparison.pairwise import counted
 from feature_extraction.ground.errors import InputError
 
 Positive = Literal["all", "random", "own", "hardest", "easiest"]
-"""Which positives a selection keeps: every one, one by lot, the partner, the farthest, the nearest."""
+"""Which positives a selection keeps: every one, one at random, the partner, the farthest, the nearest."""
 OnePositive = Literal["random", "own", "hardest", "easiest"]
 """Which one positive a selection keeps, where it has scores."""
 
@@ -29,7 +29,7 @@ def lowest(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def drawn(mask: Tensor, generator: torch.Generator) -> Tensor:
-    """Mark one entry of `mask` a row, uniformly by lot: (a, c) -> (a, c) bool, nothing in an empty row."""
+    """Mark one entry of `mask` a row, uniformly at random: (a, c) -> (a, c) bool, nothing in an empty row."""
     every = torch.arange(len(mask), device=mask.device)
     rows = mask.any(1).nonzero()[:, 0]
     one = torch.zeros_like(mask)

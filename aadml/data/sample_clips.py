@@ -36,7 +36,7 @@ class SampleClips:
     Args:
         clips: how many; clip i shows event i modulo 10, and is the same whatever this number is.
         seconds: length of each.
-        seed: seed of everything that is drawn by lot.
+        seed: seed of everything that is drawn at random.
         difficulty: 0 (clear and alone) to 1 (small, in noise, with other events heard and seen).
     """
 

@@ -14,7 +14,7 @@ from feature_extraction.feature_file import FeatureFile
 from feature_extraction.ground.errors import InputError
 
 Incomplete = Literal["refuse", "keep", "drop"]
-"""What is done with classes that miss train or test clips."""
+"""What to do with classes that have no train or no test clips."""
 
 
 def to_splits(

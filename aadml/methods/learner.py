@@ -159,7 +159,7 @@ class Learner(nn.Module, ABC):
         return None
 
     def metric_loss(self, settings: Training) -> MetricLoss | None:
-        """Lay out the metric loss of a training; None where there is none to foretell."""
+        """Lay out the metric loss of a training; None where there is none to estimate."""
         return None
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:

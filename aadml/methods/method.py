@@ -113,7 +113,7 @@ class Method(ABC):
         return None
 
     def metric_loss(self) -> MetricLoss | None:
-        """Lay out the metric loss that a training would compute; None where there is none to foretell."""
+        """Lay out the metric loss that a training would compute; None where there is none to estimate."""
         return None
 
     def architecture(self) -> dict[str, Any]:

@@ -143,9 +143,9 @@ class Estimate:
 def estimate(
     loss: Callable[[Comparison], Terms], batch: int, dimension: int, *, classes: int = 10, features: int = 0
 ) -> Estimate:
-    """Foretell what one step of a loss takes, from a step of at most 256 clips: both grow with the square of the batch.
+    """Estimate what one step of a loss takes, from a step of at most 256 clips: both grow with the square of the batch.
 
-    The steps are taken on a copy, so that the loss, which may count its draws, trains as if nothing had been foretold.
+    The steps are taken on a copy, so that the loss, which may count its draws, trains as if nothing had been estimated.
 
     Args:
         loss: with its options bound.

@@ -35,12 +35,12 @@ class Keys:
 
 
 def literal_equation(attention: Attention, given: Keys) -> Tensor:
-    """R1, Equation 7 to the letter: one call a neighbor, with the anchor as value; an affine map of the anchor."""
+    """R1, Equation 7 taken literally: one call a neighbor, with the anchor as value; an affine map of the anchor."""
     return _mean_of_calls(attention, given, given.anchors[:, None].expand_as(given.keys), _some(given.mask))
 
 
 def literal_text(attention: Attention, given: Keys) -> Tensor:
-    """R2, section 4.2.1 to the letter: one call a neighbor, its key and value; an affine map of the neighbors' mean."""
+    """R2, section 4.2.1 taken literally: one call per neighbor; an affine map of the neighbors' mean."""
     return _mean_of_calls(attention, given, given.keys, given.mask)
 
 

@@ -46,7 +46,7 @@ def write_report(
         media: the manifest of the clips, for thumbnails and players; by default a `manifest.csv` beside the features.
         output: where to; by default `report.html` in the folder, or `report-NAME.html` for data called NAME.
         allow_other_features: take features of another extractor than the model was trained on.
-        on_note: told what people should know.
+        on_note: called with notes for the user.
 
     Returns:
         The page's path.
@@ -131,7 +131,7 @@ def _map(embeddings: Embeddings) -> str:
     return section(
         "Map of the embeddings",
         drawn,
-        "t-SNE of both modalities together: near means near, far means little.",
+        "t-SNE of both modalities together: neighboring points are alike; long distances carry no meaning.",
     )
 
 

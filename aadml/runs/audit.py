@@ -53,7 +53,7 @@ def audit(
         split: that is scored.
         retrain: train a run again without the scored clips and compare; takes about three times its training.
         time_limit: seconds that one process, and one call of a command, may take.
-        on_note: told what people should know.
+        on_note: called with notes for the user.
 
     Returns:
         What each check saw. Those of a finished run under its own protocol are kept in it as `audit.json`, and their

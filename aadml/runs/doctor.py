@@ -23,7 +23,7 @@ CORE = (
 
 
 def doctor() -> dict[str, Any]:
-    """Say what is installed, which weights are there, and whether their self-tests pass. Nothing is fetched.
+    """Show what is installed, which weights are present, and whether their self-tests pass. Nothing is fetched.
 
     Returns:
         What `aadml doctor --json` prints; under "weights", "passed" is None where a file is absent.

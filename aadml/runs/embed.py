@@ -37,7 +37,7 @@ def embed_file(
         features: a feature file of any layout; captioned sound where the model reads that.
         output: where to write.
         allow_other_features: take features of another extractor than the model was trained on.
-        on_note: told what people should know.
+        on_note: called with notes for the user.
 
     Returns:
         How many clips, and the name of the similarity that belongs to the embeddings.

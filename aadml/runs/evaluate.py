@@ -55,7 +55,7 @@ def evaluate(
         once: modalities of embeddings made elsewhere of which one row a label is ranked, where a clip has a row per
             caption.
         precision: of the scores, "float32" or "float64": scores equal in it are ties.
-        on_note: told what people should know.
+        on_note: called with notes for the user.
 
     Returns:
         The evaluation. That of a run on its own data is kept in it as `evaluations/<protocol>-<split>.json`;

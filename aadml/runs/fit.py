@@ -62,7 +62,7 @@ def fit(
         epochs: passes over the training clips.
         device: "auto", "cpu" or "cuda".
         runs: folder in which a run folder is made, which survives an interruption; None trains in memory alone.
-        on_note: told what people should know; by default it goes to the logger "aadml".
+        on_note: called with notes for the user; by default it goes to the logger "aadml".
         on_run: told the folder of the run as soon as there is one.
         on_plan: called once with the number of epochs, and how many of them are done.
         on_epoch: called with the figures of every epoch.

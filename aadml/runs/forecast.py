@@ -1,4 +1,4 @@
-"""What a long training will cost in its metric loss, told before it begins."""
+"""What a long training will cost in its metric loss, estimated before it begins."""
 
 import math
 
@@ -6,11 +6,11 @@ from aadml.methods.method import Method
 from aadml.methods.training_warnings import estimate
 
 WORTH_TELLING = 60.0
-"""Seconds of metric loss over a whole training from which on it is foretold."""
+"""Seconds of metric loss over a whole training from which on it is estimated."""
 
 
 def forecast(method: Method, clips: int, classes: int) -> str | None:
-    """Foretell time and memory of the metric loss of a training, measured on a small step.
+    """Estimate time and memory of the metric loss of a training, measured on a small step.
 
     Args:
         method: built, not trained.

@@ -27,7 +27,7 @@ def read_for(
         model: whose modalities and features are expected.
         path: a feature file of any layout, or captioned sound where the model reads that.
         allow_other_features: take features of another extractor than the model was trained on.
-        on_note: told what people should know.
+        on_note: called with notes for the user.
 
     Raises:
         InputError: a modality is missing, or has another width, or was made by another extractor.

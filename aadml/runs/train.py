@@ -153,8 +153,8 @@ def train_run(
         prepared: see `prepare`.
         store: of a new run, or of one that was interrupted.
         scoring: what is scored, and in what detail.
-        on_note: told what people should know before training: what was done to the data, how long it will take; and the
-            verdicts on the training at its end.
+        on_note: called with notes for the user: before training what was done to the data and how long it will take, at
+            its end the verdicts.
         callbacks: of `RunSession` (`on_epoch`, `on_step`, `on_plan`, `on_warning`, `saving_share`).
 
     Returns:

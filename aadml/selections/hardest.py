@@ -23,7 +23,7 @@ def hardest(
         comparison: a anchors against c candidates.
         generator: draws the positive.
         score: what nearness is measured in; a key of SCORES.
-        positive: "random" (one by lot), "own", "hardest", "easiest" or "all".
+        positive: "random" (one at random), "own", "hardest", "easiest" or "all".
     """
     distance = dissimilarity(comparison, score)
     return comparison.narrow(

@@ -19,7 +19,7 @@ def one_pair_a_class(
     Args:
         comparison: a anchors against c candidates.
         generator: draws the anchor of each class and its positive.
-        positive: "random" (one by lot) or "own".
+        positive: "random" (one at random) or "own".
     """
     positives = chosen_positives(comparison, positive, generator)
     rows, columns = positives.nonzero(as_tuple=True)

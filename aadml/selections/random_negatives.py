@@ -1,4 +1,4 @@
-"""Negatives by lot."""
+"""Negatives at random."""
 
 from typing import Literal
 
@@ -11,14 +11,14 @@ from aadml.comparison.row_choice import chosen_positives, drawn
 def random_negative(
     comparison: Comparison, generator: torch.Generator, *, positive: Literal["all", "random", "own"] = "random"
 ) -> Comparison:
-    """Keep one negative an anchor, uniformly by lot, and independently in each direction.
+    """Keep one negative an anchor, uniformly at random, and independently in each direction.
 
     XIE's random strategy (Xie et al., ICASSP 2023) where the anchor has one positive.
 
     Args:
         comparison: a anchors against c candidates.
         generator: of the lots.
-        positive: "random" (one by lot), "own" or "all".
+        positive: "random" (one at random), "own" or "all".
     """
     positives = chosen_positives(comparison, positive, generator)
     return comparison.narrow(positives, drawn(comparison.negatives, generator))

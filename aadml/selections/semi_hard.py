@@ -27,7 +27,7 @@ def semi_hard(
         comparison: a anchors against c candidates.
         generator: draws the positive.
         score: what nearness is measured in; a key of SCORES.
-        positive: "random" (one by lot), "own", "hardest" or "easiest".
+        positive: "random" (one at random), "own", "hardest" or "easiest".
         margin: if positive, the negatives must also be nearer than d_ap + margin.
         keep: "nearest" such negative, or "all" of them.
     """

@@ -1,4 +1,4 @@
-"""A tree of media with one folder a class, divided into splits by lot, or already divided by its top folders."""
+"""A tree of media with one folder per class, divided into splits at random, or already divided by its top folders."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _SPLIT_FOLDERS = {"train": "train", "valid": "valid", "val": "valid", "validatio
 def class_folders(source: Path, *, valid: float = 0.1, test: float = 0.2, seed: int = 0) -> Listing:
     """List a tree `<class>/.../<clip>`, or `<split>/<class>/.../<clip>` with splits train, valid (or val) and test.
 
-    Where the tree has no splits, each class is divided by lot; files with the same bytes stay in one split.
+    Where the tree has no splits, each class is split at random; files with the same bytes stay in one split.
 
     Args:
         source: the folder.
@@ -32,7 +32,7 @@ def class_folders(source: Path, *, valid: float = 0.1, test: float = 0.2, seed: 
         raise InputError(f"shares: valid {valid:g} and test {test:g} given; both at least 0, their sum below 1")
     files = [file for file in media_files(source) if len(file.relative_to(source).parts) > 1]
     if not files:
-        raise InputError(f"{source}: holds no media in folders; one folder a class is expected")
+        raise InputError(f"{source}: holds no media in folders; one folder per class is expected")
     tops = {file.relative_to(source).parts[0] for file in files}
     divided = {"train", "test"} <= tops <= set(_SPLIT_FOLDERS)
     depth = 1 if divided else 0
@@ -46,7 +46,7 @@ def class_folders(source: Path, *, valid: float = 0.1, test: float = 0.2, seed: 
         notes = ["the splits are those of the top folders"]
     else:
         splits = divide(labels, [same.get(file, str(file)) for file in files], valid=valid, test=test, seed=seed)
-        notes = [f"each class was divided by lot: {valid:.0%} valid, {test:.0%} test, seed {seed}"]
+        notes = [f"each class was split at random: {valid:.0%} valid, {test:.0%} test, seed {seed}"]
     entries = tuple(
         Entry(id=name, media=file, label=utf8(label), split=split, source=same.get(file, ""))
         for name, file, label, split in zip(names, files, labels, splits, strict=True)
@@ -60,7 +60,7 @@ def class_folders(source: Path, *, valid: float = 0.1, test: float = 0.2, seed: 
 def divide(
     labels: Sequence[str], groups: Sequence[str], *, valid: float = 0.0, test: float = 0.2, seed: int = 0
 ) -> list[str]:
-    """Divide each class by lot; what is in one group stays in one split.
+    """Divide each class at random; what is in one group stays in one split.
 
     Every class with two groups has a test part, and with three a validation part, where these shares are above 0.
 

@@ -1,4 +1,4 @@
-"""VEGAS from its videos: one folder a class, and lists of ids for its folds where one has them."""
+"""VEGAS from its videos: one folder per class, and lists of ids for its folds where one has them."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
     """List VEGAS (Zhou et al., Visual to Sound, CVPR 2018): four fifths train, one fifth test.
 
     Args:
-        source: the folder with one folder a class; videos anywhere below, their names are the ids.
+        source: the folder with one folder per class; videos anywhere below, their names are the ids.
         folds: a folder of text files of ids, one file a fold; by default a fifth of each class is drawn for test.
         test_fold: number of the fold that is for test; the last by default.
         seed: same seed, same division, where there are no folds.
@@ -25,7 +25,7 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         raise InputError(f"{source}: is no folder")
     files = [file for file in media_files(source) if len(file.relative_to(source).parts) > 1]
     if not files:
-        raise InputError(f"{source}: holds no media in folders; one folder a class is expected")
+        raise InputError(f"{source}: holds no media in folders; one folder per class is expected")
     labels = [file.relative_to(source).parts[0] for file in files]
     names, same = unique_names(files, source), contents(files)
     if folds is None:

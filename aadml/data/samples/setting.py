@@ -1,4 +1,4 @@
-"""What is drawn by lot for one clip: the event's traits, where it stands, and what disturbs it."""
+"""What is drawn at random for one clip: the event's traits, where it stands, and what disturbs it."""
 
 from dataclasses import dataclass
 

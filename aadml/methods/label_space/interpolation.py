@@ -18,7 +18,7 @@ Lines = Annotated[tuple[Literal["same-class", "anchor-negative"], ...], Len(0, 2
 def interpolated(comparison: Comparison, generator: torch.Generator, *, shares: Shares, lines: Lines) -> Comparison:
     """Add points on lines between embeddings to the candidates; gradients flow into both ends.
 
-        same-class:       s y_i + (1 - s) y_j,  y_j another candidate of i's class by lot: it counts as one of the class
+        same-class:       s y_i + (1 - s) y_j,  y_j a random other candidate of i's class: it counts as one of the class
         anchor-negative:  s x_i + (1 - s) y_n,  y_n the anchor's nearest negative: a negative of that anchor alone
 
     Distance is convex, so that on a same-class line the farthest positive is always an end, while the nearest negative

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from aadml.comparison.types import Clips, Splits
     from aadml.data.sample_clips import sample_data
     from aadml.model.model import Model
+    from aadml.reports.ablation import ablate
+    from aadml.reports.comparison import compare
     from aadml.reports.run_page import write_report as report
     from aadml.runs.audit import audit
     from aadml.runs.data import read
@@ -37,7 +39,9 @@ __all__ = [
     "Model",
     "Splits",
     "__version__",
+    "ablate",
     "audit",
+    "compare",
     "embed",
     "evaluate",
     "extract",
@@ -56,6 +60,8 @@ _HOMES = {
     "InputError": "feature_extraction.ground.errors:InputError",
     "Model": "aadml.model.model:Model",
     "Splits": "aadml.comparison.types:Splits",
+    "ablate": "aadml.reports.ablation:ablate",
+    "compare": "aadml.reports.comparison:compare",
     "audit": "aadml.runs.audit:audit",
     "embed": "aadml.runs.embed:embed_file",
     "evaluate": "aadml.runs.evaluate:evaluate",

@@ -3,13 +3,13 @@
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from tqdm import tqdm
 
 if TYPE_CHECKING:
+    from aadml.reports.sweep_result import SweepResult
     from aadml.reports.tables import Table
     from aadml.sweeps.job import Job
     from aadml.sweeps.sweep import Outcome
@@ -67,38 +67,43 @@ class SweepProgress:
             click.echo(f"aadml: {self._kept} runs were finished before and are kept", err=True)
 
 
-def worked_off(jobs: Sequence["Job"], workers: int | None) -> list["Outcome"]:
-    """Run all jobs under a progress bar; an interruption says how to go on."""
+def work(jobs: Sequence["Job"], workers: int | None) -> list["Outcome"]:
+    """Run all jobs under a progress bar; an interruption says how to continue."""
     from aadml.sweeps.sweep import sweep
 
     progress = SweepProgress(len(jobs))
     try:
         return sweep(jobs, workers=workers, on_outcome=progress.outcome, on_epoch=progress.epoch)
     except KeyboardInterrupt:
-        click.echo("aadml: interrupted; the same command again goes on from here", err=True)
+        click.echo("aadml: interrupted; run the same command again to continue", err=True)
         raise
     finally:
         progress.close()
 
 
-def show(tables: Sequence["Table"], *, as_json: bool) -> None:
-    """Print tables, as Markdown or as JSON."""
+def show(result: "SweepResult", *, as_json: bool) -> None:
+    """Print the tables as Markdown or JSON, then the page or the folder; exit with 1 if runs failed."""
     from aadml.reports.tables import markdown
 
-    if not as_json:
-        click.echo("\n".join(markdown(table) for table in tables))
-        return
-    import json
+    if as_json:
+        import json
 
-    found = [
-        {
-            "caption": table.caption,
-            "rows": [{name: _plain(cell) for name, cell in zip(table.columns, row, strict=True)} for row in table.rows],
-            "notes": list(table.notes),
-        }
-        for table in tables
-    ]
-    click.echo(json.dumps(found[0] if len(found) == 1 else found, indent=2))
+        found = [_as_json(table) for table in result.tables]
+        click.echo(json.dumps(found[0] if len(found) == 1 else found, indent=2))
+    else:
+        click.echo("\n".join(markdown(table) for table in result.tables))
+    if result.page is None:
+        click.echo("aadml: no figures and no page without matplotlib: pip install 'aadml[plot]'", err=True)
+    click.echo(result.page or result.folder, err=as_json)
+    if result.failed:
+        total = len(result.outcomes)
+        click.echo(f"aadml: {result.failed} of {total} runs failed; run the same command again to retry", err=True)
+        sys.exit(1)
+
+
+def _as_json(table: "Table") -> dict[str, Any]:
+    rows = [{name: _plain(cell) for name, cell in zip(table.columns, row, strict=True)} for row in table.rows]
+    return {"caption": table.caption, "rows": rows, "notes": list(table.notes)}
 
 
 def _plain(cell: Any) -> Any:
@@ -109,17 +114,6 @@ def _plain(cell: Any) -> Any:
     return {"mean": cell.mean, "sd": cell.sd if cell.count > 1 else None, "seeds": cell.count}
 
 
-def finish(outcomes: Sequence["Outcome"], folder: Path, page: Path | None, *, as_json: bool) -> None:
-    """Name the page, or the folder; leave with exit code 1 where runs failed."""
-    if page is None:
-        click.echo("aadml: no figures and no page without matplotlib: pip install 'aadml[plot]'", err=True)
-    click.echo(page or folder, err=as_json)
-    failed = sum(bool(outcome.reason) for outcome in outcomes)
-    if failed:
-        click.echo(f"aadml: {failed} of {len(outcomes)} runs failed; the same command again tries them anew", err=True)
-        sys.exit(1)
-
-
-def said(name: str) -> str:
+def command_line(name: str) -> str:
     """Repeat the command line, for the page."""
     return shlex.join(["aadml", name, *sys.argv[2:]])

@@ -48,8 +48,6 @@ def command(runs: Path, resume: Path | None, as_json: bool, settings: tuple[str,
                 raise InputError(f"--resume takes everything from {resume / 'config.yaml'}; leave out --{given[0]}")
             model = resume_run(resume, **progress.callbacks())
         else:
-            criterion = flags.pop("criterion")
-            settings += (f"training.criterion={criterion}",) if criterion else ()
             model = fit(settings=settings, runs=runs, on_run=progress.began, **flags, **progress.callbacks())
     except KeyboardInterrupt:
         progress.close()

@@ -26,6 +26,7 @@ def assemble(
     settings: Settings = (),
     seed: int | None = None,
     epochs: int | None = None,
+    criterion: str | None = None,
     device: str | None = None,
     sample: bool = False,
 ) -> Config:
@@ -40,6 +41,7 @@ def assemble(
         settings: any keys of the config.
         seed: see `Common`.
         epochs: `training.epochs`.
+        criterion: `training.criterion`.
         device: see `Common`.
         sample: whether the sample clips are trained on, for which there are configs of their own.
 
@@ -48,7 +50,8 @@ def assemble(
     """
     if data is not None:
         search_beside(Path(data))
-    flags = {"loss": loss, "proxy.k": k, "data": data, "seed": seed, "training.epochs": epochs, "device": device}
+    flags = {"loss": loss, "proxy.k": k, "data": data, "seed": seed, "device": device}
+    flags |= {"training.epochs": epochs, "training.criterion": criterion}
     return assembled(starting_file(config, method, sample=sample), flags, settings)
 
 

@@ -35,6 +35,7 @@ def fit(
     settings: Settings = (),
     seed: int | None = None,
     epochs: int | None = None,
+    criterion: str | None = None,
     device: str | None = None,
     runs: str | Path | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -60,6 +61,7 @@ def fit(
         settings: any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
         seed: decides weights, order, draws, and the validation split where one is made.
         epochs: passes over the training clips.
+        criterion: validation metric that selects the epoch, "recall@10" for example; by default the method's own.
         device: "auto", "cpu" or "cuda".
         runs: folder in which a run folder is made, which survives an interruption; None trains in memory alone.
         on_note: called with notes for the user; by default it goes to the logger "aadml".
@@ -92,7 +94,7 @@ def fit(
     complete = assemble(
         data=place_of(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
         config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
-        sample=data is None,
+        criterion=criterion, sample=data is None,
     )  # fmt: skip
     complete = with_sample_data(complete, note) if data is None else complete
     for message in config_warnings(complete):

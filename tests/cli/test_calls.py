@@ -20,13 +20,12 @@ FUNCTIONS = {
     "embed": "aadml.runs.embed:embed_file",
     "verify": "aadml.runs.verify:verify",
     "audit": "aadml.runs.audit:audit",
+    "ablate": "aadml.reports.ablation:ablate",
+    "compare": "aadml.reports.comparison:compare",
     "report": "aadml.reports.run_page:write_report",
     "list": "aadml.configuration.listing:listing",
     "doctor": "aadml.runs.doctor:doctor",
 }
-WITHOUT = {"ablate", "compare"}
-"""Commands whose work is not yet a single function."""
-
 PRINTING = {"as_json", "by_class", "per_query"}
 """What decides how a result is printed, not what is done."""
 
@@ -50,6 +49,7 @@ OTHER_DEFAULTS = {
         "audio": (None, "log-mel"),  # the command line says so, and says that it needs no weights
         "visual": (None, "hog-color"),
     },
+    "compare": {"with_controls": (True, True)},
     "train": {"runs": ("runs", None)},  # Python trains in memory where no folder is named
 }
 """Command -> parameter -> (default of the command line, default of the function)."""
@@ -80,7 +80,7 @@ def plain(value):
 
 
 def test_every_command_has_its_function():
-    assert {*FUNCTIONS, *WITHOUT} == set(COMMANDS)
+    assert set(FUNCTIONS) == set(COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_what_only_python_can_say_is_told_apart(name):
     said = {argument for command, _, argument in pairs() if command == name}
     taken = inspect.signature(function_of(name)).parameters
     more = {n for n, one in taken.items() if one.kind is not one.VAR_KEYWORD} - said
-    callbacks = {n for n in more if n.startswith("on_") or n == "progress"}
+    callbacks = {n for n in more if n.startswith("on_") or n in ("progress", "command", "work")}
     assert more - callbacks <= {"list": {"kind"}}.get(name, set())
 
 

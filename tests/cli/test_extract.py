@@ -78,7 +78,7 @@ def test_shards_merge_into_the_whole(clips, tmp_path):
     ("arguments", "message"),
     [
         (["--audio", "vgish"], "did you mean 'vggish'"),
-        (["--visual", "log-mel"], "no visual extractor of that name"),
+        (["--visual", "log-mel"], "no visual extractor 'log-mel'"),
         (["--audio", "none", "--visual", "none"], "one extractor a modality is needed"),
         (["--shard", "1"], "write I/N"),
         (["--shard", "3/3"], "the shards of 3 are 0/3 to 2/3"),

@@ -1,0 +1,89 @@
+"""An ablation from names to page: a grid of runs over config keys and seeds."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aadml.configuration.assembly import Settings, assemble
+from aadml.configuration.changes import parse_setting
+from aadml.reports.ablation_page import write_ablation
+from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
+from aadml.retrieval.requested import check_columns
+from aadml.runs.data import place_of, with_sample_data
+from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
+from aadml.sweeps.grid import Axis, folder_name, parse_axis
+from aadml.sweeps.sweep import check_same_data, sole_owner
+
+_log = logging.getLogger("aadml")
+
+
+def ablate(
+    over: Mapping[str, Sequence[Any]] | Sequence[str],
+    *,
+    data: str | Path | None = None,
+    method: str | None = None,
+    config: str | None = None,
+    settings: Settings = (),
+    epochs: int | None = None,
+    device: str | None = None,
+    baseline: Mapping[str, Any] | Sequence[str] = (),
+    seeds: int = 5,
+    metrics: Sequence[str] = (),
+    workers: int | None = None,
+    output: str | Path | None = None,
+    command: str = "aadml.ablate",
+    work: RunJobs = run_jobs,
+    on_note: Callable[[str], None] | None = None,
+) -> SweepResult:
+    """Run every combination of values with every seed, and test which differences are significant.
+
+    The same call again continues where it stopped; finished runs are kept. A failed run does not stop the others.
+
+    Args:
+        over: config key -> values, or "key=1..7" and "key=a,b" as on the command line.
+        data: a feature file in any layout; None takes the sample clips.
+        method: a name of `aadml list methods`.
+        config: a YAML file, or the name of a shipped one.
+        settings: any keys of the config.
+        epochs: `training.epochs`.
+        device: "auto", "cpu" or "cuda".
+        baseline: config keys and values that turn a cell into the one it is compared with; "none" compares nothing.
+            By default the cell without anchor-aware proxy, or the first cell.
+        seeds: number of seeds per cell.
+        metrics: further columns.
+        workers: processes; 0 runs in this process, None takes one per core.
+        output: folder; by default `ablations/KEYS-HASH`.
+        command: what the page says it was made with.
+        work: runs the jobs.
+        on_note: called with notes for the user; by default they go to the logger "aadml".
+
+    Raises:
+        InputError: a key or value that the config refuses, or a folder that holds something else.
+    """
+    if isinstance(over, Mapping):
+        axes = [Axis(key, tuple(values)) for key, values in over.items()]
+    else:
+        axes = [parse_axis(text) for text in over]
+    base = assemble(
+        data=place_of(data) if data else None, method=method, config=config, settings=settings, epochs=epochs,
+        device=device, sample=data is None,
+    )  # fmt: skip
+    values = dict(with_sample_data(base, on_note or _log.info).values)
+    columns = check_columns(metrics)
+    ablation = plan_ablation(values, axes, range(seeds), _baseline(baseline))
+    folder = Path(output) if output else Path("ablations") / folder_name(values, axes)
+    with sole_owner(folder):
+        check_same_data(folder, values["data"])
+        outcomes = work(jobs_of(ablation.cells, ablation.seeds, folder, columns), workers)
+        scores = collected(ablation.cells, ablation.seeds, folder, outcomes)
+        table, page = write_ablation(ablation, scores, folder, command, columns)
+    return SweepResult((table,), tuple(outcomes), folder, page)
+
+
+def _baseline(given: Mapping[str, Any] | Sequence[str]) -> Mapping[str, Any] | None:
+    if not given:
+        return None
+    if isinstance(given, Mapping):
+        return given
+    return {} if tuple(given) == ("none",) else dict(parse_setting(text) for text in given)

@@ -1,0 +1,190 @@
+"""A comparison from names to page: the rows of the papers' tables on any feature file."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from aadml.configuration.assembly import assembled
+from aadml.configuration.changes import parse_setting
+from aadml.configuration.files import open_config
+from aadml.losses import LOSSES
+from aadml.objective.recipes import RECIPES
+from aadml.reports import audio_text_tables
+from aadml.reports.comparison_page import check_baseline, write_comparison
+from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
+from aadml.reports.tables import write_tables
+from aadml.retrieval.requested import check_columns
+from aadml.runs.data import place_of, sample_features, with_sample_data
+from aadml.sweeps import compare as rows_of
+from aadml.sweeps.ablate import collected, jobs_of
+from aadml.sweeps.compare import Row
+from aadml.sweeps.compare import Settings as Shared
+from aadml.sweeps.sweep import check_same_data, sole_owner
+from aadml.sweeps.trials import RECORD, chosen_row, record_of, trials_of
+from feature_extraction.ground.atomic import write_text
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.places import search_beside
+from feature_extraction.ground.tables import Joined
+
+_log = logging.getLogger("aadml")
+Note = Callable[[str], None]
+
+
+def compare(
+    *,
+    data: str | Path | None = None,
+    methods: str | None = None,
+    losses: str | None = None,
+    tables: str | None = None,
+    config: str | None = None,
+    settings: Sequence[str] = (),
+    max_epochs: int | None = None,
+    with_controls: bool = True,
+    baseline: str | None = None,
+    trials: int = 1,
+    seeds: int = 5,
+    metrics: Sequence[str] = (),
+    workers: int | None = None,
+    device: str | None = None,
+    output: str | Path | None = None,
+    command: str = "aadml.compare",
+    work: RunJobs = run_jobs,
+    on_note: Note | None = None,
+) -> SweepResult:
+    """Run rows of the papers' tables with several seeds on one feature file; test which differences are significant.
+
+    The same call again continues where it stopped; finished runs are kept. A failed row does not stop the others.
+
+    Args:
+        data: a feature file in any layout; None takes the sample clips.
+        methods: "all", or methods and shipped configs separated by commas.
+        losses: "all", or losses separated by commas; each is run with and without anchor-aware proxies.
+        tables: the AADML paper's, "1" (methods), "2" or "3" (losses); or "mei", "3cmlf", "xie" on captioned sound.
+        config: the config that losses are put into.
+        settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
+        max_epochs: upper limit on the training epochs of every row.
+        with_controls: whether anchor-aware rows get their control rows.
+        baseline: the row that the others are compared with; by default aadml, or the first row.
+        trials: for every row, over its config's `tuning` section, selected on validation clips.
+        seeds: number of seeds per row.
+        metrics: further columns.
+        workers: processes; 0 runs in this process, None takes one per core.
+        device: "auto", "cpu" or "cuda".
+        output: folder; by default `comparisons/NAME-HASH`.
+        command: what the page says it was made with.
+        work: runs the jobs.
+        on_note: called with notes for the user; by default they go to the logger "aadml".
+
+    Raises:
+        InputError: nothing to compare, an unknown name, or a setting that fits no row.
+    """
+    note = on_note or _log.info
+    if tables and {part.strip() for part in tables.split(",")} & {*audio_text_tables.PAPER_TABLES, "all"}:
+        if metrics:
+            raise InputError(f"--metric {metrics[0]}: the tables of the audio-text papers have their own columns")
+        flags = {"data": place_of(data) if data else None, "training.epochs": max_epochs, "device": device}
+        folder = Path(output) if output else Path("comparisons")
+        return _audio_text(tables, flags, config, settings, range(seeds), workers, folder, work, note)
+    if data is not None:
+        search_beside(Path(data))
+    wanted_methods, wanted_losses = _wanted(methods, losses, tables)
+    place = place_of(data) if data else _sample(note)
+    columns = check_columns(metrics)
+    changes = [parse_setting(text) for text in settings] + ([("device", device)] if device else [])
+    shared = Shared(place, tuple(changes), max_epochs, config, with_controls)
+    rows, notes = rows_of.named_rows(wanted_methods, wanted_losses, shared)
+    check_baseline(rows, baseline)
+    notes += [f"Options of every row: the best of {trials} trials on validation clips (seed 0)."] if trials > 1 else []
+    for message in notes:
+        note(message)
+    folder = Path(output) if output else Path("comparisons") / _name(wanted_methods, wanted_losses, shared, trials)
+    with sole_owner(folder):
+        check_same_data(folder, place)
+        rows, records = _tuned(rows, trials, workers, folder, work, note) if trials > 1 else (rows, {})
+        cells = rows_of.cells_of_rows(rows)
+        jobs = jobs_of(cells, range(seeds), folder, columns)
+        outcomes = work(jobs, workers)
+        scores = collected(cells, range(seeds), folder, outcomes)
+        for job in jobs:
+            if job.folder.is_dir() and records:
+                write_text(job.folder / RECORD, records[job.folder.name.rsplit("_seed=", 1)[0]])
+        found, page = write_comparison(
+            rows, scores, range(seeds), folder, baseline=baseline, notes=notes, command=command, metrics=columns
+        )
+    return SweepResult(tuple(found), tuple(outcomes), folder, page)
+
+
+def _audio_text(
+    names: str,
+    flags: Mapping[str, object],
+    config: str | None,
+    settings: Sequence[str],
+    seeds: range,
+    workers: int | None,
+    folder: Path,
+    work: RunJobs,
+    note: Note,
+) -> SweepResult:
+    """Run every row of the audio-text papers' tables; each table is kept as Markdown, CSV and LaTeX."""
+    tables, outcomes, data = [], [], flags["data"]
+    with sole_owner(folder):
+        for name in audio_text_tables.checked_tables(names):
+            started = open_config(config or audio_text_tables.starting_config(name, str(data) if data else None))
+            base = with_sample_data(assembled(started, flags, settings), note)
+            place = str(base["data"])
+            planned = audio_text_tables.jobs_of(name, base.values, seeds, folder, place)
+            outcomes += work([job for _, jobs in planned for job in jobs], workers)
+            tables.append(audio_text_tables.table_of(name, planned, place))
+            write_tables(tables[-1], folder / name)
+    return SweepResult(tuple(tables), tuple(outcomes), folder, folder)
+
+
+def _wanted(methods: str | None, losses: str | None, tables: str | None) -> tuple[list[str], list[str]]:
+    if not (methods or losses or tables):
+        raise InputError("compare: nothing to compare; give --methods all, --losses all, or --tables 1,2,3")
+    wanted = rows_of.chosen(methods or "", rows_of.method_names(), rows_of.known_methods(), "method or config")
+    wanted_losses = rows_of.chosen(losses or "", rows_of.loss_names(), Joined(LOSSES, RECIPES), "loss")
+    for number in [part.strip() for part in (tables or "").split(",") if part.strip()]:
+        if number not in ("1", "2", "3"):
+            raise InputError(f"--tables {number}: the paper has 1 (methods), 2 and 3 (losses on VEGAS and AVE)")
+        if number == "1":
+            wanted += rows_of.published_methods()
+        else:
+            wanted_losses += rows_of.published_losses()
+    audio_text = rows_of.sound_only(wanted)
+    if audio_text:
+        raise InputError(f"--methods {audio_text[0]}: learns from captioned sound; compare works on feature files")
+    return list(dict.fromkeys(wanted)), list(dict.fromkeys(wanted_losses))
+
+
+def _sample(note: Note) -> str:
+    path = sample_features(note)
+    note(f"no --data given: comparing on the sample clips, {path}")
+    return str(path)
+
+
+def _name(methods: Sequence[str], losses: Sequence[str], shared: Shared, trials: int) -> str:
+    """Name the folder: the same comparison has the same name, so that it continues where it stopped."""
+    kinds = [kind for kind, names in (("methods", methods), ("losses", losses)) if names]
+    text = repr((list(methods), list(losses), shared, trials))
+    return f"{'-'.join(kinds)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _tuned(
+    rows: Sequence[Row], budget: int, workers: int | None, folder: Path, work: RunJobs, note: Note
+) -> tuple[list[Row], dict[str, str]]:
+    """Run the trials of every row; give each the config that was best on validation clips, and what was tried.
+
+    A point of a search space that the data cannot take is a lost trial, no failure of the comparison.
+    """
+    trials = {row.cell.name: trials_of(row, budget, 0, folder) for row in rows}
+    note(f"{sum(map(len, trials.values()))} trials, scored on validation clips only")
+    tried = work([trial.job for several in trials.values() for trial in several], workers)
+    outcomes = {str(outcome.job.folder): outcome for outcome in tried}
+    tuned = [chosen_row(row, trials[row.cell.name], outcomes, budget) for row in rows]
+    records = {
+        after.cell.name: record_of(trials[before.cell.name], outcomes, after.cell.settings)
+        for before, after in zip(rows, tuned, strict=True)
+    }
+    return tuned, records

@@ -151,7 +151,7 @@ def test_a_kill_in_the_middle_and_the_same_command_again_give_the_same_bytes(fea
     subprocess.run(command(killed), check=True, **quiet)
 
     def content(folder):
-        kept = [*folder.glob("runs/*/checkpoint.safetensors"), *folder.glob("results.*"), *folder.glob("curve.svg")]
+        kept = [*folder.glob("runs/*/model.safetensors"), *folder.glob("results.*"), *folder.glob("curve.svg")]
         return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
 
     assert len(content(killed)) == 8 + 4

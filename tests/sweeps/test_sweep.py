@@ -10,7 +10,7 @@ from aadml.sweeps.job import FAILURE
 from aadml.sweeps.sweep import check_same_data, sole_owner, sweep
 from feature_extraction.ground.errors import InputError
 
-KEPT = ("checkpoint.safetensors", "config.yaml")
+KEPT = ("model.safetensors", "config.yaml")
 
 
 def jobs(base, folder, text="proxy.k=1,2", seeds=(0, 1)):

@@ -9,6 +9,7 @@ from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.methods import METHODS
 from aadml.methods.session import Session
+from feature_extraction.ground.options import keywords
 from feature_extraction.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
 
 
@@ -31,7 +32,8 @@ def one_step(tones, context, name, changes):
     arguments = config.arguments() | changes
     settings = replace(config.training(), epochs=1, batch=6, select="last")
     torch.manual_seed(3)
-    method = METHODS[config.method](context, settings, **arguments)
+    build = METHODS[config.method]
+    method = build(context, settings, **keywords(build, arguments))
     train = tones.train.select(torch.arange(0, 12, 2))
     before = {key: value.clone() for key, value in method.state().items()}
     session = Session()

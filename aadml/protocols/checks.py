@@ -127,7 +127,7 @@ def selection(case: Case) -> Finding:
         return Finding(
             "",
             Verdict.NOT_CHECKABLE,
-            "what the encoder was fitted on cannot be seen from outside; a run says with --retrain, which trains again",
+            "what the encoder was fitted on cannot be seen from outside; for a run, --retrain trains again",
         )
     if not len(others):
         return Finding("", Verdict.NOT_CHECKABLE, "the data have no other split to look at")

@@ -1,20 +1,15 @@
 """The card of a model: what it is, what it was trained on, how it was scored (`README.md` in its folder)."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from aadml.model.facts import Facts, Json
 
-if TYPE_CHECKING:
-    from aadml.model.model import Model
 
-
-def card(model: "Model") -> str:
-    """Write the card of a model, with its evaluation and its audit, where it has them."""
-    facts = model.facts
+def card(facts: Facts, evaluation: Json | None, audit: str) -> str:
+    """Write the card of a model, with its evaluation and the verdict of its audit, where it has them."""
     lines = [f"# {facts.label}", "", *_what(facts), "", "## Training", "", *_training(facts), "", "## Scores", ""]
-    lines += _scores(model.evaluation) if model.evaluation else ["Not evaluated."]
-    lines += ["", f"Audit: {model.audit or 'not audited; run `aadml audit` on the run'}."]
+    lines += _scores(evaluation) if evaluation else ["Not evaluated."]
+    lines += ["", f"Audit: {audit or 'not audited; run `aadml audit` on the run'}."]
     lines += ["", "## Use", "", *_use(facts)]
     return "\n".join(lines) + "\n"
 

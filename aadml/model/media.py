@@ -4,16 +4,16 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Modality
+from aadml.comparison.types import Features, Modality
 from aadml.data.captions import CLEANINGS
 from aadml.data.texts import Captions
 from aadml.data.waveforms import Waveforms
-from aadml.model.facts import difference, fingerprint
+from aadml.model.facts import Facts, difference, fingerprint
 from feature_extraction.backbones import Extractor, extractor, options_of
 from feature_extraction.extract import extract
 from feature_extraction.feature_file import read_features
@@ -22,42 +22,39 @@ from feature_extraction.ground.tables import lookup
 from feature_extraction.manifest import Manifest, Row
 from feature_extraction.weights import WEIGHTS, weights_path
 
-if TYPE_CHECKING:
-    from aadml.model.model import Model
-
 _CHECKSUM = re.compile("[0-9a-f]{64}")
 
 
-def embed_media(model: "Model", modality: Modality, items: Sequence[str]) -> Tensor:
-    """Embed media files, or captions.
+def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Features:
+    """Read media files, or captions, as a model takes them.
 
     Args:
-        model: that embeds them.
+        facts: of the model.
         modality: of the items.
         items: paths; captions where the modality is text.
 
     Returns:
-        (n, e).
+        Features (n, d), or sounds or captions as a source.
 
     Raises:
         InputError: a file that cannot be read, or an extractor that is not known, not installed or other than the
             model's.
     """
-    if model.facts.dimensions[modality]:
-        return model.embed_features(describe_media(model, modality, items), modality)
+    if facts.dimensions[modality]:
+        return describe_media(facts, modality, items)
     if modality == "text":
-        clean = lookup(CLEANINGS, model.facts.method["arguments"].get("cleaning", "mei"), "cleaning")
-        return model.embed_features(Captions(tuple(clean(text) for text in items)), modality)
+        clean = lookup(CLEANINGS, facts.method["arguments"].get("cleaning", "mei"), "cleaning")
+        return Captions(tuple(clean(text) for text in items))
     for path in items:
         _check_file(path)
-    return model.embed_features(Waveforms(tuple(items), torch.arange(len(items))), modality)
+    return Waveforms(tuple(items), torch.arange(len(items)))
 
 
-def describe_media(model: "Model", modality: Modality, paths: Sequence[str]) -> Tensor:
+def describe_media(facts: Facts, modality: Modality, paths: Sequence[str]) -> Tensor:
     """Extract the features (n, d) of media as the model expects them; a file's values are those of `aadml extract`."""
     for path in paths:
         _check_file(path)
-    chosen = extractor_of(model, modality)
+    chosen = extractor_of(facts, modality)
     rows = tuple(
         Row(str(i), {"audio": path, "visual": path}, label="-", split="test", columns={})
         for i, path in enumerate(paths)
@@ -71,13 +68,13 @@ def describe_media(model: "Model", modality: Modality, paths: Sequence[str]) -> 
         return torch.from_numpy(read_features(place).features[modality])
 
 
-def extractor_of(model: "Model", modality: Modality) -> Extractor:
+def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     """Build the extractor that made the features of a modality, and check that it is the same.
 
     Raises:
         InputError: the features are of unknown origin, or their extractor cannot be built here.
     """
-    expected = model.facts.features.get(modality) or {}
+    expected = facts.features.get(modality) or {}
     if not expected:
         raise InputError(f"{modality}: the model does not know what made its features; embed arrays instead of files")
     name, parameters = str(expected["extractor"]), expected["parameters"]

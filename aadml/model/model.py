@@ -13,7 +13,9 @@ from aadml.comparison.arrays import Array, ArrayLike, Media, paths_of, to_rows
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
+from aadml.model.card import card
 from aadml.model.facts import Facts
+from aadml.model.packing import save_model
 from aadml.retrieval import score_source
 from feature_extraction.ground.errors import InputError
 
@@ -151,6 +153,10 @@ class Model:
         """Return the same method behind another scaling."""
         return replace(self, scaling=scaling)
 
+    def card(self) -> str:
+        """Write the card: what the model is, what it was trained on, how it was scored (Markdown)."""
+        return card(self.facts, self.evaluation, self.audit)
+
     def save(self, folder: str | Path) -> Path:
         """Save the model into a folder of its own: `model.safetensors`, `model.json` and a card, `README.md`.
 
@@ -162,18 +168,18 @@ class Model:
         Raises:
             InputError: the folder cannot be written, or holds a model already.
         """
-        from aadml.model.files import save_model
-
-        return save_model(self, Path(folder))
+        return save_model(
+            self.method, self.scaling, self.facts, Path(folder), evaluation=self.evaluation, audit=self.audit
+        )
 
     def _embedded(self, name: str, values: ArrayLike | Media) -> Array:
         modality = self._known(name)
         named = paths_of(values)
         if named is not None:
-            from aadml.model.media import embed_media
+            from aadml.model.media import media_features
 
             texts, alone = named
-            found = embed_media(self, modality, texts)
+            found = self.embed_features(media_features(self.facts, modality, texts), modality)
             return (found[0] if alone else found).numpy()
         rows, back = to_rows(values, name)  # type: ignore[arg-type]
         self._check_width(rows, modality)

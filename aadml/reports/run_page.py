@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from aadml.comparison.types import Embeddings
 from aadml.configuration.config import Config
-from aadml.model.card import card
 from aadml.model.facts import Facts
 from aadml.model.model import Model
 from aadml.reports import figures
@@ -185,7 +184,7 @@ def _cell(embeddings: Embeddings, row: int, gallery: Gallery, kind: str, caption
 
 
 def _card(model: Model) -> str:
-    return section("The model", f"<pre>{escape(card(model))}</pre>")
+    return section("The model", f"<pre>{escape(model.card())}</pre>")
 
 
 def _provenance(config: Config, environment: dict[str, Any]) -> str:

@@ -9,8 +9,7 @@ import numpy as np
 
 from aadml.data import open_data, to_splits
 from aadml.methods.settings import AUTO
-from aadml.model.card import card
-from aadml.model.files import CARD
+from aadml.model.packing import CARD
 from aadml.protocols.audit import Finding, Pipeline, Verdict, summary
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.checks import CHECKS
@@ -101,7 +100,7 @@ def _keep(folder: Path, findings: Sequence[Finding], protocol: str, split: str, 
         return
     verdict = summary(findings)
     content = {"protocol": protocol, "split": split, "verdict": verdict, "findings": [vars(one) for one in findings]}
-    told = card(replace(model, audit=verdict)).encode()
+    told = replace(model, audit=verdict).card().encode()
     keep(folder, {AUDIT: (json.dumps(content, indent=2) + "\n").encode(), CARD: told}, note)
 
 

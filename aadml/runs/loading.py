@@ -10,8 +10,9 @@ import torch
 from aadml.comparison.types import Splits
 from aadml.configuration.config import Config, resolve
 from aadml.configuration.files import parse_yaml
-from aadml.model.files import FACTS, load_model
+from aadml.model.files import load_model
 from aadml.model.model import Model
+from aadml.model.packing import FACTS
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from aadml.methods.session import Checkpoint, Record, Session
-from aadml.model.files import pack_tensors, unpack_tensors
+from aadml.model.packing import pack_tensors, unpack_tensors
 from aadml.runs.store import RunStore, read_log
 
 

@@ -13,10 +13,10 @@ from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.session import Session
-from aadml.model.card import card
 from aadml.model.facts import Facts, fingerprint, training_data
-from aadml.model.files import CARD, FACTS, build_method, load_model, pack_model
+from aadml.model.files import build_method, load_model
 from aadml.model.model import Model
+from aadml.model.packing import CARD, FACTS, pack_model
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.retrieval import evaluate
 from aadml.runs.data import load_splits, protocol_of
@@ -176,7 +176,11 @@ def train_run(
             note(message)
         model = fit_model(prepared, session, alone=scoring.split == "valid")
         best = session.best()
-        store.commit(pack_model(model, best.facts if best else {}), seconds=session.seconds, flush=True)
+        store.commit(
+            pack_model(model.method, model.scaling, model.facts, best.facts if best else {}),
+            seconds=session.seconds,
+            flush=True,
+        )
     result = score_model(model, prepared, session, store.manifest.seconds, scoring)
     for verdict in result["verdicts"]:
         note(f"warning: {verdict}")
@@ -243,7 +247,7 @@ def _begin(prepared: Prepared, store: RunStore) -> None:
 
 def _card(model: Model, store: RunStore, note: Callable[[str], None]) -> dict[str, bytes]:
     """Give the card as a file to write; nothing where somebody put a file of its name into the folder meanwhile."""
-    written, place = card(model).encode(), store.folder / CARD
+    written, place = model.card().encode(), store.folder / CARD
     if CARD not in store.manifest.files and place.exists() and place.read_bytes() != written:
         note(f"warning: {place} was not written by this run and stays; the run has no card")
         return {}

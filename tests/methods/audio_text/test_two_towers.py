@@ -10,7 +10,7 @@ from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
-from aadml.model.files import pack_tensors
+from aadml.model.packing import pack_tensors
 from aadml.retrieval import evaluate
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import keywords, schema

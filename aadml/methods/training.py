@@ -147,7 +147,7 @@ class _Loop:
                     figures[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
         means = {key: float(torch.stack(values).mean()) for key, values in figures.items()}
         begun = {key: float(values[0]) for key, values in figures.items()}
-        return {"loss": _loss(means)} | means | {"first_loss": _loss(begun), "steps": steps}
+        return {"loss": _loss(means)} | means | {"loss_of_first_batch": _loss(begun), "steps": steps}
 
     def _score(self, *, last: bool) -> dict[str, float]:
         """Score the validation clips where it is their turn, and keep the weights that `select` asks for."""

@@ -106,7 +106,7 @@ def _scope(evaluation: Evaluation) -> str:
         precision[result.name] = (scope.cutoffs.tolist(), scope.precision.tolist())
         recall[result.name] = (scope.cutoffs.tolist(), scope.recall.tolist())
     drawn = figures.curves(precision, x="K", y="precision@K") + figures.curves(recall, x="K", y="recall@K")
-    note = "The AADML paper calls the first precision-scope@K and words the second."
+    note = "The AADML paper plots the first as precision-scope@K; its text describes the second."
     return section("Scope", f'<div class="pair">{drawn}</div>', note)
 
 

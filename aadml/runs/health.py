@@ -56,7 +56,7 @@ def _losses(history: Sequence[Record]) -> Iterator[str]:
     """
     for stage in dict.fromkeys(record.get("stage") for record in history):
         records = [record for record in history if record.get("stage") == stage and "loss" in record]
-        first = records[0].get("first_loss", records[0]["loss"]) if records else 0.0
+        first = records[0].get("loss_of_first_batch", records[0]["loss"]) if records else 0.0
         last = records[-1]["loss"] if records else 0.0
         if first > 0 and (not math.isfinite(last) or last > RAN_AWAY * first):
             yield f"the loss ran away, from {first:.3g} to {last:.3g}; lower training.learning_rate"

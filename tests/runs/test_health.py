@@ -10,6 +10,7 @@ import aadml
 from aadml.data.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.runs.health import verdicts
+from aadml.runs.train import read_records
 
 SMALL = {"network.hidden": [16], "training.batch": 20, "training.learning_rate": 0.01}
 
@@ -105,3 +106,12 @@ def test_verdicts_stand_in_the_run_in_the_log_on_the_card_and_on_the_page(splits
     assert all(f"warning: {one}" in said for one in stored)
     card = (model.folder / "README.md").read_text()
     assert all(one in card for one in stored)
+
+
+def test_the_first_batch_is_logged_and_drawn_as_no_curve(splits, tmp_path):
+    model = aadml.fit(splits, loss="triplet", epochs=2, settings=SMALL, runs=tmp_path)
+    records = read_records(model.folder)
+    assert all(record["loss_of_first_batch"] > 0 for record in records)
+    figures = pytest.importorskip("aadml.reports.figures")
+    pytest.importorskip("matplotlib")
+    assert "first batch" not in figures.training_curves(records, 1)

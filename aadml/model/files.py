@@ -17,8 +17,10 @@ from aadml.model.model import Model
 from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import keywords
-from feature_extraction.ground.sealed import FileSum, unseal
+from feature_extraction.ground.sealed import FileSum, read_sealed
 from feature_extraction.ground.tables import lookup
+
+FIRST_EDITION = "is a run of the first edition, which this aadml does not read; train again on its config.yaml"
 
 
 def build_method(name: str, arguments: Json, training: Json, context: Context) -> Method:
@@ -79,15 +81,9 @@ def verify_model(folder: Path) -> list[str]:
 def _read_facts(folder: Path) -> dict[str, Any]:
     path = folder / FACTS
     try:
-        content = unseal(path.read_bytes(), path)
+        return read_sealed(path, FORMAT, VERSION)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder}: {_why_not_a_model(folder)}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    if content.get("format") != FORMAT or content.get("version") != VERSION:
-        found = f"{content.get('format')} version {content.get('version')}"
-        raise InputError(f"{path}: is of {found}; this aadml reads {FORMAT} version {VERSION}")
-    return content
 
 
 def _why_not_a_model(folder: Path) -> str:
@@ -98,7 +94,7 @@ def _why_not_a_model(folder: Path) -> str:
     if (folder / "manifest.json").is_file():
         return f"is a run that was not trained to the end; continue it with `aadml train --resume {folder}`"
     if (folder / "checkpoint.safetensors").is_file():
-        return "is a run of the first edition, which this aadml does not read; train again on its config.yaml"
+        return FIRST_EDITION
     return f"neither a run nor a model (no {FACTS} in it)"
 
 

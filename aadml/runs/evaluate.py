@@ -16,7 +16,8 @@ from aadml.retrieval import evaluate as evaluate_embeddings
 from aadml.retrieval.embeddings_file import check_once, read_embeddings
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run
-from aadml.runs.store import EVALUATION, is_run, opened
+from aadml.runs.manifest import EVALUATION, is_run
+from aadml.runs.store import opened
 from aadml.runs.train import untrained_model
 from feature_extraction.ground.atomic import remove_leftovers
 from feature_extraction.ground.errors import InputError

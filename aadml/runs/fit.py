@@ -17,8 +17,9 @@ from aadml.methods.session import Session
 from aadml.model.model import Model
 from aadml.runs.data import place_of, with_sample_data
 from aadml.runs.loading import load, read_config
+from aadml.runs.manifest import CONFIG, is_finished, read_manifest
 from aadml.runs.naming import new_run_folder
-from aadml.runs.store import CONFIG, begun, is_finished, opened, read_manifest
+from aadml.runs.store import begun, opened
 from aadml.runs.train import Prepared, config_warnings, fit_model, prepare, score_model, train_run
 from feature_extraction.ground.errors import InputError
 

@@ -16,7 +16,7 @@ from aadml.model.packing import FACTS
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash
-from aadml.runs.store import CONFIG, ENVIRONMENT, EVALUATION, Manifest, is_finished, is_run, read_file, read_manifest
+from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, Manifest, is_finished, is_run, read_file, read_manifest
 from feature_extraction.ground.errors import InputError
 from feature_extraction.network_run import chosen_device
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from aadml.methods.session import Checkpoint, Record, Session
 from aadml.model.packing import pack_tensors, unpack_tensors
-from aadml.runs.store import RunStore, read_log
+from aadml.runs.manifest import read_log
+from aadml.runs.store import RunStore
 
 
 class RunSession(Session):

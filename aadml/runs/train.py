@@ -23,8 +23,9 @@ from aadml.runs.data import load_splits, protocol_of
 from aadml.runs.environment import data_hash, environment
 from aadml.runs.forecast import forecast
 from aadml.runs.health import verdicts
+from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run, read_log
 from aadml.runs.session import RunSession
-from aadml.runs.store import CONFIG, ENVIRONMENT, EVALUATION, RunStore, begun, is_finished, is_run, opened, read_log
+from aadml.runs.store import RunStore, begun, opened
 from feature_extraction.ground.errors import InputError
 from feature_extraction.network_run import chosen_device
 

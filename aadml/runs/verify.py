@@ -4,7 +4,7 @@ from pathlib import Path
 
 from aadml.model.files import is_model, verify_model
 from aadml.model.packing import CARD, FACTS, WEIGHTS
-from aadml.runs.store import ENVIRONMENT, MANIFEST, is_run, read_file, read_log, read_manifest
+from aadml.runs.manifest import ENVIRONMENT, MANIFEST, is_run, read_file, read_log, read_manifest
 from feature_extraction.ground.errors import InputError
 
 

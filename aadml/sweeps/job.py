@@ -11,7 +11,7 @@ from aadml.configuration.config import Config
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.evaluate import evaluate, file_of
 from aadml.runs.loading import read_evaluation
-from aadml.runs.store import is_finished, read_manifest
+from aadml.runs.manifest import is_finished, read_manifest
 from aadml.runs.train import Scoring, train_into
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aadml.configuration.config import Config
 from aadml.runs.loading import read_config
-from aadml.runs.store import CONFIG, is_run, read_manifest
+from aadml.runs.manifest import CONFIG, is_run, read_manifest
 from aadml.sweeps.job import Job, is_done, work_off
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError

@@ -71,5 +71,24 @@ def unseal(data: bytes, place: Path) -> dict[str, Any]:
     return content
 
 
+def read_sealed(path: Path, form: str, version: int) -> dict[str, Any]:
+    """Read a sealed file of a format.
+
+    Raises:
+        FileNotFoundError: there is none (or NotADirectoryError); who asks knows what its folder is instead.
+        InputError: it cannot be read, is damaged, or is of another format or version.
+    """
+    try:
+        content = unseal(path.read_bytes(), path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if (content.get("format"), content.get("version")) != (form, version):
+        found = f"{content.get('format')} version {content.get('version')}"
+        raise InputError(f"{path}: is of {found}; this aadml reads {form} version {version}")
+    return content
+
+
 def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode(errors="replace")).hexdigest()

@@ -25,7 +25,7 @@ import aadml
 from aadml.reports.run_page import write_report
 from aadml.runs import environment
 from aadml.runs.fit import resume_run
-from aadml.runs.store import NUMBERED
+from aadml.runs.manifest import NUMBERED
 from aadml.runs.train import train_into
 from aadml.runs.verify import verify
 from feature_extraction.ground.errors import InputError

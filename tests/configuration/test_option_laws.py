@@ -36,7 +36,7 @@ def test_every_option_has_a_sentence_and_a_default_that_is_possible(options):
 def test_what_a_search_tries_is_possible(options):
     for option in options:
         for value in option.tuning:
-            checked(option.kind, value, option.name)
+            assert checked(option.kind, value, option.name) == value
 
 
 @pytest.mark.parametrize("method", METHODS)

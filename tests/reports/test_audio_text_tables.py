@@ -16,7 +16,8 @@ from aadml.reports.audio_text_tables import (
 )
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread
-from aadml.runs.store import EVALUATION, begun
+from aadml.runs.manifest import EVALUATION
+from aadml.runs.store import begun
 from feature_extraction.ground.errors import InputError
 
 BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf", "3cmlf_sample"),

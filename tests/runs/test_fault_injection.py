@@ -18,7 +18,8 @@ from trainings import NAMES, config, contents, differences, write_data
 
 from aadml.runs.evaluate import evaluate
 from aadml.runs.fit import fit, resume_run
-from aadml.runs.store import MANIFEST, is_run, opened, read_manifest
+from aadml.runs.manifest import MANIFEST, is_run, read_manifest
+from aadml.runs.store import opened
 from aadml.runs.train import train_into
 from aadml.runs.verify import verify
 from aadml.sweeps.job import FAILURE, Job, work_off

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from aadml.runs import store as stores
-from aadml.runs.store import LOG, MANIFEST, RESERVED, begun, opened, read_file, read_log, read_manifest
+from aadml.runs.manifest import FORMAT, LOG, MANIFEST, RESERVED, VERSION, read_file, read_log, read_manifest
+from aadml.runs.store import begun, opened
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.sealed import FileSum, seal
 
@@ -194,7 +195,7 @@ def test_a_manifest_that_names_a_file_outside_its_folder_is_refused(tmp_path, na
     (tmp_path / "precious").write_bytes(b"p")
     with begun(tmp_path / "run"):
         pass
-    content = {"format": stores.FORMAT, "version": stores.VERSION, "run": "r", "generation": 1, "seconds": 0.0}
+    content = {"format": FORMAT, "version": VERSION, "run": "r", "generation": 1, "seconds": 0.0}
     sums = {"log": FileSum.of(b"").to_json(), "files": {name: FileSum.of(b"p").to_json()}}
     (tmp_path / "run" / MANIFEST).write_bytes(seal(content | sums))
     with pytest.raises(InputError, match="not in its folder"), opened(tmp_path / "run"):

@@ -6,7 +6,8 @@ import pytest
 from aadml.configuration.config import resolve
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve
 from aadml.retrieval.significance import Difference, paired_t, seeds_and_queries
-from aadml.runs.store import EVALUATION, begun
+from aadml.runs.manifest import EVALUATION
+from aadml.runs.store import begun
 from aadml.sweeps.grid import Cell
 from aadml.sweeps.job import Job
 from aadml.sweeps.results import CellScores, difference, differences, how_tested, in_words, read_run

@@ -20,7 +20,8 @@ from aadml.sweeps import compare as rows_of
 from aadml.sweeps.ablate import collected, jobs_of
 from aadml.sweeps.compare import Row
 from aadml.sweeps.compare import Settings as Shared
-from aadml.sweeps.sweep import check_same_data, sole_owner
+from aadml.sweeps.results import CellScores
+from aadml.sweeps.sweep import Outcome, check_same_data, sole_owner
 from aadml.sweeps.trials import RECORD, chosen_row, record_of, trials_of
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
@@ -88,31 +89,43 @@ def compare(
         return _audio_text(tables, flags, config, settings, range(seeds), workers, folder, work, note)
     if data is not None:
         search_beside(Path(data))
-    wanted_methods, wanted_losses = _wanted(methods, losses, tables)
-    place = place_of(data) if data else _sample(note)
-    columns = check_columns(metrics)
+    wanted = _wanted(methods, losses, tables)
     changes = [parse_setting(text) for text in settings] + ([("device", device)] if device else [])
-    shared = Shared(place, tuple(changes), max_epochs, config, with_controls)
-    rows, notes = rows_of.named_rows(wanted_methods, wanted_losses, shared)
+    shared = Shared(place_of(data) if data else _sample(note), tuple(changes), max_epochs, config, with_controls)
+    folder = Path(output) if output else Path("comparisons") / _name(*wanted, shared, trials)
+    columns = check_columns(metrics)
+    rows, notes = rows_of.named_rows(*wanted, shared)
     check_baseline(rows, baseline)
     notes += [f"Options of every row: the best of {trials} trials on validation clips (seed 0)."] if trials > 1 else []
     for message in notes:
         note(message)
-    folder = Path(output) if output else Path("comparisons") / _name(wanted_methods, wanted_losses, shared, trials)
     with sole_owner(folder):
-        check_same_data(folder, place)
+        check_same_data(folder, shared.data)
         rows, records = _tuned(rows, trials, workers, folder, work, note) if trials > 1 else (rows, {})
-        cells = rows_of.cells_of_rows(rows)
-        jobs = jobs_of(cells, range(seeds), folder, columns)
-        outcomes = work(jobs, workers)
-        scores = collected(cells, range(seeds), folder, outcomes)
-        for job in jobs:
-            if job.folder.is_dir() and records:
-                write_text(job.folder / RECORD, records[job.folder.name.rsplit("_seed=", 1)[0]])
+        outcomes, scores = _scored(rows, range(seeds), folder, columns, records, workers, work)
         found, page = write_comparison(
             rows, scores, range(seeds), folder, baseline=baseline, notes=notes, command=command, metrics=columns
         )
     return SweepResult(tuple(found), tuple(outcomes), folder, page)
+
+
+def _scored(
+    rows: Sequence[Row],
+    seeds: range,
+    folder: Path,
+    columns: Sequence[str],
+    records: Mapping[str, str],
+    workers: int | None,
+    work: RunJobs,
+) -> tuple[list[Outcome], dict[str, CellScores]]:
+    """Run every cell of the rows with every seed; the record of its trials goes into each run folder."""
+    cells = rows_of.cells_of_rows(rows)
+    jobs = jobs_of(cells, seeds, folder, columns)
+    outcomes = work(jobs, workers)
+    for job in jobs:
+        if job.folder.is_dir() and records:
+            write_text(job.folder / RECORD, records[job.folder.name.rsplit("_seed=", 1)[0]])
+    return outcomes, collected(cells, seeds, folder, outcomes)
 
 
 def _audio_text(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aadml.losses import LOSSES
 from feature_extraction.ground.options import schema
-from feature_extraction.ground.validation import told
+from feature_extraction.ground.validation import as_yaml
 
 PAGE = Path(__file__).parents[1] / "docs" / "losses.md"
 HEAD = "| option | default | possible | what it is, and where the default comes from |\n|---|---|---|---|\n"
@@ -17,7 +17,7 @@ def table(entry: Callable[..., object]) -> str:
     """Lay out the options of an entry as a Markdown table."""
     rows = []
     for option in schema(entry).values():
-        default = option.default if isinstance(option.default, str) else told(option.default)
+        default = option.default if isinstance(option.default, str) else as_yaml(option.default)
         sentence = option.sentence[:1].upper() + option.sentence[1:]
         rows.append(f"| `{option.name}` | `{default}` | {option.possible} | {sentence} |\n")
     return HEAD + "".join(rows)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval, Len
 
-from feature_extraction.ground.markers import Told
+from feature_extraction.ground.markers import NoOption
 
 Share = Annotated[float, Interval(ge=0, le=1)]
 """A part of a whole."""
@@ -32,7 +32,7 @@ Count = Annotated[int, Interval(ge=1, le=1_000_000)]
 """A number of things, of which there is at least one."""
 CountOrZero = Annotated[int, Interval(ge=0, le=1_000_000)]
 """A number of things; 0 is possible, and the option says what it means."""
-Size = Annotated[int, Told()]
+Size = Annotated[int, NoOption()]
 """A width or a number of classes that the data decide, not the user."""
 Fidelity = Literal["source", "repaired"]
 """Whether a formula is that of the released code, or that without its slips; the option says which."""

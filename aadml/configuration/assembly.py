@@ -1,4 +1,4 @@
-"""Putting a config together: the file to start from, then what was said beside it, later words winning."""
+"""Assembles a config: the file to start from, then the changes given beside it; later ones win."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -10,7 +10,7 @@ from aadml.objective.sections import Named, named
 from aadml.proxies import PROXIES, prefix_of
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import Joined, lookup
-from feature_extraction.ground.validation import told
+from feature_extraction.ground.validation import as_yaml
 
 IDENTITY = "identity"
 """The proxy by which every clip stands for itself."""
@@ -51,7 +51,7 @@ def with_setting(values: Mapping[str, Any], path: str, value: Any) -> dict[str, 
     if isinstance(inner, str):
         inner = {"name": inner}
     if not isinstance(inner, Mapping):
-        raise InputError(f"{path}: {head} is {told(inner)}, in which there is no '{rest}'")
+        raise InputError(f"{path}: {head} is {as_yaml(inner)}, in which there is no '{rest}'")
     return dict(values) | {head: with_setting(inner, rest, value) if "." in rest else dict(inner) | {rest: value}}
 
 
@@ -63,7 +63,7 @@ def section_of(given: Any, where: str) -> Named:
     """
     name = given.get("name") if isinstance(given, Mapping) else given
     if not isinstance(name, str) or not all(isinstance(key, str) for key in (given if given is not name else ())):
-        raise InputError(f"{where}: {told(given)} given; a name, or a mapping with a 'name', is possible")
+        raise InputError(f"{where}: {as_yaml(given)} given; a name, or a mapping with a 'name', is possible")
     return named(given)
 
 

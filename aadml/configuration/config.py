@@ -25,7 +25,7 @@ from feature_extraction.ground.markers import Choice
 from feature_extraction.ground.options import REQUIRED, Option, schema, sections
 from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import lookup, suggestion
-from feature_extraction.ground.validation import checked, checked_options, told
+from feature_extraction.ground.validation import as_yaml, checked, checked_options
 
 DEFAULT_METHOD = "aadml"
 TUNING = "tuning"
@@ -133,7 +133,7 @@ def resolve(values: Mapping[str, Any], places: Mapping[str, str] | None = None) 
 
 def _resolved(values: Mapping[str, Any]) -> Config:
     if not all(isinstance(key, str) for key in values):
-        raise InputError(f"config: {told(list(values))} given; keys are words")
+        raise InputError(f"config: {as_yaml(list(values))} given; keys are words")
     if isinstance(values.get("data"), str):
         search_beside(Path(values["data"]))  # what lies beside the data may be named as module:name
     method = section_of(_with_name(values.get("method", DEFAULT_METHOD), DEFAULT_METHOD), "method")
@@ -211,14 +211,16 @@ def _with_name(given: Any, default: Any) -> Any:
 def _mapping(values: Mapping[str, Any], section: str) -> Mapping[str, Any]:
     given = values.get(section, {})
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-        raise InputError(f"{section}: {told(given)} given; a mapping of options is possible, or leave the section out")
+        raise InputError(
+            f"{section}: {as_yaml(given)} given; a mapping of options is possible, or leave the section out"
+        )
     return given
 
 
 def _check_tuning(values: Mapping[str, Any]) -> None:
     for key, choices in _mapping(values, TUNING).items():
         if not isinstance(choices, list) or not choices:
-            raise InputError(f"{TUNING}.{key}: {told(choices)} given; a list of values to try is possible")
+            raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; a list of values to try is possible")
 
 
 def _plain(value: Any) -> Any:

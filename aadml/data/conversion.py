@@ -33,7 +33,7 @@ def convert(
         class_names: a file with the names of the classes, one per line, in the order of the labels.
         test_fold: which fold is the test split; the last by default.
         incomplete_classes: what is done with classes that miss train or test clips.
-        on_note: told what was done on the way.
+        on_note: called with a sentence on each thing done on the way.
 
     Returns:
         What was written.

@@ -127,8 +127,8 @@ def difference(expected: Json, given: Json) -> str:
         return f"{given['extractor']} instead of {expected['extractor']}"
     one, other = expected["parameters"], given["parameters"]
     changed = [key for key in {**one, **other} if one.get(key) != other.get(key)]
-    told = [f"{key} {_short(other.get(key))} instead of {_short(one.get(key))}" for key in changed[:3]]
-    return f"{given['extractor']} with {', '.join(told)}" if changed else ""
+    differences = [f"{key} {_short(other.get(key))} instead of {_short(one.get(key))}" for key in changed[:3]]
+    return f"{given['extractor']} with {', '.join(differences)}" if changed else ""
 
 
 def _short(value: object) -> str:

@@ -152,8 +152,8 @@ def metric(case: Case) -> Finding:
 
     reported, exact = in_fresh_process(work, seconds=case.seconds)[0]["map"].tolist()
     if reported != reported:
-        told = "no number is reported here; score the embeddings with `aadml evaluate --embeddings`"
-        return Finding("", Verdict.NOT_CHECKABLE, told)
+        reason = "no number is reported here; score the embeddings with `aadml evaluate --embeddings`"
+        return Finding("", Verdict.NOT_CHECKABLE, reason)
     evidence = f"reported MAP {reported:.5f}, MAP of the embeddings {exact:.5f}"
     return Finding("", _verdict(abs(reported - exact)), evidence)
 
@@ -163,17 +163,17 @@ def duplicates(case: Case) -> Finding:
     others = [name for name in ("train", "valid", "test") if name != case.split and len(case.splits[name])]
     ids = set(case.clips.ids)
     counts = {f"ids also in {name}": len(ids & set(case.splits[name].ids)) for name in others}
-    shown: list[str] = []
+    examples: list[str] = []
     for modality in case.clips.modalities:
         if not isinstance(case.clips[modality], Tensor):
             continue  # sound and words: their ids tell; captions may well repeat
         for name in others:
             pairs = near_duplicates(case.clips.matrix(modality), case.splits[name].matrix(modality))
             counts[f"{modality} vectors also (or nearly) in {name}"] = len(pairs)
-            shown += [f"{case.clips.ids[i]} = {case.splits[name].ids[j]}" for i, j, _ in pairs[:SHOWN]]
+            examples += [f"{case.clips.ids[i]} = {case.splits[name].ids[j]}" for i, j, _ in pairs[:SHOWN]]
     evidence = "; ".join(f"{count} {what}" for what, count in counts.items())
     verdict = Verdict.FAIL if any(counts.values()) else Verdict.PASS
-    return Finding("", verdict, evidence + (f" ({', '.join(shown[:SHOWN])} ...)" if shown else ""))
+    return Finding("", verdict, evidence + (f" ({', '.join(examples[:SHOWN])} ...)" if examples else ""))
 
 
 CHECKS: Sequence[Check] = (
@@ -198,8 +198,8 @@ def _unchanged(case: Case, after: Vectors, action: str) -> Finding:
     if missing:
         return missing
     change = {m: _change(case.reference[m], vectors) for m, vectors in after.items()}
-    told = ", ".join(f"{m} {value:.2g}" for m, value in change.items())
-    return Finding("", _verdict(max(change.values())), f"{action}; largest change of a row (relative): {told}")
+    changes = ", ".join(f"{m} {value:.2g}" for m, value in change.items())
+    return Finding("", _verdict(max(change.values())), f"{action}; largest change of a row (relative): {changes}")
 
 
 def _missing(case: Case, vectors: Vectors) -> Finding | None:

@@ -199,12 +199,12 @@ def _scope(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScor
 
 def _how(ablation: Ablation, command: str) -> str:
     seeds = ", ".join(str(seed) for seed in ablation.seeds)
-    said = f"<p>Seeds {seeds}. Every run is a folder in runs/.</p>" + (
+    text = f"<p>Seeds {seeds}. Every run is a folder in runs/.</p>" + (
         f"<pre>{escape(command)}</pre>" if command else ""
     )
     settings = escape(config_of(ablation).yaml())
     return page.section(
-        "How it was made", said + f"<details><summary>config of the first cell</summary><pre>{settings}</pre></details>"
+        "How it was made", text + f"<details><summary>config of the first cell</summary><pre>{settings}</pre></details>"
     )
 
 

@@ -77,8 +77,8 @@ def write_comparison(
     read = [table for name, table in tables.items() if name != "pairs"]
     if not drawings:
         return read, None
-    said = [about, *data_notes(scores, folder), *notes]
-    body = "".join(f"<p>{escape(text)}</p>" for text in said) + _sections(tables, drawings)
+    texts = [about, *data_notes(scores, folder), *notes]
+    body = "".join(f"<p>{escape(text)}</p>" for text in texts) + _sections(tables, drawings)
     body += page.section("How it was made", f"<pre>{escape(command)}</pre>" if command else "")
     write_text(folder / REPORT, page.document("Comparison", body))
     return read, folder / REPORT

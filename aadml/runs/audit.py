@@ -100,8 +100,8 @@ def _keep(folder: Path, findings: Sequence[Finding], protocol: str, split: str, 
         return
     verdict = summary(findings)
     content = {"protocol": protocol, "split": split, "verdict": verdict, "findings": [vars(one) for one in findings]}
-    told = replace(model, audit=verdict).card().encode()
-    keep(folder, {AUDIT: (json.dumps(content, indent=2) + "\n").encode(), CARD: told}, note)
+    card = replace(model, audit=verdict).card().encode()
+    keep(folder, {AUDIT: (json.dumps(content, indent=2) + "\n").encode(), CARD: card}, note)
 
 
 def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipeline:

@@ -100,7 +100,7 @@ def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
 
     Args:
         config: returned as it is where it names data.
-        say: told what happens.
+        say: called with one line for each thing that happens.
     """
     if config["data"]:
         return config

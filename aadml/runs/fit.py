@@ -66,7 +66,7 @@ def fit(
         device: "auto", "cpu" or "cuda".
         runs: folder in which a run folder is made, which survives an interruption; None trains in memory alone.
         on_note: called with notes for the user; by default it goes to the logger "aadml".
-        on_run: told the folder of the run as soon as there is one.
+        on_run: called with the folder of the run as soon as there is one.
         on_plan: called once with the number of epochs, and how many of them are done.
         on_epoch: called with the figures of every epoch.
         on_step: called with the number of each step within its epoch.

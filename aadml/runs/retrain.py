@@ -48,8 +48,8 @@ def fitted_without_test(run: Run, split: str) -> Finding:
         "with permuted test labels": _changed(_trained(run.config, _with_permuted(content, split)), as_it_is),
         "as it is": _changed(run.model, as_it_is),
     }
-    told = ", ".join(f"{name} {change:.2g}" for name, change in changes.items())
-    evidence = f"trained again: weights differ (relative) {told}"
+    differences = ", ".join(f"{name} {change:.2g}" for name, change in changes.items())
+    evidence = f"trained again: weights differ (relative) {differences}"
     repeated = changes.pop("as it is") <= CLOSE
     if max(changes.values()) > CLOSE:
         return Finding(CHECK, Verdict.FAIL, f"{evidence}; training depends on the {split} clips")

@@ -139,9 +139,9 @@ def file_name(text: str) -> str:
 
 def folder_name(base: Mapping[str, Any], axes: Sequence[Axis]) -> str:
     """Name the folder of a grid: the same grid has the same name, so that it goes on where it was stopped."""
-    said = yaml.safe_dump([dict(base), [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
+    text = yaml.safe_dump([dict(base), [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
     keys = "-".join(axis.key for axis in axes)
-    return f"{file_name(keys)}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
+    return f"{file_name(keys)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def shown(value: Any) -> str:

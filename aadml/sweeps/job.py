@@ -1,4 +1,4 @@
-"""One run of many: worked off in whatever process, its failure caught and told."""
+"""One run of many: worked off in any process; its failure is caught and recorded."""
 
 import traceback
 from collections.abc import Callable
@@ -94,14 +94,14 @@ def work_off(job: Job, note: Note | None = None) -> str:
         if (job.folder / FAILURE).exists():
             (job.folder / FAILURE).unlink()
     except InputError as error:
-        return _told(job, " ".join(str(error).split()), "")
+        return _failed(job, " ".join(str(error).split()), "")
     except Exception as error:  # whatever one run does, it costs one run
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        return _told(job, reason, traceback.format_exc())
+        return _failed(job, reason, traceback.format_exc())
     return ""
 
 
-def _told(job: Job, reason: str, story: str) -> str:
+def _failed(job: Job, reason: str, story: str) -> str:
     with suppress(InputError):  # a full disk may be the failure
         write_text(job.folder / FAILURE, f"{reason}\n{story}")
     return reason

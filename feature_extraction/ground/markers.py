@@ -43,8 +43,8 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Told:
-    """Marks an argument that is no option: whoever builds the entry knows its value."""
+class NoOption:
+    """Marks an argument that is not an option: whoever builds the entry knows its value."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import OwnSection, Told, Tuning, metadata_of, possible
+from feature_extraction.ground.markers import NoOption, OwnSection, Tuning, metadata_of, possible
 from feature_extraction.ground.tables import suggestion
 
 REQUIRED = inspect.Parameter.empty
@@ -73,7 +73,7 @@ def sections(entry: Callable[..., object]) -> Mapping[str, object]:
 def _schema(entry: Callable[..., object]) -> Mapping[str, Option]:
     found: dict[str, Option] = {}
     for one in _arguments(entry):
-        if any(isinstance(marker, Told | OwnSection) for marker in metadata_of(one.kind)):
+        if any(isinstance(marker, NoOption | OwnSection) for marker in metadata_of(one.kind)):
             continue
         if not (inspect.isclass(one.kind) and is_dataclass(one.kind)):
             found[one.name] = one

@@ -57,10 +57,10 @@ def checked(kind: Any, value: object, key: str) -> Any:
     try:
         return _adapter(kind).validate_json(json.dumps(value))
     except (ValidationError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{key}: {told(value)} given; {possible(kind)} is possible") from error
+        raise InputError(f"{key}: {as_yaml(value)} given; {possible(kind)} is possible") from error
 
 
-def told(value: object) -> str:
+def as_yaml(value: object) -> str:
     """Write a refused value as YAML has it, in one short line."""
     try:
         text = json.dumps(value, ensure_ascii=False)

@@ -28,7 +28,7 @@ def manifest(
         source: folder of the data set.
         output: the manifest to write.
         skip_missing: leave out clips whose media file is not there.
-        on_note: told what is missing, repeated or shared between splits, with the SHA-256 of what was read.
+        on_note: called with what is missing, repeated or shared between splits, with the SHA-256 of what was read.
         options: of the data set (`media`, `classes`, `clock_limit`, `folds`, `test_fold`, `valid`, `test`, `seed`);
             None stands for the default.
 

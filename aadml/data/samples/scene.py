@@ -1,4 +1,4 @@
-"""What an event is told and what it gives back."""
+"""What a sounding event is given and what it returns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -141,16 +141,16 @@ class AdversarialLearner(Learner):
         vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
         label = torch.stack([F.cross_entropy(self.classifier(v), batch.labels) for v in vectors.values()]).sum()
         triplet = lookalike_triplet(vectors, batch.features, batch.labels, **self.triplet)
-        confusion = self._told_apart(vectors)
+        confusion = self._modality_entropy(vectors)
         loss = self.label_weight * label + triplet - self.adv_weight * reversal(batch.epoch) * confusion
         return {"loss": loss, "label_loss": label, "triplet_loss": triplet, "confusion": confusion}
 
     def _modality_loss(self, batch: Batch) -> dict[str, Tensor]:
         with torch.no_grad():
             vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
-        return {"loss": self._told_apart(vectors)}
+        return {"loss": self._modality_entropy(vectors)}
 
-    def _told_apart(self, vectors: Mapping[Modality, Tensor]) -> Tensor:
+    def _modality_entropy(self, vectors: Mapping[Modality, Tensor]) -> Tensor:
         """Cross-entropy of the modality classifier, summed over modalities: vectors (b, d) -> a scalar."""
         costs = []
         for number, values in enumerate(vectors.values()):

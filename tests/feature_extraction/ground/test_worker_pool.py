@@ -165,7 +165,7 @@ def test_a_process_whose_parent_is_gone_ends_at_its_next_word(works):
     assert here.recv() == (0, None)
     here.send("sleep")
     here.close()
-    process.join(20)
+    process.join(60)
     assert process.exitcode == 1
 
 

@@ -18,7 +18,7 @@ class Trial:
         line: where the change begins.
         operator: what was changed, by name.
         diff: the change.
-        word: "killed", "timeout", "survives" or "equivalent".
+        word: "killed", "timeout", "survives", "equivalent", or "gone": it survived, and its line is gone since.
         seconds: how long its tests took.
         by: the test that noticed it, or why it is equivalent.
     """
@@ -39,6 +39,18 @@ class Trial:
         return cls(
             room, seed, str(mutant.path), mutant.line, mutant.operator, mutant.diff(), word, round(seconds, 1), by
         )
+
+    def mutant(self, root: Path) -> Mutant | None:
+        """Make the same change in the tree as it is today; None if its lines are not there any more."""
+        lines = self.diff.splitlines()[3:]
+        old, new = ("".join(f"{line[1:]}\n" for line in lines if line[:1] in kept) for kept in (" -", " +"))
+        path = Path(self.path)
+        text = (root / path).read_text(encoding="utf-8") if (root / path).is_file() else ""
+        place = f"\n{text}".find(f"\n{old}")
+        if place < 0:
+            return None
+        line = text[:place].count("\n") + 1 + next(i for i, one in enumerate(lines) if one[:1] in "-+")
+        return Mutant(path, line, self.operator, text, text[:place] + new + text[place + len(old) :])
 
 
 class Log:

@@ -4,6 +4,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import equivalent
@@ -11,7 +12,7 @@ import page
 import reach
 from log import Log, Trial
 from mutants import Mutant, sample
-from trial import copy_tree, measure, run_tests, test_files, try_mutant
+from trial import PATIENCE, copy_tree, measure, run_tests, test_files, try_mutant
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +35,10 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="the tree that is copied; by default this one")
     parser.add_argument("--log", type=Path, help="JSON lines of what was tried (.mutation/SEED.jsonl of the tree)")
-    parser.add_argument("--again", action="store_true", help="try those again that survived")
+    parser.add_argument(
+        "--patience", type=float, default=PATIENCE, help="seconds that the tests of a mutant may take in all (60)"
+    )
+    parser.add_argument("--again", action="store_true", help="try those again that survived, and no others")
     parser.add_argument("--page", type=Path, help="write the results of the log as Markdown")
     return parser.parse_args()
 
@@ -50,8 +54,8 @@ def main() -> int:
     for entry in known:
         if not entry.stands(root):
             say(f"equivalent.toml: {entry.path} has no line '{entry.before}' any more")
-    mutants = sample(root, files, given.count, given.seed)
     log = Log(given.log or root / reach.MEASURED / f"{given.seed}.jsonl")
+    mutants = survivors_of(log, root, given) if given.again else sample(root, files, given.count, given.seed)
     with tempfile.TemporaryDirectory(prefix="aadml-mutants-") as folder:
         scratch = Path(folder).resolve()
         copy_tree(root, scratch)
@@ -60,7 +64,7 @@ def main() -> int:
             say("the quickest tests fail without any change; see why with scripts/test")
             return 2
         say(f"{len(mutants)} mutants of {given.room}, seed {given.seed}")
-        trials = [tried(scratch, str(given.room), mutant, known, found, log, given) for mutant in mutants]
+        trials = [tried(scratch, mutant, known, found, log, given) for mutant in mutants]
     survivors = [trial for trial in trials if trial.word == "survives"]
     for trial in survivors:
         print(f"\n{trial.path}:{trial.line} {trial.operator}\n{trial.diff}")
@@ -69,6 +73,19 @@ def main() -> int:
         commit = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True)
         given.page.write_text(page.markdown(log.trials(), commit.stdout.strip()), encoding="utf-8")
     return int(len(survivors) > given.most * len(trials))
+
+
+def survivors_of(log: Log, root: Path, given: argparse.Namespace) -> list[Mutant]:
+    """Make the survivors of a log again in the tree as it is today; note those whose lines are gone."""
+    mutants = []
+    for trial in log.trials():
+        if (trial.room, trial.seed, trial.word) == (str(given.room), given.seed, "survives"):
+            mutant = trial.mutant(root)
+            if mutant is None:
+                log.keep(replace(trial, word="gone"))
+            else:
+                mutants.append(mutant)
+    return mutants
 
 
 def reached(scratch: Path, tests: list[Path], folder: Path) -> dict[str, reach.Reach]:
@@ -94,7 +111,6 @@ def runs_as_it_is(scratch: Path, found: dict[str, reach.Reach]) -> bool:
 
 def tried(
     scratch: Path,
-    room: str,
     mutant: Mutant,
     known: list[equivalent.Equivalent],
     found: dict[str, reach.Reach],
@@ -102,18 +118,17 @@ def tried(
     given: argparse.Namespace,
 ) -> Trial:
     """Try a mutant, unless it is in the log; say what became of it."""
-    before, after = mutant.change()
-    reason = equivalent.reason_of(mutant, known)
     trial = log.find(given.seed, mutant)
+    reason = equivalent.reason_of(mutant, known)
     if reason is not None:
-        trial = Trial.of(mutant, room, given.seed, "equivalent", 0.0, reason)
-    elif trial is None or (given.again and trial.word == "survives"):
-        outcome = try_mutant(scratch, mutant, found)
+        trial = Trial.of(mutant, str(given.room), given.seed, "equivalent", 0.0, reason)
+    elif trial is None or given.again:
+        outcome = try_mutant(scratch, mutant, found, given.patience)
         word = {"passed": "survives", "failed": "killed"}.get(outcome.word, outcome.word)
-        trial = Trial.of(mutant, room, given.seed, word, outcome.seconds, outcome.test)
+        trial = Trial.of(mutant, str(given.room), given.seed, word, outcome.seconds, outcome.test)
     log.keep(trial)
-    first = [side.splitlines()[0] if side else "" for side in (before, after)]
-    say(f"{trial.word:10} {trial.seconds:4.0f} s  {mutant.path}:{mutant.line}  {'  ->  '.join(first)}  {trial.by}")
+    change = "  ->  ".join(side.partition("\n")[0] for side in mutant.change())
+    say(f"{trial.word:10} {trial.seconds:4.0f} s  {mutant.path}:{mutant.line}  {change}  {trial.by}")
     return trial
 
 

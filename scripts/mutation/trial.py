@@ -21,7 +21,7 @@ import reach
 from mutants import Mutant
 
 MEMORY = 16 * 1024**3  # bytes of address space: a mutant may ask for everything there is
-PATIENCE = 60.0  # seconds that the chosen tests of a mutant may take in all, without a change
+PATIENCE = 60.0  # seconds that the tests of a mutant may take in all, as measured
 AT_LEAST, TIMES = 30.0, 6.0  # seconds that any test may take, and how many times its own
 START = 120.0  # seconds to import and collect
 ENDINGS = {0: "passed", 5: "passed", -signal.SIGALRM: "timeout"}  # 5: there was no test to run
@@ -71,12 +71,12 @@ def measure(scratch: Path, folder: Path, tests: list[Path]) -> None:
     _pytest(scratch, tests, ["-p", "recording"], {"AADML_REACH": str(folder)}, limit=None)
 
 
-def try_mutant(scratch: Path, mutant: Mutant, found: Mapping[str, reach.Reach]) -> Outcome:
+def try_mutant(scratch: Path, mutant: Mutant, found: Mapping[str, reach.Reach], patience: float = PATIENCE) -> Outcome:
     """Run the tests that reach a mutant, those of its room first, until one fails."""
     file, spent = scratch / mutant.path, 0.0
     _replace(file, mutant.after)
     try:
-        for tests in chosen(mutant, found):
+        for tests in chosen(mutant, found, patience):
             outcome = run_tests(scratch, tests)
             spent += outcome.seconds
             if outcome.word != "passed":
@@ -93,7 +93,7 @@ def _replace(file: Path, text: str) -> None:
     os.utime(file, (age, age))
 
 
-def chosen(mutant: Mutant, found: Mapping[str, reach.Reach]) -> list[dict[str, float]]:
+def chosen(mutant: Mutant, found: Mapping[str, reach.Reach], patience: float = PATIENCE) -> list[dict[str, float]]:
     """Choose the tests of a mutant in steps: the file of its name, the rest of its room, other rooms.
 
     A change of a signature meets the tests that read signatures before all others.
@@ -116,7 +116,7 @@ def chosen(mutant: Mutant, found: Mapping[str, reach.Reach]) -> list[dict[str, f
     if reach.is_signature(mutant.before, mutant.line):
         readers = [found[test_file].seconds for test_file in READERS if test_file in found]
         steps.insert(0, [(False, seconds, test) for tests in readers for test, seconds in tests.items()])
-    left, taken = PATIENCE, []
+    left, taken = patience, []
     for step in steps:
         taken.append({})
         for _, seconds, test in sorted(step):

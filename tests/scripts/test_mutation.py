@@ -65,6 +65,20 @@ def test_tests_that_fail_without_any_mutant_are_named_and_notice_nothing(tree):
     assert "room: 1 of 1 mutants survive" in done.stdout
 
 
+def test_a_survivor_is_made_again_wherever_its_lines_stand_today(modules, tmp_path):
+    import log
+
+    before = "a = 1\n\n\ndef f(b):\n    c = b\n    return c + 1\n"
+    mutant = modules[0].Mutant(Path("m.py"), 6, "by hand", before, before.replace("+", "-"))
+    trial = log.Trial.of(mutant, "room", 7, "survives", 1.0, "")
+    (tmp_path / "m.py").write_text(f"import os\n{before}")
+    again = trial.mutant(tmp_path)
+    assert (again.line, again.after) == (7, f"import os\n{mutant.after}")
+    assert again.change() == mutant.change()
+    (tmp_path / "m.py").write_text(before.replace("c", "d"))
+    assert trial.mutant(tmp_path) is None
+
+
 @pytest.mark.slow
 def test_a_second_call_goes_on_after_the_first_and_measures_nothing_anew(tree):
     mutate(tree)
@@ -88,9 +102,9 @@ def test_the_page_counts_every_mutant_and_lists_the_survivors(modules, tmp_path)
         kept.keep(one)
     kept.keep(trial("r", "survives", diff))
     text = page.markdown(log.Log(tmp_path / "7.jsonl").trials(), "abc")
-    assert "| `r` | 7 | 2 | 1 | 0 | 0 | 1 | 50.0 % |" in text
-    assert "| `s` | 7 | 1 | 0 | 0 | 1 | 0 | 0.0 % |" in text
-    assert "| all |  | 3 | 1 | 0 | 1 | 1 | 33.3 % |" in text
+    assert "| `r` | 7 | 2 | 1 | 0 | 0 | 0 | 1 | 50.0 % |" in text
+    assert "| `s` | 7 | 1 | 0 | 0 | 1 | 0 | 0 | 0.0 % |" in text
+    assert "| all |  | 3 | 1 | 0 | 1 | 0 | 1 | 33.3 % |" in text
     assert "`r/m.py:3`\n\n```diff\n-b + c\n+b - c\n```" in text
 
 

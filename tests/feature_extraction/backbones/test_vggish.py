@@ -18,7 +18,8 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.log_mel import VGGISH, log_mel
 from feature_extraction.network_run import seeded
 from feature_extraction.tensor_files import read_tensors, sha256, write_tensors
-from feature_extraction.whitening import quantize, vggish_pca
+from feature_extraction.eight_bits import quantize
+from feature_extraction.whitening import vggish_pca
 
 
 def described(made, sounds):

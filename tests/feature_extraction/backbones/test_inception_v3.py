@@ -19,13 +19,13 @@ from feature_extraction.backbones.inception_v3 import (
     load_inception_v3,
     network_input,
 )
+from feature_extraction.eight_bits import dequantize, quantize
 from feature_extraction.ground.errors import InputError
 from feature_extraction.inception_blocks import Conv, Mixed, Unit
 from feature_extraction.inception_readings import READINGS, Reading
 from feature_extraction.network_run import seeded
 from feature_extraction.tensor_files import read_tensors, sha256, write_tensors
 from feature_extraction.weights import WEIGHTS
-from feature_extraction.eight_bits import dequantize, quantize
 from feature_extraction.whitening import Whitening
 
 

@@ -105,7 +105,7 @@ def test_a_parameter_is_an_argument_with_the_same_default(name, parameter, argum
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_what_only_python_can_say_is_modality_entropy(name):
+def test_what_only_python_can_say_is_told_apart(name):
     """What a function takes beyond its command are callbacks, and data that lie in memory."""
     said = {argument for command, _, argument in pairs() if command == name}
     taken = inspect.signature(function_of(name)).parameters

@@ -10,7 +10,7 @@ def test_the_counts_of_the_15_classes_are_the_published_totals():
     assert np.asarray(list(AVE15.values())).sum(axis=0).tolist() == [1577, 189, 189]
 
 
-def test_videos_that_stand_in_several_lines_are_modality_entropy(tmp_path):
+def test_videos_that_stand_in_several_lines_are_told_apart(tmp_path):
     path = tmp_path / "Annotations.txt"
     path.write_text("Rodents, rats, mice&-id&good&0&10\nCat&other&good&3&4\nDog&-id&good&0&2\n")
     lines = annotations_of(path)

@@ -81,7 +81,7 @@ def test_nothing_is_nearer_to_an_item_than_its_copy(similarity, seed):
 @SIMILAR
 @few
 @given(seed=seeds)
-def test_an_item_and_its_opposite_are_modality_entropy(similarity, seed):
+def test_an_item_and_its_opposite_are_told_apart(similarity, seed):
     gallery = vectors(seed, 4)
     scores = whole(gallery, torch.cat([gallery, -gallery]), similarity)
     assert (scores.diagonal() > scores[:, 4:].diagonal()).all()

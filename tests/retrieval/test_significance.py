@@ -55,7 +55,7 @@ SDS = [(0.01, 0.05, 0.1), (0, 0.05, 0.1), (0.02, 0, 0.1), (0.02, 0.3, 0.05)]
 
 @pytest.mark.parametrize("sds", SDS)
 @pytest.mark.parametrize("seeds", [2, 3, 5])
-def test_methods_that_do_not_differ_are_modality_entropy_in_at_most_one_case_of_twenty(seeds, sds):
+def test_methods_that_do_not_differ_are_told_apart_in_at_most_one_case_of_twenty(seeds, sds):
     generator = np.random.default_rng(2)
     zero = np.zeros((seeds, 80))
     draws = [crossed(generator, seeds, 80, *sds) for _ in range(600)]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from aadml.losses import LOSSES
 from aadml.objective.recipes import Recipe
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import Option, schema
@@ -98,7 +99,7 @@ def options(kind: str, name: str) -> list[Option]:
         return [option for entry in declared for option in schema(entry).values()]
     entry = lookup(Joined(*_tables(kind)), name, f"entry in {kind}")
     if isinstance(entry, Recipe):
-        known = options(kind, entry.loss["name"]) + options("sections", "loss")
+        known = [*schema(LOSSES[entry.loss["name"]]).values(), *options("sections", "loss")]
         return [replace(one, default=entry.loss.get(one.name, one.default)) for one in known]
     return list(schema(entry).values())
 

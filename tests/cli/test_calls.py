@@ -51,6 +51,7 @@ OTHER_DEFAULTS = {
         "visual": (None, "hog-color"),
     },
     "compare": {"with_controls": (True, True)},
+    "merge": {"shards": (None, inspect.Parameter.empty)},  # none: the shards named after the output
     "train": {"runs": ("runs", None)},  # Python trains in memory where no folder is named
 }
 """Command -> parameter -> (default of the command line, default of the function)."""

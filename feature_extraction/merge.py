@@ -15,6 +15,7 @@ from feature_extraction.assembly import PENDING_NOTE, Assembled, Failure, refuse
 from feature_extraction.backbones import Description, Fit, mean_over_time
 from feature_extraction.feature_file import Cursor, FeatureFile, ModalityRows, Rows, Shard, gathered, open_features
 from feature_extraction.ground.errors import InputError
+from feature_extraction.shard_names import shard_paths
 from feature_extraction.whitening import FITS
 
 
@@ -23,11 +24,13 @@ class Merged:
     """What the shards of a job came to.
 
     Attributes:
+        shards: how many were joined.
         clips: how many the file holds.
         dimensions: of each modality.
         failures: the clips that failed in any shard, in the manifest's order.
     """
 
+    shards: int
     clips: int
     dimensions: Mapping[str, int]
     failures: tuple[Failure, ...]
@@ -50,7 +53,8 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     block by block.
 
     Args:
-        paths: the feature files of all shards, in any order.
+        paths: the feature files of all shards, in any order, or the name given to `extract`, of which all shards
+            `<stem>.<i>-of-<n>.h5` are taken; none: the shards of `output`.
         output: the feature file to make; its list of failures is written beside it.
 
     Returns:
@@ -62,7 +66,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     place = Path(output)
     refuse_foreign(place)
     with ExitStack() as stack:
-        parts = [_opened(path, stack) for path in paths]
+        parts = [_opened(path, stack) for path in shard_paths(paths, place)]
         _check_complete(parts)
         _check_kinds(parts)
         assembled = _joined(parts)
@@ -70,7 +74,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         failures = tuple(Failure(*described) for _, described in failed)
         write(place, assembled, failures)
     dimensions = {name: rows.pooled.shape[1] for name, rows in assembled.rows.items()}
-    return Merged(len(assembled.head.ids), dimensions, failures)
+    return Merged(len(parts), len(assembled.head.ids), dimensions, failures)
 
 
 def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _Part:

@@ -18,7 +18,7 @@ EXTRACTION_FLOORS = [
     ["inception_readings"],
     ["backbones"],
     ["ledger", "plan", "describing", "self_test"],
-    ["assembly"],
+    ["assembly", "status"],
     ["extract", "merge"],
     ["job"],
 ]

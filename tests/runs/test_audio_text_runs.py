@@ -100,7 +100,7 @@ def test_compare_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stop
 
 
 @pytest.mark.parametrize("method", NARROW)
-def test_progress_is_told_step_by_step(manifest, tmp_path, method):
+def test_every_step_of_every_epoch_is_reported(manifest, tmp_path, method):
     config = {"audio-text": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}[method]
     complete = assemble(
         config=config, data=str(manifest), settings=[*NARROW[method], "training.batch=12", "training.epochs=3"]

@@ -40,8 +40,9 @@ OTHER_NAMES = {
 }
 """Command -> name of a parameter -> the argument of the function that it is."""
 
-OF_OTHER_FUNCTIONS = {"train": {"resume"}, "list": {"kind"}}
-"""`aadml train --resume RUN` is `aadml.resume(RUN)`; `aadml list` alone names the kinds that `listing` takes."""
+OF_OTHER_FUNCTIONS = {"train": {"resume"}, "list": {"kind", "name"}}
+"""`aadml train --resume RUN` is `aadml.resume(RUN)`; `aadml list` alone names the kinds that `listing` takes, and with
+a name it is `options(kind, name)`, the neighbor of `listing`."""
 
 OTHER_DEFAULTS = {
     "extract": {

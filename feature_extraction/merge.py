@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from feature_extraction.assembly import Failure, refuse_foreign, write
 from feature_extraction.feature_file import FeatureFile, Shard, Timeline, read_features
@@ -74,12 +75,16 @@ def _check_kinds(parts: Sequence[tuple[str, FeatureFile]]) -> None:
                     f"{path}: its {modality} features are of another kind than those of {first_path}: "
                     f"{key} is {theirs.get(key)!r} there and {ours.get(key)!r} here"
                 )
-        if (content.class_names, set(content.columns), set(content.sequences)) != (
-            first.class_names,
-            set(first.columns),
-            set(first.sequences),
-        ):
+        if _outline(content) != _outline(first):
             raise InputError(f"{path}: its classes, columns or sequences are not those of {first_path}")
+
+
+def _outline(content: FeatureFile) -> tuple[object, ...]:
+    return content.class_names, set(content.columns), set(content.sequences), content.all_labels is None
+
+
+def _all_labels(contents: Sequence[FeatureFile]) -> NDArray[np.uint8]:
+    return np.concatenate([content.all_labels for content in contents if content.all_labels is not None])
 
 
 def _joined(contents: Sequence[FeatureFile], shards: Sequence[Shard]) -> tuple[FeatureFile, list[Failure]]:
@@ -96,6 +101,7 @@ def _joined(contents: Sequence[FeatureFile], shards: Sequence[Shard]) -> tuple[F
         ids=ordered([content.ids for content in contents]),
         splits=ordered([content.splits for content in contents]),
         class_names=first.class_names,
+        all_labels=None if first.all_labels is None else _all_labels(contents)[order],
         provenance=first.provenance,
         columns={name: ordered([content.columns[name] for content in contents]) for name in first.columns},
         sequences={name: _timeline([c.sequences[name] for c in contents], order.tolist()) for name in first.sequences},

@@ -66,6 +66,7 @@ def _read(file: h5py.File, place: str) -> FeatureFile:
         sequences={name: _sequence(file, name, place) for name in names if f"{name}_sequence" in file},
         fitted={name: _fitted(_group(fitted, name, place), place) for name in fitted},
         shard=_shard(file, place) if "shard" in file else None,
+        all_labels=_array(file, "labels", np.uint8, place) if "labels" in file else None,
     )
 
 

@@ -44,7 +44,7 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         if len(unlisted) == len(names):
             raise InputError(f"{folds}: its folds name none of the {len(names)} videos, such as '{names[0]}'")
     entries = tuple(
-        Entry(id=name, media=file, label=utf8(label), split=splits[name], source=same.get(file, ""))
+        Entry(id=name, media=file, labels=(utf8(label),), split=splits[name], source=same.get(file, ""))
         for name, file, label in zip(names, files, labels, strict=True)
         if name in splits
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from feature_extraction.backbones import Description, Extractor
 from feature_extraction.feature_file import (
+    UNLABELLED,
     FeatureFile,
     ModalityRows,
     Rows,
@@ -66,7 +67,7 @@ class Assembled:
 
 
 def refuse_foreign(output: Path) -> None:
-    """Refuse to replace what is no feature file.
+    """Refuse to replace what is not a feature file.
 
     Raises:
         InputError: `output` is a folder, or a file of another kind.
@@ -74,7 +75,7 @@ def refuse_foreign(output: Path) -> None:
     if output.is_dir():
         raise InputError(f"{output}: is a folder; give the name of a file to write")
     if output.exists() and not is_feature_file(output):
-        raise InputError(f"{output}: exists and is no feature file; it is not overwritten, name another output")
+        raise InputError(f"{output}: exists and is not a feature file; it is not overwritten, name another output")
 
 
 def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]) -> None:
@@ -224,7 +225,8 @@ def _assembled(
         made[modality] = _rows(plan, one, tracks[modality], read)
     head = FeatureFile(
         features={},
-        labels=np.asarray([numbers[row.label] for row in rows], dtype=np.int64),
+        labels=np.asarray([numbers.get(row.label, UNLABELLED) for row in rows], dtype=np.int64),
+        all_labels=_all_labels(rows, numbers) if plan.manifest.has_several_labels else None,
         ids=tuple(row.id for row in rows),
         splits=splits,
         class_names=plan.manifest.class_names,
@@ -239,6 +241,14 @@ def _assembled(
 def _origin(plan: Plan, modality: str) -> Mapping[str, Any]:
     origin = plan.provenance[modality]
     return {**origin, "notes": [PENDING_NOTE.format(modality)]} if modality in plan.pending else origin
+
+
+def _all_labels(rows: Sequence[Row], numbers: Mapping[str, int]) -> NDArray[np.uint8]:
+    """Mark the classes of each clip: (n, C)."""
+    marked = np.zeros((len(rows), len(numbers)), dtype=np.uint8)
+    for number, row in enumerate(rows):
+        marked[number, [numbers[label] for label in row.labels]] = 1
+    return marked
 
 
 def _rows(plan: Plan, one: Extractor, track: _Track, read: Descriptions) -> ModalityRows:

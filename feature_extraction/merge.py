@@ -80,7 +80,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
 def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _Part:
     content, rows = stack.enter_context(open_features(path))
     if content.shard is None:
-        raise InputError(f"{os.fspath(path)}: is no shard of a job (it was not extracted with --shard)")
+        raise InputError(f"{os.fspath(path)}: is not a shard of a job (it was not extracted with --shard)")
     return _Part(os.fspath(path), content, rows, content.shard)
 
 
@@ -90,7 +90,9 @@ def _check_complete(parts: Sequence[_Part]) -> None:
     for part in parts:
         shard, first = part.shard, parts[0].shard
         if (shard.count, shard.total, shard.manifest) != (first.count, first.total, first.manifest):
-            raise InputError(f"{part.path}: is of another job than {parts[0].path} (another manifest, or other shards)")
+            raise InputError(
+                f"{part.path}: belongs to another job than {parts[0].path} (another manifest, or other shards)"
+            )
         if shard.index in known:
             raise InputError(f"{part.path}: is shard {shard.index}/{shard.count}, as {known[shard.index].path} is")
         expected = np.arange(shard.index, shard.total, shard.count)
@@ -125,7 +127,13 @@ def _check_kinds(parts: Sequence[_Part]) -> None:
 
 def _outline(part: _Part) -> tuple[Any, ...]:
     sequences = {name for name, rows in part.rows.items() if rows.sequence is not None}
-    return part.content.class_names, set(part.content.columns), sequences, part.shard.pending, part.shard.sequence
+    content, shard = part.content, part.shard
+    several = content.all_labels is not None
+    return content.class_names, set(content.columns), several, sequences, shard.pending, shard.sequence
+
+
+def _all_labels(contents: Sequence[FeatureFile]) -> NDArray[np.uint8]:
+    return np.concatenate([content.all_labels for content in contents if content.all_labels is not None])
 
 
 def _joined(parts: Sequence[_Part]) -> Assembled:
@@ -142,6 +150,7 @@ def _joined(parts: Sequence[_Part]) -> Assembled:
         ids=ordered([content.ids for content in contents]),
         splits=ordered([content.splits for content in contents]),
         class_names=first.content.class_names,
+        all_labels=None if first.content.all_labels is None else _all_labels(contents)[order],
         provenance={name: _origin(first, name) for name in first.rows},
         columns={name: ordered([c.columns[name] for c in contents]) for name in first.content.columns},
     )

@@ -99,7 +99,7 @@ def fingerprint(manifest: Manifest) -> str:
     """Name the content of a manifest, wherever it lies: shards belong together only where it is the same."""
     digest = hashlib.sha256()
     for number, row in enumerate(manifest.rows):  # as a list of all would be written, without the list
-        text = json.dumps([row.id, row.label, row.split, row.columns], sort_keys=True)
+        text = json.dumps([row.id, row.label, row.split, row.columns, *row.more_labels], sort_keys=True)
         digest.update(f"{', ' if number else '['}{text}".encode())
     digest.update(b"]")
     return digest.hexdigest()

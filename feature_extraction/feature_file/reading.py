@@ -88,6 +88,7 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
         columns={name: _strings(columns, name, place) for name in columns},
         fitted={name: _fitted(_group(fitted, name, place), place) for name in fitted},
         shard=_shard(file, place) if "shard" in file else None,
+        all_labels=_array(file, "labels", np.uint8, place) if "labels" in file else None,
     )
     return content, {name: _modality(file, name, place) for name in names}
 
@@ -111,7 +112,7 @@ def _group(owner: Mapping[str, Any], key: str, place: str) -> Mapping[str, Any]:
     """Return a group; an absent one is empty."""
     group = owner.get(key, {})
     if not isinstance(group, Mapping):
-        raise InputError(f"{place}: /{key} is no group")
+        raise InputError(f"{place}: /{key} is not a group")
     return group
 
 

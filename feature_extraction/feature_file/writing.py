@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import h5py
 
 from feature_extraction.feature_file.checks import checked
-from feature_extraction.feature_file.content import FORMAT, FeatureFile
+from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile
 from feature_extraction.feature_file.rows import ModalityRows, Rows
 from feature_extraction.ground.atomic import atomic_path
 from feature_extraction.ground.errors import InputError
@@ -48,7 +48,7 @@ def write_rows(path: str | os.PathLike[str], content: FeatureFile, rows: Mapping
 def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRows]) -> None:
     text = h5py.string_dtype("utf-8")
     file.attrs["format"] = FORMAT
-    file.attrs["version"] = 1 if all(each.times is None for each in rows.values()) else 2
+    file.attrs["version"] = 2 if _needs_version_2(content, rows) else 1
     for name, each in sorted(rows.items()):
         _write_blocks(file, name, each.pooled)
         provenance = json.dumps(content.provenance.get(name, {}), sort_keys=True, ensure_ascii=False)
@@ -64,6 +64,8 @@ def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRow
         for key, array in sorted(arrays.items()):
             file.create_dataset(f"fitted/{name}/{key}", data=array, track_times=False)
     file.create_dataset("label", data=content.labels, track_times=False)
+    if content.all_labels is not None:
+        file.create_dataset("labels", data=content.all_labels, track_times=False)
     for name, strings in [("id", content.ids), ("split", content.splits), ("class_names", content.class_names)]:
         file.create_dataset(name, data=list(strings), dtype=text, track_times=False)
     if content.shard is not None:
@@ -89,3 +91,8 @@ def _write_blocks(file: h5py.File, name: str, rows: Rows) -> None:
     for block in rows.blocks():
         dataset[start : start + len(block)] = block
         start += len(block)
+
+
+def _needs_version_2(content: FeatureFile, rows: Mapping[str, ModalityRows]) -> bool:
+    timed = any(each.times is not None for each in rows.values())
+    return timed or content.all_labels is not None or bool((content.labels == UNLABELLED).any())

@@ -121,7 +121,7 @@ def _map(embeddings: Embeddings) -> str:
     """Both modalities in one plane: principal components first, then t-SNE where there are enough points."""
     count = min(len(embeddings), MAP_POINTS // len(embeddings.vectors))
     rows = np.sort(np.random.default_rng(0).permutation(len(embeddings))[:count])
-    parts = {m: v.double().numpy()[rows] for m, v in embeddings.vectors.items()}
+    parts = {m: embeddings.of(m, torch.from_numpy(rows)).double().numpy() for m in embeddings.vectors}
     if embeddings.similarity == "cosine":
         parts = {m: v / np.linalg.norm(v, axis=1, keepdims=True).clip(1e-12) for m, v in parts.items()}
     places = _plane(np.concatenate(list(parts.values())))
@@ -162,9 +162,10 @@ def _direction_queries(embeddings: Embeddings, result: DirectionResult, gallery:
     row_of = {name: number for number, name in enumerate(embeddings.ids)}
     rows = np.array([row_of[result.ids[pick]] for pick in picks])
     source = score_source(
-        embeddings.vectors[query][torch.from_numpy(rows)], embeddings.vectors[candidates], embeddings.similarity
+        embeddings.of(query, torch.from_numpy(rows)), embeddings.vectors[candidates], embeddings.similarity
     )
     scores = np.asarray(source.block(0, len(rows)))
+    scores = scores[:, embeddings.rows[candidates].numpy()] if candidates in embeddings.rows else scores
     html = []
     for pick, row, line in zip(picks, rows, scores, strict=True):
         best = np.argsort(-line, kind="stable")[:RESULTS]

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,7 +17,7 @@ from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.requested import Function, Requested, check_cutoff, function_of, requested
 from aadml.retrieval.results import Curves, DirectionResult, Evaluation
 from aadml.retrieval.running import running_average_precision
-from aadml.retrieval.scores import Indices, ScoreSource, score_source
+from aadml.retrieval.scores import Indices, MatrixScores, ScoreSource, score_source
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
@@ -93,12 +94,18 @@ def evaluate(
     rows = {modality: _rows(embeddings.labels, modality in once) for modality in embeddings.vectors}
     labels, names = embeddings.labels.cpu().numpy(), embeddings.class_names
     results = []
+    sources: dict[Direction, ScoreSource] = {}
     for direction in pairs:
         query, gallery = direction
-        queries, candidates = (_vectors(embeddings, modality)[rows[modality]] for modality in direction)
+        turned = sources.get((gallery, query))
+        if isinstance(turned, MatrixScores):
+            sources[direction] = MatrixScores(np.ascontiguousarray(turned.matrix.T))
+        else:
+            queries, candidates = (_vectors(embeddings, modality, once) for modality in direction)
+            sources[direction] = score_source(queries, candidates, chosen, precision=precision)
         results.append(
             score_direction(
-                score_source(queries, candidates, chosen, precision=precision),
+                sources[direction],
                 labels[rows[query]],
                 labels[rows[gallery]],
                 direction=direction,
@@ -205,9 +212,10 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
     )
 
 
-def _vectors(embeddings: Embeddings, modality: Modality) -> Tensor:
-    vectors = {str(name): vectors for name, vectors in embeddings.vectors.items()}
-    return lookup(vectors, modality, "modality among the embeddings")
+def _vectors(embeddings: Embeddings, modality: Modality, once: Collection[Modality]) -> Tensor:
+    known: dict[str, Modality] = {str(name): name for name in embeddings.vectors}
+    name = lookup(known, modality, "modality among the embeddings")
+    return embeddings.of(name, torch.from_numpy(_rows(embeddings.labels, name in once)))
 
 
 def _rows(labels: Tensor, once: bool) -> Indices:
@@ -220,7 +228,7 @@ def _label_space(embeddings: Embeddings) -> dict[str, tuple[float, float]]:
     labels = embeddings.labels
     classes = len(embeddings.class_names) or int(labels.max()) + 1
     inside = bool((labels >= 0).all()) and int(labels.max()) < classes
-    spaces = {m: v for m, v in embeddings.vectors.items() if inside and v.shape[1] == classes > 1}
+    spaces = {m: embeddings.matrix(m) for m, v in embeddings.vectors.items() if inside and v.shape[1] == classes > 1}
     return {modality: label_space_quality(vectors.cpu(), labels.cpu()) for modality, vectors in spaces.items()}
 
 
@@ -240,7 +248,7 @@ def _over_direction(
 ) -> Values:
     """Measure each query of a direction that has something relevant (q,)."""
     rows = [_rows(embeddings.labels, modality in embeddings.once) for modality in direction]
-    queries, gallery = (_vectors(embeddings, m)[own] for m, own in zip(direction, rows, strict=True))
+    queries, gallery = (_vectors(embeddings, modality, embeddings.once) for modality in direction)
     source = score_source(queries, gallery, similarity or embeddings.similarity)
     labels = embeddings.labels.cpu().numpy()
     found = over_rankings(source, labels[rows[0]], labels[rows[1]], lambda _, ranking: metric(ranking), threads=threads)

@@ -89,7 +89,7 @@ def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
         return target
     target = Path(output)
     if target.is_file() and not _is_manifest(target):
-        raise InputError(f"{target}: exists and is no manifest; it is not overwritten, name another output")
+        raise InputError(f"{target}: exists and is not a manifest; it is not overwritten, name another output")
     if target.exists() and source.exists() and target.samefile(source):
         raise InputError(f"{target}: is what is read; name another output")
     return target

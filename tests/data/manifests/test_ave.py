@@ -87,7 +87,7 @@ def test_videos_are_found_and_missing_ones_told(small, tmp_path):
 def test_what_is_missing_or_contradicts_is_named(small):
     with pytest.raises(InputError, match=r"15 .* or 28"):
         ave(small, classes=10)
-    with pytest.raises(InputError, match="no folder of videos"):
+    with pytest.raises(InputError, match="is not a folder of videos"):
         ave(small, clock_limit=None, media=small / "absent")
     shutil.copy(small / "test_order.h5", small / "val_order.h5")
     with pytest.raises(InputError, match="twice"):

@@ -43,10 +43,10 @@ def _checked(parts: Sequence[tuple[str, FeatureFile]]) -> list[Shard]:
     for path, content in parts:
         shard = content.shard
         if shard is None:
-            raise InputError(f"{path}: is no shard of a job (it was not extracted with --shard)")
+            raise InputError(f"{path}: is not a shard of a job (it was not extracted with --shard)")
         first_path, first = next(iter(shards.values()), (path, shard))
         if (shard.count, shard.total, shard.manifest) != (first.count, first.total, first.manifest):
-            raise InputError(f"{path}: is of another job than {first_path} (another manifest, or other shards)")
+            raise InputError(f"{path}: belongs to another job than {first_path} (another manifest, or other shards)")
         if shard.index in shards:
             raise InputError(f"{path}: is shard {shard.index}/{shard.count}, as {shards[shard.index][0]} is")
         expected = set(range(shard.index, shard.total, shard.count))

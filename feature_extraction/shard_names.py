@@ -48,7 +48,7 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
         The files, in the order of `names`, shards of one job in the order of their numbers.
 
     Raises:
-        InputError: a name that is no file and has no shards.
+        InputError: a name that is not a file and has no shards.
     """
     return [path for name in names or (output,) for path in _files(Path(name), whole=not names)]
 

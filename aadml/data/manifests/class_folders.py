@@ -56,7 +56,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
         InputError: no such folder, or no media in it.
     """
     if not source.is_dir():
-        raise InputError(f"{source}: is no folder")
+        raise InputError(f"{source}: is not a folder")
     there = {file: file.relative_to(source).parts[:-1] for file in media_files(source)}
     tops = {folders[0] for folders in there.values() if folders}
     divided = {"train", "test"} <= tops <= set(_SPLIT_FOLDERS)

@@ -56,7 +56,7 @@ def table(
     separator = labels_separator or (LABELS_SEPARATOR if "labels" in names.values() else None)
     folder = source.parent if media is None else media
     if media is not None and not media.is_dir():
-        raise InputError(f"{media}: is no folder of media")
+        raise InputError(f"{media}: is not a folder of media")
     clips = [_clip(line, {names[old]: cell for old, cell in cells.items()}, folder, separator) for line, cells in rows]
     _check(clips, labelled=not no_labels and bool({"label", "labels"} & set(names.values())), place=str(source))
     if first_label:

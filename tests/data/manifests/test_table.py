@@ -171,7 +171,7 @@ def test_a_table_that_cannot_be_is_refused_in_one_line(tmp_path, text, options, 
         ({"split": "column:note"}, "40 of 40 cells name no split ('x' 40 times)"),
         ({"split_by": "speaker"}, "--split-by speaker: no such column; possible are note"),
         ({"split": "column:part", "split_by": "note", "columns": "part=split"}, "1 are divided between splits already"),
-        ({"media": "none"}, "is no folder of media"),
+        ({"media": "none"}, "is not a folder of media"),
         ({"valid": 0.2}, "takes no such option"),
     ],
 )

@@ -1,4 +1,4 @@
-"""npz with a key for each part and view: `<view>_train`, `<view>_test`, and `label_train`, `label_test` or no labels."""
+"""npz with a key for each part and view: `<view>_train`, `<view>_test`, and `label_train`, `label_test` or none."""
 
 from pathlib import Path
 
@@ -47,4 +47,4 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
 
 
 VIEWS = Layout("npz", KEYS, read_views)
-"""npz with <view>_train, <view>_test, and label_train, label_test or no labels; needs --audio VIEW and --visual VIEW."""
+"""npz with <view>_train, <view>_test, label_train, label_test (or no labels); needs --audio VIEW and --visual VIEW."""

@@ -13,6 +13,7 @@ from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.session import Session
+from aadml.methods.train_scores import can_be_scored, train_scores
 from aadml.model.facts import Facts, fingerprint, training_data
 from aadml.model.files import build_method, load_model
 from aadml.model.model import Model
@@ -133,11 +134,20 @@ def score_model(
         selected_epoch=facts.selected_epoch,
         epochs=len(steps) or None,
         steps=sum(steps) or None,
+        train_map=_train_map(model, prepared, session),
         seconds=round(seconds, 3),
         parameters=model.method.parameters_count(),
         verdicts=verdicts(evaluation, prepared.splits.train, session.history, facts),
     )
     return record.to_json()
+
+
+def _train_map(model: Model, prepared: Prepared, session: Session) -> float | None:
+    """Score the training clips under the weights of the chosen epoch; None where no epoch was, or nobody wants it."""
+    train = prepared.splits.train
+    if not session.history or not model.facts.training["train_map"] or not can_be_scored(train):
+        return None
+    return float(train_scores(model.embed_clips(train))["map_mean"])
 
 
 def train_run(

@@ -39,7 +39,7 @@ class Failure:
 
 
 def refuse_foreign(output: Path) -> None:
-    """Refuse to replace what is no feature file.
+    """Refuse to replace what is not a feature file.
 
     Raises:
         InputError: `output` is a folder, or a file of another kind.
@@ -47,7 +47,7 @@ def refuse_foreign(output: Path) -> None:
     if output.is_dir():
         raise InputError(f"{output}: is a folder; give the name of a file to write")
     if output.exists() and not is_feature_file(output):
-        raise InputError(f"{output}: exists and is no feature file; it is not overwritten, name another output")
+        raise InputError(f"{output}: exists and is not a feature file; it is not overwritten, name another output")
 
 
 def write(output: Path, content: FeatureFile | None, failures: Sequence[Failure]) -> None:

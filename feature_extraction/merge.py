@@ -9,13 +9,15 @@ import numpy as np
 from feature_extraction.assembly import Failure, refuse_foreign, write
 from feature_extraction.feature_file import FeatureFile, Shard, Timeline, read_features
 from feature_extraction.ground.errors import InputError
+from feature_extraction.shard_names import shard_paths
 
 
 def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> tuple[FeatureFile, list[Failure]]:
     """Join the shards of one job; the result equals, byte for byte, what the job would have given in one piece.
 
     Args:
-        paths: the feature files of all shards, in any order.
+        paths: the feature files of all shards, in any order, or the name given to `extract`, of which all shards
+            `<stem>.<i>-of-<n>.h5` are taken; none: the shards of `output`.
         output: the feature file to make; its list of failures is written beside it.
 
     Returns:
@@ -26,7 +28,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     """
     place = Path(output)
     refuse_foreign(place)
-    parts = [(os.fspath(path), read_features(path)) for path in paths]
+    parts = [(os.fspath(path), read_features(path)) for path in shard_paths(paths, place)]
     shards = _checked(parts)
     _check_kinds(parts)
     merged, failures = _joined([content for _, content in parts], shards)
@@ -40,10 +42,10 @@ def _checked(parts: Sequence[tuple[str, FeatureFile]]) -> list[Shard]:
     for path, content in parts:
         shard = content.shard
         if shard is None:
-            raise InputError(f"{path}: is no shard of a job (it was not extracted with --shard)")
+            raise InputError(f"{path}: is not a shard of a job (it was not extracted with --shard)")
         first_path, first = next(iter(shards.values()), (path, shard))
         if (shard.count, shard.total, shard.manifest) != (first.count, first.total, first.manifest):
-            raise InputError(f"{path}: is of another job than {first_path} (another manifest, or other shards)")
+            raise InputError(f"{path}: belongs to another job than {first_path} (another manifest, or other shards)")
         if shard.index in shards:
             raise InputError(f"{path}: is shard {shard.index}/{shard.count}, as {shards[shard.index][0]} is")
         expected = set(range(shard.index, shard.total, shard.count))

@@ -75,7 +75,7 @@ def recognize(path: Path) -> str:
             f"{str(path)!r}: no such file or folder" if "\0" in str(path) else f"{path}: no such file or folder"
         )
     if not path.is_file():
-        raise InputError(f"{path}: is no file but a device or a pipe")
+        raise InputError(f"{path}: is not a file but a device or a pipe")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: is empty")
     if is_archive(path):

@@ -23,7 +23,7 @@ def split_name(metric: str) -> tuple[str, int | None]:
     """Read a name: "recall@10" -> ("recall", 10), "map" -> ("map", None).
 
     Raises:
-        InputError: what stands behind the @ is no cutoff.
+        InputError: what stands behind the @ is not a cutoff.
     """
     name, at, cutoff = metric.partition("@")
     if not at:

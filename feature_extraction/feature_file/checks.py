@@ -30,7 +30,7 @@ def check(content: FeatureFile, place: str) -> None:
         raise InputError(f"{place}: holds no clips")
     for name, values in content.features.items():
         if name not in MODALITIES:
-            raise InputError(f"{place}: '{name}' is no modality; possible are {', '.join(MODALITIES)}")
+            raise InputError(f"{place}: '{name}' is not a modality; possible are {', '.join(MODALITIES)}")
         _check_matrix(values, n, f"{place}: /{name}")
     for name, count in [("label", len(content.labels)), ("split", len(content.splits))]:
         _check_count(count, n, f"{place}: /{name}")

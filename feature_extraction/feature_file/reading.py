@@ -73,7 +73,7 @@ def _group(owner: Mapping[str, Any], key: str, place: str) -> Mapping[str, Any]:
     """Return a group; an absent one is empty."""
     group = owner.get(key, {})
     if not isinstance(group, Mapping):
-        raise InputError(f"{place}: /{key} is no group")
+        raise InputError(f"{place}: /{key} is not a group")
     return group
 
 

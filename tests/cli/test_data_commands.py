@@ -109,7 +109,7 @@ def test_manifest_lists_a_tree_and_tells_what_it_is(tmp_path):
         (("av",), "did you mean 'ave'"),
         (("class-folders", "--folds", "f"), "takes no such option"),
         (("ave", "--clock-limit", "many"), "--clock-limit"),
-        (("vegas",), "is no folder"),
+        (("vegas",), "is not a folder"),
     ],
 )
 def test_manifest_refuses_in_one_line(tmp_path, words, message):

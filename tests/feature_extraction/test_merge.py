@@ -42,11 +42,11 @@ def test_refuses_shards_that_do_not_make_a_job(job, tmp_path):
     for names, message in [
         (["0.h5", "1.h5"], "shard 2/3 missing: the job is not complete"),
         (["0.h5", "1.h5", "1.h5"], "is shard 1/3, as"),
-        (["0.h5", "1.h5", "whole.h5"], "is no shard of a job"),
+        (["0.h5", "1.h5", "whole.h5"], "is not a shard of a job"),
     ]:
         with pytest.raises(InputError, match=message):
             merge([job / name for name in names], tmp_path / "f.h5")
-    with pytest.raises(InputError, match="is no feature file"):
+    with pytest.raises(InputError, match="is not a feature file"):
         merge([job / f"{index}.h5" for index in range(3)], tmp_path / "mine.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -66,7 +66,7 @@ def test_refuses_features_of_another_kind(job, tmp_path):
 def test_refuses_other_jobs_classes_and_lost_rows(job, tmp_path):
     shard = read_features(job / "1.h5").shard
     for changes, message in [
-        ({"shard": dataclasses.replace(shard, manifest="x")}, "is of another job"),
+        ({"shard": dataclasses.replace(shard, manifest="x")}, "belongs to another job"),
         ({"class_names": ("0", "1", "2")}, "classes, columns or sequences"),
         ({"columns": {}}, "classes, columns or sequences"),
         ({"shard": dataclasses.replace(shard, rows=shard.rows + 3)}, "accounts for 0 of its 1 clips"),

@@ -22,7 +22,7 @@ NOT_ITS_OWN_NEAREST = {"dot": "a longer vector in about the same direction has a
 KNOWS_SIGNS_ALONE = {"hamming": "a bit is x > 0"}
 
 RANKS = dict.fromkeys(SMALLER_IS_BETTER, "a rank begins with 1, and the smaller it is the better")
-MEDIANS = {"median-rank": "a median of queries is no mean of them"}
+MEDIANS = {"median-rank": "a median of queries is not a mean of them"}
 OVER_THE_CUTOFF = {"precision": "one relevant item among the first two is half of them"}
 
 

@@ -27,7 +27,7 @@ def class_folders(source: Path, *, valid: float = 0.1, test: float = 0.2, seed: 
         InputError: no such folder, no media, or shares that leave nothing for train.
     """
     if not source.is_dir():
-        raise InputError(f"{source}: is no folder")
+        raise InputError(f"{source}: is not a folder")
     if min(valid, test) < 0 or valid + test >= 1:
         raise InputError(f"shares: valid {valid:g} and test {test:g} given; both at least 0, their sum below 1")
     files = [file for file in media_files(source) if len(file.relative_to(source).parts) > 1]

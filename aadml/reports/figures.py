@@ -84,7 +84,7 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
 
 
 def training_curves(records: Sequence[Mapping[str, Any]], selected: int | None) -> str:
-    """Draw loss and validation MAP over epochs, the selected epoch marked."""
+    """Draw loss and MAP over epochs, of validation clips and (dotted) of training clips, the selected epoch marked."""
     figure, (losses, scores) = canvas(4.6, 3.2, columns=2)
     epochs = [record["epoch"] for record in records]
     parts = [key for key in records[0] if key == "loss" or key.endswith(("_loss", " loss"))]
@@ -92,12 +92,17 @@ def training_curves(records: Sequence[Mapping[str, Any]], selected: int | None) 
         losses.plot(epochs, [record.get(key, np.nan) for record in records], color=color, label=key.replace("_", " "))
     scored = [record for record in records if any(key.startswith("valid ") for key in record)]
     for color, key in zip(COLORS, [key for key in (scored or [{}])[0] if key.startswith("valid ")], strict=False):
-        label = key.removeprefix("valid ").replace("map_mean", "MAP, mean").replace("map ", "MAP, ")
+        label = key.replace("map_mean", "MAP, mean").replace("map ", "MAP, ")
         values = [record.get(key, np.nan) for record in scored]
         scores.plot([record["epoch"] for record in scored], values, color=color, label=label)
+    fitted = [record for record in records if "train map_mean" in record]
+    if fitted:
+        queries = f" ({fitted[0]['train queries']:,} queries)" if "train queries" in fitted[0] else ""
+        places, values = [one["epoch"] for one in fitted], [one["train map_mean"] for one in fitted]
+        scores.plot(places, values, color=INK, linestyle=":", label=f"MAP of the training clips{queries}")
     if selected is not None:
         scores.axvline(selected, color=INK, linewidth=1, linestyle=(0, (4, 3)), label=f"kept: epoch {selected}")
-    for axes, y in ((losses, "training loss"), (scores, "validation")):
+    for axes, y in ((losses, "training loss"), (scores, "score")):
         axes.set_xlabel("epoch")
         axes.set_ylabel(y)
         axes.legend(frameon=False, fontsize=8)

@@ -85,8 +85,9 @@ def _summary(evaluation: Evaluation, facts: Facts, verdicts: Sequence[str], note
     header = ["direction", "MAP", "worst .. best order of ties", "chance", *(f"precision@{k}" for k in cutoffs)]
     figure = f'<p class="figure">{evaluation.map_mean:.4f}<span>test MAP, mean of both directions</span></p>'
     remarks = [
-        f"Protocol <b>{escape(evaluation.protocol)}</b>: every item embedded alone; the whole gallery ranked; ties by "
-        f"exact expectation (tie rate {evaluation.tie_rate:.2%}); chance {evaluation.chance:.4f}; compared by "
+        f"Protocol <b>{escape(evaluation.protocol)}</b>: every item embedded alone; the whole gallery ranked, the "
+        f"query's own clip included{_without_partner(evaluation)}; ties by exact expectation (tie rate "
+        f"{evaluation.tie_rate:.2%}); chance {evaluation.chance:.4f}; compared by "
         f"{escape(evaluation.similarity)}."
         + (
             ""
@@ -97,6 +98,11 @@ def _summary(evaluation: Evaluation, facts: Facts, verdicts: Sequence[str], note
         *(escape(note) for note in notes),
     ]
     return figure + "".join(f"<p>{remark}</p>" for remark in remarks) + table(header, rows)
+
+
+def _without_partner(evaluation: Evaluation) -> str:
+    found = evaluation.record().figure("map-without-partner")
+    return "" if found is None else f" (without it MAP {found:.4f})"
 
 
 def _scope(evaluation: Evaluation) -> str:

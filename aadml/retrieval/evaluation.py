@@ -25,17 +25,24 @@ from feature_extraction.ground.tables import lookup
 
 
 def mean_average_precision(
-    embeddings: Embeddings, direction: Direction, *, similarity: str | None = None, threads: int | None = None
+    embeddings: Embeddings,
+    direction: Direction,
+    *,
+    queries: Indices | None = None,
+    similarity: str | None = None,
+    threads: int | None = None,
 ) -> float:
     """MAP of one direction: the whole gallery is ranked, ties count by exact expectation.
 
     Args:
         embeddings: of both modalities.
         direction: (queries, gallery).
+        queries: the rows that ask; by default all.
         similarity: instead of the one that belongs to the embeddings.
         threads: by default as many as torch uses.
     """
-    found = _over_direction(embeddings, direction, metrics.average_precision, similarity=similarity, threads=threads)
+    function = metrics.average_precision
+    found = _over_direction(embeddings, direction, function, asking=queries, similarity=similarity, threads=threads)
     return float(found.mean())
 
 
@@ -179,6 +186,7 @@ def _over_direction(
     metric: Function,
     gallery: Gallery = "full",
     *,
+    asking: Indices | None = None,
     similarity: str | None = None,
     threads: int | None = None,
 ) -> Values:
@@ -191,6 +199,8 @@ def _over_direction(
     found: list[Values] = []
     labels = embeddings.labels.cpu().numpy()
     for sides in sides_of(embeddings, direction, gallery):
+        if asking is not None:
+            sides = replace(sides, queries=np.intersect1d(sides.queries, asking), partner=None)
         rows = sides.queries, sides.gallery
         queries, candidates = (_vectors(embeddings, m)[own] for m, own in zip(direction, rows, strict=True))
         source = score_source(queries, candidates, similarity or embeddings.similarity)

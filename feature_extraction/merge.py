@@ -9,13 +9,15 @@ import numpy as np
 from feature_extraction.assembly import Failure, refuse_foreign, write
 from feature_extraction.feature_file import FeatureFile, Shard, Timeline, read_features
 from feature_extraction.ground.errors import InputError
+from feature_extraction.shard_names import shard_paths
 
 
 def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> tuple[FeatureFile, list[Failure]]:
     """Join the shards of one job; the result equals, byte for byte, what the job would have given in one piece.
 
     Args:
-        paths: the feature files of all shards, in any order.
+        paths: the feature files of all shards, in any order, or the name given to `extract`, of which all shards
+            `<stem>.<i>-of-<n>.h5` are taken; none: the shards of `output`.
         output: the feature file to make; its list of failures is written beside it.
 
     Returns:
@@ -26,7 +28,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     """
     place = Path(output)
     refuse_foreign(place)
-    parts = [(os.fspath(path), read_features(path)) for path in paths]
+    parts = [(os.fspath(path), read_features(path)) for path in shard_paths(paths, place)]
     shards = _checked(parts)
     _check_kinds(parts)
     merged, failures = _joined([content for _, content in parts], shards)

@@ -32,6 +32,7 @@ class Session:
         on_plan: called once with (epochs, epochs done).
         on_warning: called with every new warning.
         on_step: called with the number of each step within its epoch, from 1.
+        on_stage: called with the name of a stage that is to be scored, its best weights in place.
     """
 
     def __init__(
@@ -41,11 +42,13 @@ class Session:
         on_plan: Callable[[int, int], None] | None = None,
         on_warning: Callable[[str], None] | None = None,
         on_step: Callable[[int], None] | None = None,
+        on_stage: Callable[[str], None] | None = None,
     ) -> None:
         self.history: list[Record] = []
         self.warnings: list[str] = []
         self._best: Checkpoint | None = None
         self._on_epoch, self._on_plan, self._on_warning, self._on_step = on_epoch, on_plan, on_warning, on_step
+        self._on_stage = on_stage
         self._began = time.perf_counter()
 
     @property
@@ -57,6 +60,11 @@ class Session:
         """Take note of a step within an epoch, counted from 1."""
         if self._on_step:
             self._on_step(number)
+
+    def finish_stage(self, name: str) -> None:
+        """Take note that a stage is over whose best weights, now in place, are to be scored."""
+        if self._on_stage:
+            self._on_stage(name)
 
     def log(self, record: Record) -> None:
         """Take the figures of one finished epoch."""

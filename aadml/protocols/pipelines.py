@@ -18,6 +18,7 @@ from aadml.protocols.audit import Embed
 from aadml.protocols.evaluation import embed_under, evaluate_under, protocols_of
 from aadml.protocols.protocol import Subject
 from feature_extraction.feature_file import FeatureFile, write_features
+from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -136,13 +137,16 @@ def _read_output(made: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
     if not made.is_file():
         raise InputError("the command wrote no {output}")
     try:
-        with h5py.File(made) as file:
+        with open_hdf5(made) as file:
             missing = [m for m in clips.modalities if m not in file]
             if missing:
-                raise InputError(f"the command's output holds no {missing[0]}; it holds {', '.join(file) or 'nothing'}")
+                raise InputError(f"{made}: holds no {missing[0]}; it holds {', '.join(file) or 'nothing'}")
+            other = [m for m in clips.modalities if not isinstance(file[m], h5py.Dataset)]
+            if other:
+                raise InputError(f"{made}: {other[0]} is no array")
             return {m: np.asarray(file[m]) for m in clips.modalities}
-    except OSError as error:
-        raise InputError(f"the command's output is not HDF5 ({error})") from error
+    except InputError as error:
+        raise InputError(f"the command's output {str(error).removeprefix(f'{made}: ')}") from error
 
 
 def _content(clips: Clips) -> FeatureFile:

@@ -17,6 +17,7 @@ from aadml.retrieval.embeddings_file import check_once, read_embeddings
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run
 from aadml.runs.manifest import EVALUATION, is_run
+from aadml.runs.naming import file_of
 from aadml.runs.store import opened
 from aadml.runs.train import untrained_model
 from feature_extraction.ground.atomic import remove_leftovers
@@ -24,7 +25,6 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.places import search_beside
 from feature_extraction.network_run import chosen_device
 
-EVALUATIONS = "evaluations"
 Note = Callable[[str], None]
 
 
@@ -127,13 +127,6 @@ def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options:
     written = (json.dumps(record.to_json(), indent=2) + "\n").encode()
     keep(folder, {file_of(protocol, split, options): written}, note)
     return evaluation
-
-
-def file_of(protocol: str, split: str, options: Mapping[str, Any]) -> str:
-    """Name the file that keeps a later evaluation in its run; what the options change is part of the name."""
-    extra = [str(name) for name in options.get("extra", ())]
-    others = [str(value) for key, value in options.items() if key != "extra"]
-    return f"{EVALUATIONS}/{'-'.join([protocol.replace(':', '-'), split, *others, *extra])}.json"
 
 
 def keep(folder: Path, files: Mapping[str, bytes], note: Note) -> None:

@@ -6,6 +6,7 @@ The type of an argument says what is possible: `Annotated[float, Interval(gt=0, 
 """
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Container, Mapping
@@ -19,6 +20,8 @@ from feature_extraction.ground.tables import suggestion
 
 REQUIRED = inspect.Parameter.empty
 """The default of an option that has none."""
+LONGEST = 60
+"""Characters of a refused value that a message repeats."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,19 @@ class Option:
     def possible(self) -> str:
         """Say which values are possible."""
         return possible(self.kind)
+
+    @property
+    def written_default(self) -> str:
+        """Write the default as YAML has it; empty where a value must be given."""
+        if self.default is REQUIRED:
+            return ""
+        return self.default if isinstance(self.default, str) else as_yaml(self.default)
+
+    def facts(self) -> dict[str, object]:
+        """Say all of it in plain values."""
+        default = None if self.default is REQUIRED else self.default
+        facts = {"default": default, "required": self.default is REQUIRED, "possible": self.possible}
+        return facts | {"tuning": list(self.tuning), "about": self.sentence}
 
     @property
     def tuning(self) -> tuple[object, ...]:
@@ -89,9 +105,9 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
     """Read the keyword-only arguments of an entry, a group of options as one; what is not annotated may be anything."""
     found = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     kinds = {p.name: Any if p.annotation is p.empty else p.annotation for p in found}
-    sentences = _sentences(inspect.getdoc(entry) or "")
+    texts = sentences(inspect.getdoc(entry) or "")
     hints = _resolved(kinds, entry)
-    return [Option(p.name, hints[p.name], p.default, sentences.get(p.name, "")) for p in found]
+    return [Option(p.name, hints[p.name], p.default, texts.get(p.name, "")) for p in found]
 
 
 def _resolved(kinds: dict[str, Any], entry: Callable[..., object]) -> dict[str, Any]:
@@ -160,10 +176,19 @@ def _is_section(one: Option) -> bool:
     return any(isinstance(marker, OwnSection) for marker in metadata_of(one.kind))
 
 
-def _sentences(documentation: str) -> dict[str, str]:
-    """Read the sections `Args` and `Attributes` of a docstring: name -> text, as one line."""
+def sentences(documentation: str) -> dict[str, str]:
+    """Read what the sections `Args` and `Attributes` of a docstring say of each name: name -> text, as one line."""
     found: dict[str, str] = {}
     for block in re.findall(r"^(?:Args|Attributes):\n((?:[ ]{4}.*\n?|\n)+)", documentation, re.MULTILINE):
         for name, text in re.findall(r"^ {4}(\w+): ((?:.*\n?)(?:^ {8}.*\n?)*)", block, re.MULTILINE):
             found[name] = " ".join(text.split())
     return found
+
+
+def as_yaml(value: object) -> str:
+    """Write a refused value as YAML has it, in one short line."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from aadml.data.division import divide, shares_of
 from aadml.data.raw import read_class_names
 from aadml.data.reading import open_data
+from aadml.data.split_duplicates import without_duplicates
 from aadml.data.splits import without_incomplete_classes
 from feature_extraction.feature_file import FeatureFile, write_features
 from feature_extraction.ground.errors import InputError
@@ -29,6 +31,7 @@ def convert(
     first_label: bool = False,
     split: str | None = None,
     seed: int = 0,
+    drop_duplicates: Literal["train", "test"] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> FeatureFile:
     """Turn features of any supported layout into a feature file.
@@ -45,6 +48,8 @@ def convert(
         first_label: keep the first label of clips that have several.
         split: "random:0.7/0.1/0.2": divide the clips anew (train, valid, test), each class by itself.
         seed: of that division.
+        drop_duplicates: leave out clips that stand in two splits up to noise and encoding (see `inspect`): "train"
+            leaves out those that are trained on, as the test clips are the reference; "test" those that are scored.
         on_note: called with a sentence on each thing done on the way.
 
     Returns:
@@ -64,12 +69,17 @@ def convert(
     if first_label and content.all_labels is not None:
         content, more = _with_first_labels(content)
         notes += more
+    if drop_duplicates is not None:
+        content, more = without_duplicates(content, drop_duplicates)
+        notes += more
     if incomplete_classes == "drop":
         content, more = without_incomplete_classes(content, str(source))
         notes += more
     for note in (*notes, *content.notes()):
         if on_note:
             on_note(note)
+    if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
+        raise InputError(f"{target}: is what is read; name another OUT")
     write_features(target, content)
     return content
 

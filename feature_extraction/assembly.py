@@ -248,17 +248,17 @@ def _assembled(
     return Assembled(head, made)
 
 
+def _origin(plan: Plan, modality: str) -> Mapping[str, Any]:
+    origin = plan.provenance[modality]
+    return {**origin, "notes": [PENDING_NOTE.format(modality)]} if modality in plan.pending else origin
+
+
 def _all_labels(rows: Sequence[Row], numbers: Mapping[str, int]) -> NDArray[np.uint8]:
     """Mark the classes of each clip: (n, C)."""
     marked = np.zeros((len(rows), len(numbers)), dtype=np.uint8)
     for number, row in enumerate(rows):
         marked[number, [numbers[label] for label in row.labels]] = 1
     return marked
-
-
-def _origin(plan: Plan, modality: str) -> Mapping[str, Any]:
-    origin = plan.provenance[modality]
-    return {**origin, "notes": [PENDING_NOTE.format(modality)]} if modality in plan.pending else origin
 
 
 def _rows(plan: Plan, one: Extractor, track: _Track, read: Descriptions) -> ModalityRows:

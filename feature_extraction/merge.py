@@ -129,7 +129,7 @@ def _outline(part: _Part) -> tuple[Any, ...]:
     sequences = {name for name, rows in part.rows.items() if rows.sequence is not None}
     content, shard = part.content, part.shard
     several = content.all_labels is not None
-    return content.class_names, several, set(content.columns), sequences, shard.pending, shard.sequence
+    return content.class_names, set(content.columns), several, sequences, shard.pending, shard.sequence
 
 
 def _all_labels(contents: Sequence[FeatureFile]) -> NDArray[np.uint8]:

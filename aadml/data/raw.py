@@ -47,7 +47,8 @@ def assemble(
     Raises:
         InputError: the parts contradict each other; the message names the part.
     """
-    codes, values = np.full(len(splits), UNLABELLED, dtype=np.int64), tuple[str, ...]()
+    codes = np.full(len(splits), UNLABELLED, dtype=np.int64)
+    values: tuple[str, ...] = ()
     if labels is not None:
         codes, values = recode(labels, f"{place}: labels")
     if len(codes) != len(splits):

@@ -48,8 +48,7 @@ def write_rows(path: str | os.PathLike[str], content: FeatureFile, rows: Mapping
 def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRows]) -> None:
     text = h5py.string_dtype("utf-8")
     file.attrs["format"] = FORMAT
-    timed = any(each.times is not None for each in rows.values())
-    file.attrs["version"] = 2 if timed or content.all_labels is not None or (content.labels == UNLABELLED).any() else 1
+    file.attrs["version"] = 2 if _needs_version_2(content, rows) else 1
     for name, each in sorted(rows.items()):
         _write_blocks(file, name, each.pooled)
         provenance = json.dumps(content.provenance.get(name, {}), sort_keys=True, ensure_ascii=False)
@@ -94,3 +93,8 @@ def _write_blocks(file: h5py.File, name: str, rows: Rows) -> None:
     for block in rows.blocks():
         dataset[start : start + len(block)] = block
         start += len(block)
+
+
+def _needs_version_2(content: FeatureFile, rows: Mapping[str, ModalityRows]) -> bool:
+    timed = any(each.times is not None for each in rows.values())
+    return timed or content.all_labels is not None or bool((content.labels == UNLABELLED).any())

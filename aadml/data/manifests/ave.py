@@ -53,7 +53,7 @@ def ave(
         Entry(
             id=line.name,
             media=found.get(line.video, folder / f"{line.video}.mp4"),
-            label=line.label,
+            labels=(line.label,),
             split=split_of[line.row],
             source=line.video,
             columns={"video": line.video, "start": line.start, "end": line.end, "quality": line.quality},

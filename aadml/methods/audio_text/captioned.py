@@ -120,7 +120,7 @@ class AudioText(Method):
         Clips whose sound cannot be decoded are left out, with a warning that names them.
         """
         learner: CaptionedLearner = self.learner  # type: ignore[assignment]
-        return replace(super().embed_clips(with_sound(learner.prepared(clips))), once=("audio",))
+        return replace(self.learner.embed_clips(with_sound(learner.prepared(clips))), once=("audio",))
 
     def state(self) -> dict[str, Tensor]:
         """Return parameters and buffers, the vocabulary among them."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aadml.configuration.listing import SECTIONS, listing, options
 from aadml.losses import LOSSES
-from feature_extraction.ground.options import Option, schema
+from feature_extraction.ground.options import Option, as_yaml, schema
 
 DOCS = Path(__file__).parents[1] / "docs"
 LOSS_PAGE, OPTION_PAGE = DOCS / "losses.md", DOCS / "options.md"
@@ -36,7 +36,8 @@ def table(found: Iterable[Option]) -> str:
     rows = []
     for option in found:
         sentence = (option.sentence[:1].upper() + option.sentence[1:]).replace("|", "\\|")
-        rows.append(f"| `{option.name}` | `{option.written_default}` | {option.possible} | {sentence} |\n")
+        tried = f"; a search tries {', '.join(map(as_yaml, option.tuning))}" if option.tuning else ""
+        rows.append(f"| `{option.name}` | `{option.written_default}` | {option.possible}{tried} | {sentence} |\n")
     return HEAD + "".join(rows)
 
 

@@ -29,7 +29,7 @@ from feature_extraction.ground.validation import checked, checked_options
 
 DEFAULT_METHOD = "aadml"
 TUNING = "tuning"
-"""A config may say what a search with equal budgets tries: `tuning: {key: [values]}`; it is no part of a run."""
+"""A config may say what a search with equal budgets tries: `tuning: {key: [values]}`; it is not a part of a run."""
 Fraction = Annotated[float, Interval(gt=0, lt=1)]
 TABLES: dict[str, tuple[Mapping[str, Callable[..., Any]], tuple[Callable[..., Any], ...]]] = {
     "label_loss": (LABEL_LOSSES, (Weighted,)),

@@ -82,12 +82,12 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
         known = options_of(name, modality)
     except InputError:
         raise InputError(
-            f"{modality}: the model's features were made by {name}, which is no extractor that is installed here; "
+            f"{modality}: the model's features were made by {name}, which is not an extractor that is installed here; "
             "embed arrays instead of files"
         ) from None
     options = {key: _published(parameters[key]) for key in known if key in parameters}
     built = extractor(name, modality, options)
-    if built.finish is not None:
+    if built.fit is not None:
         raise InputError(
             f"{modality}: {name} was fitted on the training clips, by matrices that a model does not hold; "
             "embed arrays instead of files"

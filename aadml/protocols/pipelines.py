@@ -143,7 +143,7 @@ def _read_output(made: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
                 raise InputError(f"{made}: holds no {missing[0]}; it holds {', '.join(file) or 'nothing'}")
             other = [m for m in clips.modalities if not isinstance(file[m], h5py.Dataset)]
             if other:
-                raise InputError(f"{made}: {other[0]} is no array")
+                raise InputError(f"{made}: {other[0]} is not an array")
             return {m: np.asarray(file[m]) for m in clips.modalities}
     except InputError as error:
         raise InputError(f"the command's output {str(error).removeprefix(f'{made}: ')}") from error
@@ -163,11 +163,11 @@ def _shown(made: object) -> str:
 def _embeddings(clips: Clips, made: Mapping[Modality, NDArray[Any]]) -> Embeddings:
     for modality, values in made.items():
         if values.ndim != 2 or values.dtype.kind not in "fiu":
-            raise InputError(f"{modality}: {values.dtype} of shape {values.shape} came; wanted numbers (n, e)")
+            raise InputError(f"{modality}: {values.dtype} of shape {values.shape} returned; wanted numbers (n, e)")
     counts = {len(values) for values in made.values()}
     count = min(counts)
     if len(counts) != 1 or count > len(clips):
-        raise InputError(f"{', '.join(map(str, sorted(counts)))} embeddings came of {len(clips)} clips")
+        raise InputError(f"{', '.join(map(str, sorted(counts)))} embeddings for {len(clips)} clips")
     vectors = {m: torch.from_numpy(np.array(values, dtype=np.float32)) for m, values in made.items()}
     # where some are missing, the audit says so; which ones cannot be known
     return Embeddings(vectors, clips.labels[:count], clips.ids[:count], class_names=clips.class_names)

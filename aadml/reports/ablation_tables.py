@@ -31,9 +31,9 @@ def results_table(
         other = ablation.baselines.get(cell.name, "")
         row += [other, in_words(found.get((cell.name, other)))] if compared else []
         row += [cell for metric in metrics for cell in figure_cells(own, metric, directions)]
-        rows.append((*row, own.epochs, own.steps, len(own.runs)))
+        rows.append((*row, own.train_map, own.epochs, own.steps, len(own.runs)))
     further = [column for metric in metrics for column in figure_columns(metric, directions)]
-    columns = (*named, *figure_columns("MAP", directions), *compared, *further, "epochs", "steps", "seeds")
+    columns = (*named, *figure_columns("MAP", directions), *compared, *further, "train MAP", "epochs", "steps", "seeds")
     return Table(columns, tuple(rows), about, tuple(_notes(found, scores)), best=("MAP mean",))
 
 
@@ -51,7 +51,7 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     """Say in one sentence what the figures are: data, split, protocol, chance, ties, seeds."""
     found = _first_of_each_cell(scores, folder)
     if not found:
-        raise InputError(f"{folder}: not one run was finished; their failure.txt say why")
+        raise InputError(f"{folder}: no run was finished; see failure.txt in each")
     record, environment = found[0]
     clips = ", ".join(
         f"{_span([other['clips'][split] for _, other in found])} {split}" for split in environment["clips"]

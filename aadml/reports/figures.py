@@ -129,7 +129,7 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
 
 
 def training_curves(records: Sequence[Mapping[str, Any]], selected: int | None) -> dict[str, str]:
-    """Draw loss, and validation MAP with the selected epoch marked, over epochs; nothing for what was not logged."""
+    """Draw loss, and MAP of validation and training clips with the selected epoch marked; only what was logged."""
     marks = {} if selected is None else {f"epoch {selected}, kept": selected}
     parts = [key for key in records[0] if key == "loss" or key.endswith(("_loss", " loss"))]
     scores = list(dict.fromkeys(key for record in records for key in record if key.startswith("valid ")))

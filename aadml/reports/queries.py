@@ -97,8 +97,8 @@ def picked(embeddings: Embeddings, result: DirectionResult) -> Iterator[Shown]:
     row_of = {name: number for number, name in enumerate(embeddings.ids)}
     rows = np.array([row_of[result.ids[pick]] for pick in picks])
     source = score_source(
-        embeddings.vectors[query][torch.from_numpy(rows)],
-        embeddings.vectors[candidates][torch.from_numpy(ranked)],
+        embeddings.of(query, torch.from_numpy(rows)),
+        embeddings.of(candidates, torch.from_numpy(ranked)),
         embeddings.similarity,
     )
     for pick, row, line in zip(picks, rows, np.asarray(source.block(0, len(rows))), strict=True):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.types import Embeddings
@@ -96,7 +97,8 @@ def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], note
         ),
     ]
     remarks = [
-        f"Protocol {evaluation.protocol}: every item embedded alone, the whole gallery ranked, compared by "
+        f"Protocol {evaluation.protocol}: every item embedded alone, the whole gallery ranked, the query's own clip "
+        f"included{_without_partner(record)}; compared by "
         f"{evaluation.similarity}; ties by exact expectation (tie rate {evaluation.tie_rate:.2%}).",
         *([] if facts.selected_epoch is None else [_epoch(facts)]),
         "One training: the intervals are over queries (bootstrap) and say nothing of other seeds.",
@@ -107,6 +109,11 @@ def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], note
     said = "".join(f'<p class="note">{page.text(remark)}</p>' for remark in remarks)
     verdict = f'<p class="verdict">{page.text(_verdict(record))}</p>'
     return verdict + page.facts(shown) + warnings + said + page.table(_figures(evaluation))
+
+
+def _without_partner(record: EvaluationRecord) -> str:
+    found = record.figure("map-without-partner")
+    return "" if found is None else f" (without it MAP {found:.3f})"
 
 
 def _verdict(record: EvaluationRecord) -> str:
@@ -169,7 +176,7 @@ def _map(embeddings: Embeddings) -> str:
     """Draw both modalities in one plane: by t-SNE where there are enough points, else by principal components."""
     count = min(len(embeddings), MAP_POINTS // len(embeddings.vectors))
     rows = np.sort(np.random.default_rng(0).permutation(len(embeddings))[:count])
-    parts = {m: v.double().numpy()[rows] for m, v in embeddings.vectors.items()}
+    parts = {m: embeddings.of(m, torch.from_numpy(rows)).double().numpy() for m in embeddings.vectors}
     if embeddings.similarity == "cosine":
         parts = {m: v / np.linalg.norm(v, axis=1, keepdims=True).clip(1e-12) for m, v in parts.items()}
     places, how = _plane(np.concatenate(list(parts.values())))

@@ -9,7 +9,7 @@ from aadml.retrieval.metric_names import place_of
 from feature_extraction.ground.errors import InputError
 
 Json = Mapping[str, Any]
-_RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "seconds", "parameters", "verdicts")
+_RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "train_map", "seconds", "parameters", "verdicts")
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ class EvaluationRecord:
         protocol: how the embeddings were made.
         split: that was scored.
         similarity: under which vectors were compared.
+        gallery: what each query ranked: "full" (its own clip included), "without-partner" or "disjoint".
         chance: mean chance level of MAP.
         tie_rate: mean over the directions.
         map_mean: mean MAP of the directions.
@@ -97,6 +98,8 @@ class EvaluationRecord:
         selected_epoch: None where none was chosen.
         epochs: that were trained.
         steps: of the optimizers, over all epochs.
+        train_map: mean MAP of the training clips under the weights that were kept; of a sample of queries where they
+            are many.
         seconds: that fitting took.
         parameters: how many were fitted.
         verdicts: what a person must know before believing the figures.
@@ -105,6 +108,7 @@ class EvaluationRecord:
     protocol: str
     split: str
     similarity: str
+    gallery: str = "full"
     chance: float
     tie_rate: float
     map_mean: float
@@ -115,6 +119,7 @@ class EvaluationRecord:
     selected_epoch: int | None = None
     epochs: int | None = None
     steps: int | None = None
+    train_map: float | None = None
     seconds: float | None = None
     parameters: int | None = None
     verdicts: list[str] | None = None

@@ -2,7 +2,14 @@
 
 from collections.abc import Iterator
 
+from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.results import DirectionResult, Evaluation
+
+GALLERY_IN_WORDS: dict[Gallery, str] = {
+    "full": "full: every clip, the query's own included",
+    "without-partner": "without-partner: every clip but the query's own",
+    "disjoint": "disjoint: the half of the clips that the query is not of, both halves in turn",
+}
 
 
 def summary(evaluation: Evaluation) -> str:
@@ -20,6 +27,7 @@ def summary(evaluation: Evaluation) -> str:
             table.insert(i + 1, ["MAP, worst..best order of ties", *bounds, *("" for _ in mean)])
             break
     lines = [f"protocol {evaluation.protocol}, split {evaluation.split}, similarity {evaluation.similarity}"]
+    lines += [f"gallery {GALLERY_IN_WORDS[evaluation.gallery]}"]
     lines += ["; ".join(_counts(result) for result in results), "", *_aligned(table)]
     if evaluation.label_space:
         known = (f"{m} {accuracy:.4f} ({loss:.3f} nats)" for m, (accuracy, loss) in evaluation.label_space.items())
@@ -43,6 +51,12 @@ def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[floa
         ("tie rate", "tie_rate", "{:.2%}"),
     ):
         yield name, [figure[key] for figure in figures], form
+        if key == "map":
+            for place in (place_of(metric)[0] for metric in OTHER_GALLERIES):
+                if place in figures[0]:
+                    what = place.replace("_", " ")
+                    yield f"MAP, {what}", [figure[place]["map"] for figure in figures], form
+                    yield f"chance level, {what}", [figure[place]["chance"] for figure in figures], form
     for name, key in (("precision", "precision_at"), ("recall", "recall_at"), ("hit rate", "hit_rate_at")):
         for cutoff in figures[0][key]:
             yield f"{name}@{cutoff}", [figure[key].get(cutoff, float("nan")) for figure in figures], "{:.4f}"

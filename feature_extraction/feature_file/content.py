@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from feature_extraction.feature_file.rows import ModalityRows, Rows
+
 FORMAT = "aadml-features"
 MODALITIES = ("audio", "visual", "text")
+UNLABELLED = -1
+"""The label of every clip of a file without labels, which has no class names."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,9 @@ class Shard:
         manifest: fingerprint of the manifest.
         rows: (n,) int64, the manifest's row of each clip of the file.
         failures: of each clip that failed: its row, and what the list of failures says of it.
+        pending: by modality, what merging has to fit to the training clips of all shards: the name of the kind, and its
+            options. Until then the features and sequences are those from before.
+        sequence: whether a job with anything pending keeps the descriptions over time; here they are kept anyway.
     """
 
     index: int
@@ -68,6 +75,8 @@ class Shard:
     manifest: str
     rows: NDArray[np.int64]
     failures: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    pending: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sequence: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +85,8 @@ class FeatureFile:
 
     Attributes:
         features: per modality (n, d) float32, finite.
-        labels: (n,) int64, positions in `class_names`.
+        labels: (n,) int64, positions in `class_names`; all of them UNLABELLED where there are no class names. Of a
+            clip with several classes, the first.
         ids: n names of clips.
         splits: n of `train`, `valid`, `test`.
         class_names: C names of classes.
@@ -85,6 +95,7 @@ class FeatureFile:
         sequences: per modality the descriptions over time, where they were kept.
         fitted: per modality named arrays that were fitted on the training rows.
         shard: which part of a job this is, where it is a part.
+        all_labels: (n, C) uint8, 1 where a clip is of a class; None where no clip of the job is of several.
     """
 
     features: Mapping[str, NDArray[np.float32]]
@@ -97,10 +108,24 @@ class FeatureFile:
     sequences: Mapping[str, Timeline] = field(default_factory=dict)
     fitted: Mapping[str, Mapping[str, NDArray[np.float32]]] = field(default_factory=dict)
     shard: Shard | None = None
+    all_labels: NDArray[np.uint8] | None = None
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Give the row numbers of one split, in order."""
         return np.flatnonzero(np.asarray(self.splits) == split).astype(np.int64)
+
+    def rows_by_modality(self) -> dict[str, ModalityRows]:
+        """Give the numbers of each modality, to be taken in blocks."""
+        found = {}
+        for name, values in self.features.items():
+            timeline, times = self.sequences.get(name), None
+            if timeline is None:
+                found[name] = ModalityRows(Rows.of(values))
+                continue
+            if timeline.times is not None:
+                times = Rows.of(timeline.times)
+            found[name] = ModalityRows(Rows.of(values), Rows.of(timeline.values), timeline.offsets, times)
+        return found
 
     def notes(self) -> tuple[str, ...]:
         """Say what people should know of where the features come from: what readers did, networks without training."""

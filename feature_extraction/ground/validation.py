@@ -1,7 +1,7 @@
 """Validation of what comes from outside against the options of the function or class that it is for.
 
-Values are judged by pydantic, strictly and as JSON: a list fits a tuple and 1 fits a float, but "3" is no number and
-true is no count. Pydantic is imported here alone, when the first value is checked; a refusal is worded here too.
+Values are judged by pydantic, strictly and as JSON: a list fits a tuple and 1 fits a float, but "3" is not a number and
+true is not a count. Pydantic is imported here alone, when the first value is checked; a refusal is worded here too.
 """
 
 import json

@@ -170,7 +170,7 @@ HARMFUL = (
         ("{python} -c 'import time; time.sleep(60)' {input} {output}", "longer than"),
         (HARMFUL.format("m['audio'] = h5py.ExternalLink(sys.argv[1], 'visual')"), "is a link to another file"),
         (HARMFUL.format("m.create_dataset('audio', (10**12, 4))"), "declares 16,000,000,000,000 bytes"),
-        (HARMFUL.format("m.create_group('audio')"), "audio is no array"),
+        (HARMFUL.format("m.create_group('audio')"), "audio is not an array"),
     ],
 )
 def test_a_command_that_goes_wrong_is_one_sentence(command, says, subject):

@@ -120,7 +120,7 @@ class AudioText(Method):
         Clips whose sound cannot be decoded are left out, with a warning that names them.
         """
         learner: CaptionedLearner = self.learner  # type: ignore[assignment]
-        return replace(super().embed_clips(with_sound(learner.prepared(clips))), once=("audio",))
+        return replace(self.learner.embed_clips(with_sound(learner.prepared(clips))), once=("audio",))
 
     def state(self) -> dict[str, Tensor]:
         """Return parameters and buffers, the vocabulary among them."""
@@ -148,7 +148,7 @@ def _take_over(learner: Learner, run: Path) -> None:
     """
     path, facts = run / "model.safetensors", run / "model.json"
     if not path.is_file() or not facts.is_file():
-        raise InputError(f"method.start: {run} is no trained run or model (no {path.name} and {facts.name} in it)")
+        raise InputError(f"method.start: {run} is not a trained run or model (no {path.name} and {facts.name} in it)")
     data = path.read_bytes()
     FileSum(**unseal(facts.read_bytes(), facts)["weights"]).check(data, path)
     found = {key.removeprefix("method."): value for key, value in load(data).items() if key.startswith("method.")}

@@ -188,8 +188,8 @@ ZOO = {
     version_of_another_type: "is a feature file of version [0 1 2]; this program reads versions 1 and 2",
     doubled_id: "/id holds 'clip 0' 2 times",
     doubled_class: "/class_names holds 'a' 2 times",
-    columns_are_an_array: "/column is no group",
-    fitted_is_an_array: "/audio is no group",
+    columns_are_an_array: "/column is not a group",
+    fitted_is_an_array: "/audio is not a group",
     features_are_a_group: "holds no /audio",
     shard_is_a_list: "/shard does not describe a shard",
 }
@@ -304,7 +304,7 @@ def test_a_file_is_looked_at_once_while_it_does_not_change(tmp_path, monkeypatch
 def test_what_is_no_file_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe.h5")
     for path, message in [
-        (tmp_path / "pipe.h5", "is no file but a device or a pipe"),
+        (tmp_path / "pipe.h5", "is not a file but a device or a pipe"),
         (tmp_path, "is a folder"),
         (tmp_path / "none.h5", "no such file"),
         (tmp_path / "pipe.h5" / "below", "cannot be read"),

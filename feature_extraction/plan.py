@@ -8,6 +8,7 @@ from typing import Any
 
 from feature_extraction.backbones import Extractor
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import Manifest, Row
 from feature_extraction.media import DECODING, Limits, decoder_versions
 
@@ -55,7 +56,7 @@ class Plan:
         return {one.modality: one for one in self.extractors}
 
     @cached_property
-    def provenance(self) -> dict[str, dict[str, Any]]:
+    def provenance(self) -> dict[str, JsonObject]:
         """By modality, what the feature file says of its origin."""
         return {
             one.modality: {

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from aadml.comparison.arrays import to_rows
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 Modality = Literal["audio", "visual", "text"]
 Direction = tuple[Modality, Modality]
@@ -173,7 +174,7 @@ class Splits:
     test: Clips
     name: str = ""
     notes: tuple[str, ...] = ()
-    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    provenance: Mapping[str, JsonObject] = field(default_factory=dict)
 
     def __getitem__(self, split: str) -> Clips:
         parts = {"train": self.train, "valid": self.valid, "test": self.test}

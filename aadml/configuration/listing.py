@@ -1,7 +1,7 @@
 """The tables of the toolkit, as lines that say what each entry is and where it comes from; no entry is imported."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Protocol
 
 from feature_extraction.ground.places import imported
 from feature_extraction.ground.tables import OWN, Listed, Table, lookup
@@ -22,6 +22,14 @@ TABLES: dict[str, tuple[str, ...]] = {
 """Kind -> the places of its tables, imported when asked for."""
 
 
+class Described(Protocol):
+    """An entry that says itself what it is."""
+
+    @property
+    def description(self) -> str:
+        """Say it in one line."""
+
+
 def listing(kind: str) -> list[Listed]:
     """Describe the entries of the tables of a kind; a name that two tables have stands once, as the later one.
 
@@ -36,7 +44,7 @@ def listing(kind: str) -> list[Listed]:
     return list({entry.name: entry for entry in [*entries, *(_configs() if kind == "configs" else ())]}.values())
 
 
-def _entries(table: Mapping[str, Any], place: str) -> Iterator[Listed]:
+def _entries(table: Mapping[str, Table[object] | Described], place: str) -> Iterator[Listed]:
     """Describe a table, tables by modality, or entries that carry a description."""
     if isinstance(table, Table):
         yield from table.listed()

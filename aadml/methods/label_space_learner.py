@@ -21,6 +21,7 @@ from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, Weighted, compose_objective
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
+from feature_extraction.ground.json_values import JsonObject
 
 
 class LabelSpaceLearner(Learner):
@@ -80,7 +81,7 @@ class LabelSpaceLearner(Learner):
         """Name the similarity of the read-out in force."""
         return self.read.similarity
 
-    def readout(self) -> dict[str, Any]:
+    def readout(self) -> JsonObject:
         """Name the read-out in force and its temperature."""
         return {"name": self.read.name, "temperature": self.read.temperature}
 

@@ -13,6 +13,7 @@ from aadml.methods.method import MetricLoss
 from aadml.methods.settings import Training
 from aadml.methods.training_warnings import collapse_warning
 from aadml.retrieval import mean_average_precision
+from feature_extraction.ground.json_values import JsonObject
 
 EMBEDDING_BATCH = 1024
 
@@ -142,7 +143,7 @@ class Learner(nn.Module, ABC):
             if warning:
                 yield f"the {modality} embeddings: {warning}"
 
-    def readout(self) -> dict[str, Any]:
+    def readout(self) -> JsonObject:
         """Describe how embeddings are read off the outputs, where that was chosen; for people."""
         return {}
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.session import Session
+from feature_extraction.ground.json_values import JsonObject
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Context:
     seed: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     clips: int = 0
-    architecture: Mapping[str, Any] | None = None
+    architecture: JsonObject | None = None
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
@@ -116,11 +117,11 @@ class Method(ABC):
         """Lay out the metric loss that a training would compute; None where there is none to estimate."""
         return None
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> JsonObject:
         """Describe networks whose shape was read from files, so that a saved model can be built without them."""
         return {}
 
-    def readout(self) -> dict[str, Any]:
+    def readout(self) -> JsonObject:
         """Describe how embeddings are read off the outputs, where that was chosen (a temperature); for people."""
         return {}
 

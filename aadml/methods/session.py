@@ -7,6 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from feature_extraction.ground.json_values import JsonObject
+
 Record = dict[str, Any]
 """The figures of one epoch, a line of the log."""
 
@@ -21,31 +23,37 @@ class Checkpoint:
     """
 
     tensors: Mapping[str, Tensor]
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: JsonObject = field(default_factory=dict)
 
 
-class Session:
-    """A training that lives in memory; a run folder offers the same on disk.
+@dataclass(frozen=True, kw_only=True)
+class Callbacks:
+    """What is called while a training goes on.
 
-    Args:
+    Attributes:
         on_epoch: called with every record, for a progress bar.
         on_plan: called once with (epochs, epochs done).
         on_warning: called with every new warning.
         on_step: called with the number of each step within its epoch, from 1.
     """
 
-    def __init__(
-        self,
-        *,
-        on_epoch: Callable[[Record], None] | None = None,
-        on_plan: Callable[[int, int], None] | None = None,
-        on_warning: Callable[[str], None] | None = None,
-        on_step: Callable[[int], None] | None = None,
-    ) -> None:
+    on_epoch: Callable[[Record], None] | None = None
+    on_plan: Callable[[int, int], None] | None = None
+    on_warning: Callable[[str], None] | None = None
+    on_step: Callable[[int], None] | None = None
+
+
+SILENT = Callbacks()
+
+
+class Session:
+    """A training that lives in memory; a run folder offers the same on disk."""
+
+    def __init__(self, callbacks: Callbacks = SILENT) -> None:
         self.history: list[Record] = []
         self.warnings: list[str] = []
         self._best: Checkpoint | None = None
-        self._on_epoch, self._on_plan, self._on_warning, self._on_step = on_epoch, on_plan, on_warning, on_step
+        self._callbacks = callbacks
         self._began = time.perf_counter()
 
     @property
@@ -55,27 +63,27 @@ class Session:
 
     def step(self, number: int) -> None:
         """Take note of a step within an epoch, counted from 1."""
-        if self._on_step:
-            self._on_step(number)
+        if self._callbacks.on_step:
+            self._callbacks.on_step(number)
 
     def log(self, record: Record) -> None:
         """Take the figures of one finished epoch."""
         self.history.append(record)
-        if self._on_epoch:
-            self._on_epoch(record)
+        if self._callbacks.on_epoch:
+            self._callbacks.on_epoch(record)
 
     def warn(self, message: str) -> None:
         """Take a warning for people, each text once; what stands before its first colon (the epoch) may differ."""
         kind = message.split(":", 1)[-1]
         if all(kind != known.split(":", 1)[-1] for known in self.warnings):
             self.warnings.append(message)
-            if self._on_warning:
-                self._on_warning(message)
+            if self._callbacks.on_warning:
+                self._callbacks.on_warning(message)
 
     def plan(self, epochs: int, done: int) -> None:
         """Take the number of epochs to come and how many of them are done already."""
-        if self._on_plan:
-            self._on_plan(epochs, done)
+        if self._callbacks.on_plan:
+            self._callbacks.on_plan(epochs, done)
 
     def keep_best(self, checkpoint: Checkpoint) -> None:
         """Keep the weights of the best epoch so far."""

@@ -23,6 +23,7 @@ from aadml.methods.training_warnings import (
 )
 from aadml.retrieval.evaluation import mean_figure
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import read_as
 
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
 
@@ -233,7 +234,7 @@ class _Loop:
         weights = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
         self.learner.load_state_dict(weights)
         self.optimization.load({k: v for k, v in checkpoint.tensors.items() if not k.startswith("learner.")})
-        self.progress = _Progress(**checkpoint.facts)
+        self.progress = read_as(_Progress, checkpoint.facts, "the state of the training")
 
 
 def _loss(figures: Mapping[str, float]) -> float:

@@ -1,14 +1,15 @@
 """Sections of a config that name an entry of a table."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.markers import OwnSection
 from feature_extraction.ground.options import completed, keywords, schema
 
 T = TypeVar("T")
-Section = Annotated[Mapping[str, object] | str, OwnSection()]
+Section = Annotated[JsonObject | str, OwnSection()]
 """A section as it is written: a name, or a mapping of `name` and options."""
 
 
@@ -22,7 +23,7 @@ class Named:
     """
 
     name: str
-    options: Mapping[str, object] = field(default_factory=dict)
+    options: JsonObject = field(default_factory=dict)
 
     def keywords(self, entry: Callable[..., object], where: str, *shared: Callable[..., object]) -> dict[str, object]:
         """Give the keyword arguments of `entry`: what stands here, and its defaults.

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,8 +16,9 @@ from aadml.reports import figures
 from aadml.reports.gallery import Gallery, find_gallery
 from aadml.reports.page import document, section, table
 from aadml.retrieval import DirectionResult, Evaluation, evaluate, score_source
+from aadml.runs.environment import Environment, read_environment
 from aadml.runs.later_data import not_empty, read_for
-from aadml.runs.loading import load, load_run, read_environment, read_evaluation
+from aadml.runs.loading import load, load_run, read_evaluation
 from aadml.runs.train import read_records
 from feature_extraction.ground.atomic import write_text
 
@@ -56,7 +56,7 @@ def write_report(
     folder = Path(run)
     if data is None:
         opened, verdicts = load_run(folder), read_evaluation(folder).verdicts or []
-        model, splits, place = opened.model, opened.splits, opened.config["data"]
+        model, splits, place = opened.model, opened.splits, opened.config.data
     else:
         model, verdicts, place = load(folder), [], str(data)
         splits = read_for(model, data, allow_other_features=allow_other_features, on_note=on_note)
@@ -91,7 +91,7 @@ def _summary(evaluation: Evaluation, facts: Facts, verdicts: Sequence[str], note
         + (
             ""
             if facts.selected_epoch is None
-            else f" Epoch {facts.selected_epoch} of {facts.training['epochs']}, chosen on validation clips."
+            else f" Epoch {facts.selected_epoch} of {facts.training.epochs}, chosen on validation clips."
         ),
         *(f"<b>Warning</b>: {escape(verdict)}." for verdict in verdicts),
         *(escape(note) for note in notes),
@@ -187,13 +187,13 @@ def _card(model: Model) -> str:
     return section("The model", f"<pre>{escape(model.card())}</pre>")
 
 
-def _provenance(config: Config, environment: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in environment["versions"].items() if version)
+def _provenance(config: Config, environment: Environment) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in environment.versions.items() if version)
     rows = [
-        ["data", f"{environment['data']['name']} (SHA-256 {environment['data']['sha256'][:16]}...)"],
-        ["clips", ", ".join(f"{count} {split}" for split, count in environment["clips"].items())],
-        ["commit", str(environment["commit"])],
-        ["device", f"{environment['device']} ({environment['device_name']}, {environment['threads']} threads)"],
+        ["data", f"{environment.data.name} (SHA-256 {environment.data.sha256[:16]}...)"],
+        ["clips", ", ".join(f"{count} {split}" for split, count in environment.clips.items())],
+        ["commit", str(environment.commit)],
+        ["device", f"{environment.device} ({environment.device_name}, {environment.threads} threads)"],
         ["versions", versions],
     ]
     settings = f"<details><summary>config.yaml</summary><pre>{escape(config.yaml())}</pre></details>"

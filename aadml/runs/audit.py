@@ -1,6 +1,5 @@
 """The audit of a run, or of an encoder made elsewhere."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from aadml.runs.loading import AUDIT, Run, load, load_run, read_config, read_eva
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.train import read_records
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject, to_bytes
 from feature_extraction.ground.places import imported_from_outside, is_place, search_beside
 
 
@@ -99,9 +99,14 @@ def _keep(folder: Path, findings: Sequence[Finding], protocol: str, split: str, 
     if (protocol, split) != (model.facts.protocol, "test"):
         return
     verdict = summary(findings)
-    content = {"protocol": protocol, "split": split, "verdict": verdict, "findings": [vars(one) for one in findings]}
+    content: JsonObject = {
+        "protocol": protocol,
+        "split": split,
+        "verdict": verdict,
+        "findings": [vars(one) for one in findings],
+    }
     card = replace(model, audit=verdict).card().encode()
-    keep(folder, {AUDIT: (json.dumps(content, indent=2) + "\n").encode(), CARD: card}, note)
+    keep(folder, {AUDIT: to_bytes(content), CARD: card}, note)
 
 
 def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipeline:
@@ -115,7 +120,7 @@ def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipel
 
 def _kept_epoch(run: Path) -> Finding:
     """The epoch that was kept must be the one of the best validation score, or the last where the config says so."""
-    kept, criterion = read_evaluation(run).selected_epoch, read_config(run)["training"]["criterion"]
+    kept, criterion = read_evaluation(run).selected_epoch, read_config(run).training.criterion
     key, name = ("valid map_mean", "MAP") if criterion == AUTO else (f"valid {criterion}", criterion)
     records = [record for record in read_records(run) if key in record]
     if kept is None or not records:

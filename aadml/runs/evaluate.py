@@ -1,6 +1,5 @@
 """Scores of a trained model under a named protocol; those of a run's own data are kept beside the run."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from aadml.runs.store import opened
 from aadml.runs.train import untrained_model
 from feature_extraction.ground.atomic import remove_leftovers
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import to_bytes
 from feature_extraction.ground.places import search_beside
 from feature_extraction.network_run import chosen_device
 
@@ -97,7 +97,7 @@ def subject_of(config: Config, splits: Splits, model: Model) -> Subject:
     """Lay out a run for the protocols; training again is done by the run's own config."""
 
     def retrain(changed: Splits) -> Model:
-        again = untrained_model(config, changed, chosen_device(config["device"], "config"))
+        again = untrained_model(config, changed, chosen_device(config.common.device, "config"))
         again.method.fit(again.scaling.clips(changed.train), again.scaling.clips(changed.valid))
         return again
 
@@ -124,7 +124,7 @@ def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options:
     protocol = protocol or run.model.facts.protocol
     evaluation = _scored(subject_of(run.config, run.splits, run.model), protocol, split, options)
     record = replace(evaluation.record(), label=run.model.facts.label, seed=run.model.facts.seed)
-    written = (json.dumps(record.to_json(), indent=2) + "\n").encode()
+    written = to_bytes(record.to_json())
     keep(folder, {file_of(protocol, split, options): written}, note)
     return evaluation
 

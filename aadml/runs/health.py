@@ -64,7 +64,7 @@ def _losses(history: Sequence[Record]) -> Iterator[str]:
 
 def _epochs(history: Sequence[Record], facts: Facts) -> Iterator[str]:
     scored = [record for record in history if any(key.startswith("valid ") for key in record)]
-    if facts.selected_epoch is None or len(scored) < FEWEST_EPOCHS or facts.training["select"] == "last":
+    if facts.selected_epoch is None or len(scored) < FEWEST_EPOCHS or facts.training.select == "last":
         return
     if facts.selected_epoch == scored[0]["epoch"]:
         yield "the very first epoch was chosen: training on made it worse on the validation clips"

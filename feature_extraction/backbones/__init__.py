@@ -6,7 +6,7 @@ in the main process on several clips at once: the network. A descriptor without 
 `prepare` returns is the description.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.options import completed, schema
 from feature_extraction.ground.tables import Table, lookup
 
@@ -68,14 +69,14 @@ class Extractor:
     modality: Literal["audio", "visual"]
     dimension: int
     inputs: "Sound | Frames"
-    parameters: Mapping[str, Any]
+    parameters: JsonObject
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     describe: Callable[[Sequence[NDArray[Any]]], list[Description]] | None = None
     pool: Callable[[Description], NDArray[np.float32]] = mean_over_time
     begins: Callable[[int, float], NDArray[np.float64]] | None = None
     minimum_seconds: float = 0.0
     batch_clips: int = 16
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: JsonObject = field(default_factory=dict)
     finish: (
         Callable[[list[Description], Sequence[str]], tuple[list[Description], dict[str, NDArray[np.float32]]]] | None
     ) = field(default=None)
@@ -123,7 +124,7 @@ def options_of(name: str, modality: str) -> list[str]:
     return list(schema(_factory(name, modality)))
 
 
-def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None) -> Extractor:
+def extractor(name: str, modality: str, options: JsonObject | None = None) -> Extractor:
     """Build an extractor of the table.
 
     Args:

@@ -78,7 +78,7 @@ def test_without_data_each_method_starts_from_its_sample_config_and_says_what_is
         said = []
         config = with_sample_data(assemble(method=method, sample=True), said.append)
         assert config.method == method
-        assert config["data"] == str(clips)
+        assert config.data == str(clips)
         assert any("sample clips" in message for message in said)
         (remark,) = config_warnings(config)
         assert "random weights" in remark

@@ -16,6 +16,7 @@ from aadml.methods.method import Context, Method
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import read_as
 from feature_extraction.ground.sealed import FileSum, unseal
 
 
@@ -119,7 +120,7 @@ def _take_over(learner: Learner, run: Path) -> None:
     if not path.is_file() or not facts.is_file():
         raise InputError(f"method.start: {run} is no trained run or model (no {path.name} and {facts.name} in it)")
     data = path.read_bytes()
-    FileSum(**unseal(facts.read_bytes(), facts)["weights"]).check(data, path)
+    read_as(FileSum, unseal(facts.read_bytes(), facts)["weights"], facts).check(data, path)
     found = {key.removeprefix("method."): value for key, value in load(data).items() if key.startswith("method.")}
     own = learner.state_dict()
     for key, value in own.items():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.backbones import Extractor
-from feature_extraction.feature_file import FeatureFile, Shard, Timeline, is_feature_file, write_features
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, Shard, Timeline, is_feature_file, write_features
 from feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ledger import Ledger, Record
@@ -39,7 +39,7 @@ class Failure:
 
 
 def refuse_foreign(output: Path) -> None:
-    """Refuse to replace what is no feature file.
+    """Refuse to replace what is not a feature file.
 
     Raises:
         InputError: `output` is a folder, or a file of another kind.
@@ -47,7 +47,7 @@ def refuse_foreign(output: Path) -> None:
     if output.is_dir():
         raise InputError(f"{output}: is a folder; give the name of a file to write")
     if output.exists() and not is_feature_file(output):
-        raise InputError(f"{output}: exists and is no feature file; it is not overwritten, name another output")
+        raise InputError(f"{output}: exists and is not a feature file; it is not overwritten, name another output")
 
 
 def write(output: Path, content: FeatureFile | None, failures: Sequence[Failure]) -> None:
@@ -154,7 +154,8 @@ def _feature_file(plan: Plan, ledger: Ledger, rows: Sequence[Row], shard: Shard 
     numbers = {name: number for number, name in enumerate(class_names)}
     return FeatureFile(
         features=features,
-        labels=np.asarray([numbers[row.label] for row in rows], dtype=np.int64),
+        labels=np.asarray([numbers.get(row.label, UNLABELLED) for row in rows], dtype=np.int64),
+        all_labels=_all_labels(rows, numbers) if plan.manifest.has_several_labels else None,
         ids=tuple(row.id for row in rows),
         splits=splits,
         class_names=class_names,
@@ -164,6 +165,14 @@ def _feature_file(plan: Plan, ledger: Ledger, rows: Sequence[Row], shard: Shard 
         fitted=fitted,
         shard=shard,
     )
+
+
+def _all_labels(rows: Sequence[Row], numbers: Mapping[str, int]) -> NDArray[np.uint8]:
+    """Mark the classes of each clip: (n, C)."""
+    marked = np.zeros((len(rows), len(numbers)), dtype=np.uint8)
+    for number, row in enumerate(rows):
+        marked[number, [numbers[label] for label in row.labels]] = 1
+    return marked
 
 
 def _matrix(values: Iterable[NDArray[np.float32]], n: int, dimension: int) -> NDArray[np.float32]:

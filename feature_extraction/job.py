@@ -12,6 +12,7 @@ from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.places import search_beside
 from feature_extraction.manifest import Manifest, read_manifest
 from feature_extraction.media import Limits
+from feature_extraction.shard_names import shard_path
 
 Options = Mapping[str, JsonObject]
 """Modality -> option of its extractor -> value."""
@@ -48,7 +49,7 @@ def extract(
         workers: decoding processes; None: one a processor.
         time_limit: seconds that decoding one clip may take.
         max_seconds: longer clips are refused.
-        shard: (i, n): only part i of n; `aadml merge` joins them.
+        shard: (i, n): only part i of n, written as `<stem>.<i>-of-<n>.h5`; `aadml merge` joins them.
         retry_failed: try again the clips that failed before.
         sequence: keep descriptions over time beside the pooled ones.
         progress: called with the number of clips done and failed so far.
@@ -64,7 +65,7 @@ def extract(
     extractors = choose_extractors(audio, visual, options, weights)
     limits = Limits(seconds=max_seconds)
     return carry_out(
-        rows, output, extractors, workers=workers, time_limit=time_limit, limits=limits, shard=shard,
+        rows, shard_path(output, shard), extractors, workers=workers, time_limit=time_limit, limits=limits, shard=shard,
         retry_failed=retry_failed, sequence=sequence, progress=progress,
     )  # fmt: skip
 

@@ -5,17 +5,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from feature_extraction.assembly import Failure, refuse_foreign, write
 from feature_extraction.feature_file import FeatureFile, Shard, Timeline, read_features
 from feature_extraction.ground.errors import InputError
+from feature_extraction.shard_names import shard_paths
 
 
 def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> tuple[FeatureFile, list[Failure]]:
     """Join the shards of one job; the result equals, byte for byte, what the job would have given in one piece.
 
     Args:
-        paths: the feature files of all shards, in any order.
+        paths: the feature files of all shards, in any order, or the name given to `extract`, of which all shards
+            `<stem>.<i>-of-<n>.h5` are taken; none: the shards of `output`.
         output: the feature file to make; its list of failures is written beside it.
 
     Returns:
@@ -26,7 +29,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
     """
     place = Path(output)
     refuse_foreign(place)
-    parts = [(os.fspath(path), read_features(path)) for path in paths]
+    parts = [(os.fspath(path), read_features(path)) for path in shard_paths(paths, place)]
     shards = _checked(parts)
     _check_kinds(parts)
     merged, failures = _joined([content for _, content in parts], shards)
@@ -40,10 +43,10 @@ def _checked(parts: Sequence[tuple[str, FeatureFile]]) -> list[Shard]:
     for path, content in parts:
         shard = content.shard
         if shard is None:
-            raise InputError(f"{path}: is no shard of a job (it was not extracted with --shard)")
+            raise InputError(f"{path}: is not a shard of a job (it was not extracted with --shard)")
         first_path, first = next(iter(shards.values()), (path, shard))
         if (shard.count, shard.total, shard.manifest) != (first.count, first.total, first.manifest):
-            raise InputError(f"{path}: is of another job than {first_path} (another manifest, or other shards)")
+            raise InputError(f"{path}: belongs to another job than {first_path} (another manifest, or other shards)")
         if shard.index in shards:
             raise InputError(f"{path}: is shard {shard.index}/{shard.count}, as {shards[shard.index][0]} is")
         expected = set(range(shard.index, shard.total, shard.count))
@@ -72,12 +75,16 @@ def _check_kinds(parts: Sequence[tuple[str, FeatureFile]]) -> None:
                     f"{path}: its {modality} features are of another kind than those of {first_path}: "
                     f"{key} is {theirs.get(key)!r} there and {ours.get(key)!r} here"
                 )
-        if (content.class_names, set(content.columns), set(content.sequences)) != (
-            first.class_names,
-            set(first.columns),
-            set(first.sequences),
-        ):
+        if _outline(content) != _outline(first):
             raise InputError(f"{path}: its classes, columns or sequences are not those of {first_path}")
+
+
+def _outline(content: FeatureFile) -> tuple[object, ...]:
+    return content.class_names, set(content.columns), set(content.sequences), content.all_labels is None
+
+
+def _all_labels(contents: Sequence[FeatureFile]) -> NDArray[np.uint8]:
+    return np.concatenate([content.all_labels for content in contents if content.all_labels is not None])
 
 
 def _joined(contents: Sequence[FeatureFile], shards: Sequence[Shard]) -> tuple[FeatureFile, list[Failure]]:
@@ -94,6 +101,7 @@ def _joined(contents: Sequence[FeatureFile], shards: Sequence[Shard]) -> tuple[F
         ids=ordered([content.ids for content in contents]),
         splits=ordered([content.splits for content in contents]),
         class_names=first.class_names,
+        all_labels=None if first.all_labels is None else _all_labels(contents)[order],
         provenance=first.provenance,
         columns={name: ordered([content.columns[name] for content in contents]) for name in first.columns},
         sequences={name: _timeline([c.sequences[name] for c in contents], order.tolist()) for name in first.sequences},

@@ -93,7 +93,7 @@ class Plan:
 
 def fingerprint(manifest: Manifest) -> str:
     """Name the content of a manifest, wherever it lies: shards belong together only where it is the same."""
-    return _digest([[row.id, row.label, row.split, row.columns] for row in manifest.rows])
+    return _digest([[row.id, row.label, row.split, row.columns, *row.more_labels] for row in manifest.rows])
 
 
 def _digest(content: Any) -> str:

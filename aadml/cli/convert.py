@@ -20,6 +20,9 @@ import click
     show_default=True,
     help="What to do with classes that have no train or no test clips.",
 )
+@click.option("--split", metavar="RULE", help="Divide the clips anew: random:TRAIN/VALID/TEST, in shares.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed of --split.")
+@click.option("--first-label", is_flag=True, help="Keep the first label of clips that have several.")
 def command(source: str, target: str, **options: Any) -> None:
     """Turn IN, of any supported layout, into the feature file OUT.
 

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 @click.option("--time-limit", default=120.0, show_default=True, help="Limit on processor seconds to decode one clip.")
 @click.option("--max-seconds", default=3600.0, show_default=True, help="Refuse clips longer than this.")
 @click.option(
-    "--shard", default="0/1", metavar="I/N", help="Process only shard I (from 0) of N; join them with `aadml merge`."
+    "--shard",
+    default="0/1",
+    metavar="I/N",
+    help="Process only shard I (from 0) of N into F.I-of-N.h5; `aadml merge -o F.h5` joins them.",
 )
 @click.option("--retry-failed", is_flag=True, help="Retry the clips that failed before.")
 @click.option("--sequence", is_flag=True, help="Also keep the features over time, not only the pooled ones.")
@@ -146,7 +149,7 @@ def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
             click.echo(f"{reason:<10} {counts[reason]:>8,}  {REASONS[reason]}")
     click.echo(f"{'all':<10} {outcome.clips:>8,}  in {outcome.seconds:.1f} s, {outcome.reused:,} of them known before")
     if outcome.failures:
-        click.echo(f"the failed clips: {output}.failures.csv")
+        click.echo(f"the failed clips: {outcome.path or output}.failures.csv")
     if outcome.path is None:
         click.echo(f"aadml: no clip could be described, so there is no {output}", err=True)
 

@@ -49,6 +49,8 @@ def _lines(path: str, found: "Examination") -> list[str]:
     lines += _sequence_lines(found)
     if found.columns:
         lines.append(f"columns: {', '.join(found.columns)}")
+    if not found.classes:
+        return lines
     width = max(map(len, found.classes))
     lines.append(f"{'class':<{width}}  " + "  ".join(f"{split:>6}" for split in found.splits))
     for name, counts in found.classes.items():

@@ -44,6 +44,8 @@ class TrainingProgress:
             self._bar = None
 
     def _plan(self, epochs: int, done: int) -> None:
+        self.close()  # of a model that was trained before this one
+        self._steps, self._figures = 0, ""
         warnings.showwarning = lambda message, *_: self._warning(str(message))  # without source lines across the bar
         self._shown_at = time.monotonic()
         self._bar = tqdm(total=epochs, initial=done, unit="epoch", desc="training", dynamic_ncols=True)
@@ -52,8 +54,9 @@ class TrainingProgress:
         if self._bar is None:
             return
         shown = {"loss": f"{record['loss']:.4g}"}
-        if "valid map_mean" in record:
-            shown["MAP"] = f"{record['valid map_mean']:.4f}"
+        maps = [record["valid map_mean"]] if "valid map_mean" in record else _maps(record)
+        if maps:
+            shown["MAP"] = f"{sum(maps) / len(maps):.4f}"
         self._figures = ", ".join(f"{key} {value}" for key, value in shown.items())
         self._steps, self._shown_at = int(record.get("steps", 0)), time.monotonic()
         self._bar.set_postfix_str(self._figures, refresh=False)
@@ -72,3 +75,8 @@ class TrainingProgress:
         if self._bar is not None:
             self._bar.clear()
         click.echo(f"aadml: warning: {message}", err=True)
+
+
+def _maps(record: dict[str, Any]) -> list[float]:
+    """List the MAP of each direction, of a method that chooses its epoch by another score."""
+    return [value for key, value in record.items() if key.startswith("valid map ")]

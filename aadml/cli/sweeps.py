@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from tqdm import tqdm
 
+from aadml.cli.settings import GENERAL, key_flag
+
 if TYPE_CHECKING:
     from aadml.reports.sweep_result import SweepResult
     from aadml.reports.tables import Table
@@ -19,7 +21,7 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--metric`, `--seeds`, `--workers`, `--device` and `--json` to a command."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
-        click.option("--device", help="auto, cpu, cuda."),
+        key_flag("--device", "device", GENERAL),
         click.option(
             "--workers",
             type=click.IntRange(min=0),

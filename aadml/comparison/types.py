@@ -143,7 +143,7 @@ def _check_features(modality: str, features: Features, count: int) -> None:
     if modality not in MODALITIES:
         raise InputError(f"clips: no modality '{modality}'; there are {', '.join(MODALITIES)}")
     if not isinstance(features, Tensor | Source):
-        raise InputError(f"clips: the {modality} features are no tensor, but {type(features).__name__}; see Clips.of")
+        raise InputError(f"clips: the {modality} features are not a tensor but {type(features).__name__}; see Clips.of")
     if len(features) != count:
         raise InputError(f"clips: {count} ids but {len(features)} {modality} features")
     if isinstance(features, Tensor):

@@ -9,8 +9,8 @@ from aadml.objective.sections import Named, named
 from aadml.proxies import PROXIES, prefix_of
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject
+from feature_extraction.ground.options import as_yaml
 from feature_extraction.ground.tables import Joined, lookup
-from feature_extraction.ground.validation import as_yaml
 
 IDENTITY = "identity"
 """The proxy by which every clip stands for itself."""

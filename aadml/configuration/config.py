@@ -24,14 +24,14 @@ from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, inner
 from feature_extraction.ground.markers import Choice
-from feature_extraction.ground.options import REQUIRED, Default, schema, sections
+from feature_extraction.ground.options import REQUIRED, Default, as_yaml, schema, sections
 from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import lookup, suggestion
-from feature_extraction.ground.validation import as_yaml, built, checked, checked_options
+from feature_extraction.ground.validation import built, checked, checked_options
 
 DEFAULT_METHOD = "aadml"
 TUNING = "tuning"
-"""A config may say what a search with equal budgets tries: `tuning: {key: [values]}`; it is no part of a run."""
+"""A config may say what a search with equal budgets tries: `tuning: {key: [values]}`; it is not a part of a run."""
 Fraction = Annotated[float, Interval(gt=0, lt=1)]
 TABLES: dict[str, tuple[Mapping[str, Callable[..., object]], tuple[Callable[..., object], ...]]] = {
     "label_loss": (LABEL_LOSSES, (Weighted,)),
@@ -50,8 +50,9 @@ class Common:
     """Keys of every config that stand in no section.
 
     Attributes:
-        data: a file or folder of any layout; null for the sample clips.
-        seed: of initial weights, batches, dropout and draws.
+        data: a feature file, or a file or folder of any other layout; null for the sample clips, rendered and
+            extracted once.
+        seed: of initial weights, batches, dropout and other draws, and of a validation split taken from train.
         device: "auto", "cpu", "cuda", "cuda:0", ...
         validation: share of the training clips set aside where the data has no validation split.
         train_per_class: clips of each class that are fitted on; null for all.

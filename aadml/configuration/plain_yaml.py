@@ -140,7 +140,7 @@ def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != f"{_TAG}str":
             shown = key_node.value if isinstance(key_node, yaml.ScalarNode) else "a list or mapping"
-            raise InputError(f"line {line}: {path or 'the file'} has the key {shown}, which is no word")
+            raise InputError(f"line {line}: {path or 'the file'} has the key {shown}, which is not a word")
         key = _word(key_node.value, line)
         where = f"{path}.{key}" if path else key
         if key in found:
@@ -166,5 +166,5 @@ def _scalar(node: Any) -> Json:
 
 def _word(text: str, line: int) -> str:
     if _NO_TEXT.search(text):
-        raise InputError(f"line {line}: a word with a character that is no text (NUL, or half of a pair)")
+        raise InputError(f"line {line}: a word with a character that cannot be text (NUL, or half of a pair)")
     return text

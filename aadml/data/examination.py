@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +39,7 @@ class Examination:
     Args:
         clips: how many.
         splits: clips of each split.
-        classes: for each class the clips of each split.
+        classes: for each class the clips of each split; empty where the clips have no labels.
         modalities: for each modality its dimensions, range and other figures.
         duplicates: of ids, of the feature rows of each modality, and of the rows of all modalities together.
         sequences: for each modality whose descriptions over time were kept: how many rows, and when they begin.
@@ -78,9 +78,7 @@ def inspect(
 
 def examine(content: FeatureFile) -> Examination:
     """Look at everything that can be told from the content of a feature file."""
-    names = np.asarray(content.class_names, dtype=object)
-    of_class = Counter(zip(names[content.labels].tolist(), content.splits, strict=True))
-    classes = {name: {split: of_class[name, split] for split in SPLITS} for name in content.class_names}
+    classes = _clips_of_classes(content)
     modalities = {name: _figures(values) for name, values in content.features.items()}
     hashes = {name: _row_hashes(values) for name, values in content.features.items()}
     duplicates = {"id": find_duplicates(content.ids, content.splits, content.ids)}
@@ -119,6 +117,18 @@ def find_duplicates(values: Sequence[Hashable], splits: Sequence[str], ids: Sequ
     across = {f"{one}-{two}": sum(one in counts and two in counts for counts in seen.values()) for one, two in pairs}
     shared = [first[value] for value, counts in seen.items() if len(counts) > 1]
     return Duplicates(within, across, tuple(shared[:_SHOWN]))
+
+
+def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
+    """Count the clips of each class and split; one of several classes counts in each."""
+    marked = content.all_labels
+    if marked is None:
+        marked = np.asarray(content.labels[:, None] == np.arange(len(content.class_names)), dtype=np.uint8)
+    rows = {split: content.rows(split) for split in SPLITS}
+    return {
+        name: {split: int(marked[rows[split], number].sum()) for split in SPLITS}
+        for number, name in enumerate(content.class_names)
+    }
 
 
 def _figures(values: NDArray[np.float32]) -> dict[str, Any]:
@@ -165,6 +175,11 @@ def _warnings(
     duplicates: Mapping[str, Duplicates],
 ) -> list[str]:
     found = list(content.notes())
+    if not content.class_names:
+        found.append("the clips have no labels; they can be embedded, but nothing is trained or scored on them")
+    elif content.all_labels is not None:
+        several = int((content.all_labels.sum(axis=1) > 1).sum())
+        found.append(f"{several} clips have several labels; nothing is trained or scored on them yet")
     for split in SPLITS:
         if split not in content.splits:
             found.append(f"there are no {split} clips")

@@ -81,6 +81,7 @@ class Stage:
         keep_optimizer: whether the optimizers' state carries over from the stage before.
         start_from_best: whether the stage starts from the best weights of the stage before (else from its last).
         keep_best: whether the best score of the stage before still counts.
+        scored: whether its best weights are scored too, before the next stage begins.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Stage:
     keep_optimizer: bool = False
     start_from_best: bool = True
     keep_best: bool = False
+    scored: bool = False
 
 
 class Learner(nn.Module, ABC):

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.session import Session
+from aadml.methods.settings import Training
+from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
 
@@ -59,6 +61,21 @@ class MetricLoss:
     epochs: int
 
 
+@dataclass(frozen=True)
+class Prior:
+    """A model that must be trained before a method is: on the same data, of the same seed and options.
+
+    Attributes:
+        name: what it is to the method, in a word ("ancillary").
+        method: its name in METHODS; it takes those of the options that it knows.
+        training: its `training` section.
+    """
+
+    name: str
+    method: str
+    training: Training
+
+
 class Method(ABC):
     """Fit on training clips (choosing on validation clips only), then embed items of one modality, each alone.
 
@@ -100,6 +117,14 @@ class Method(ABC):
     @abstractmethod
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Take over what `state` returned."""
+
+    def prior(self) -> Prior | None:
+        """Say which model must be trained first; None where there is none."""
+        return None
+
+    def take_prior(self, trained: "Method") -> None:
+        """Take the trained model that `prior` names, for the next `fit`, which else trains it itself."""
+        raise InputError(f"{type(self).__name__}: needs no other model trained first")
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
         """Encode one modality of `clips`, each item alone, up to where embeddings are read off (n, outputs)."""

@@ -35,12 +35,14 @@ class Callbacks:
         on_plan: called once with (epochs, epochs done).
         on_warning: called with every new warning.
         on_step: called with the number of each step within its epoch, from 1.
+        on_stage: called with the name of a stage that is to be scored, its best weights in place.
     """
 
     on_epoch: Callable[[Record], None] | None = None
     on_plan: Callable[[int, int], None] | None = None
     on_warning: Callable[[str], None] | None = None
     on_step: Callable[[int], None] | None = None
+    on_stage: Callable[[str], None] | None = None
 
 
 SILENT = Callbacks()
@@ -65,6 +67,11 @@ class Session:
         """Take note of a step within an epoch, counted from 1."""
         if self._callbacks.on_step:
             self._callbacks.on_step(number)
+
+    def finish_stage(self, name: str) -> None:
+        """Take note that a stage is over whose best weights, now in place, are to be scored."""
+        if self._callbacks.on_stage:
+            self._callbacks.on_stage(name)
 
     def log(self, record: Record) -> None:
         """Take the figures of one finished epoch."""

@@ -92,6 +92,9 @@ class _Loop:
                 self._enter(stages[number], number)
             if not self._run_stage(stages[number]):
                 return
+            if stages[number].scored:
+                self._load_best()
+                self.session.finish_stage(stages[number].name)
 
     def _run_stage(self, stage: Stage) -> bool:
         """Run the remaining epochs of a stage; False once training must not go on."""
@@ -211,13 +214,17 @@ class _Loop:
 
     def _enter(self, stage: Stage, number: int) -> None:
         """Begin a stage: whose weights, whose optimizer, whose best score."""
-        best = self.session.best()
-        if stage.start_from_best and best is not None:
-            self.learner.load_state_dict(dict(best.tensors))
+        if stage.start_from_best:
+            self._load_best()
         if not stage.keep_optimizer:
             self.optimization.reset()
         kept = self.progress.best if stage.keep_best else None
         self.progress = _Progress(number, 0, self.progress.epochs_done, kept)
+
+    def _load_best(self) -> None:
+        best = self.session.best()
+        if best is not None:
+            self.learner.load_state_dict(dict(best.tensors))
 
     def _stop_at_nan(self, loss: float) -> None:
         if self.session.best() is None:

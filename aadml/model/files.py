@@ -48,7 +48,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); the model is not whole") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror}); the model is incomplete") from error
     wanted.check(data, path)
     tensors, _ = unpack_tensors(data, path)
     model = rebuilt(read_as(Facts, content["facts"], folder / FACTS), tensors, device)

@@ -82,7 +82,7 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
         known = options_of(name, modality)
     except InputError:
         raise InputError(
-            f"{modality}: the model's features were made by {name}, which is no extractor that is installed here; "
+            f"{modality}: the model's features were made by {name}, which is not an extractor that is installed here; "
             "embed arrays instead of files"
         ) from None
     options = {key: _published(parameters[key]) for key in known if key in parameters}

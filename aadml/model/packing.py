@@ -41,7 +41,7 @@ def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObj
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         return load_tensors(data), json.loads(header.get("__metadata__", {}).get("facts", "{}"))
     except (SafetensorError, ValueError, AttributeError) as error:
-        raise InputError(f"{place}: is not a whole safetensors file ({error})") from error
+        raise InputError(f"{place}: is not a complete safetensors file ({error})") from error
 
 
 def pack_model(method: Method, scaling: Scaling, facts: Facts, facts_of_weights: JsonObject) -> dict[str, bytes]:
@@ -62,7 +62,7 @@ def save_model(
     weights = pack_model(method, scaling, facts, {})[WEIGHTS]
     write_bytes(folder / WEIGHTS, weights)
     write_bytes(folder / CARD, card(facts, evaluation, audit).encode())
-    # last: a folder without it is no model
+    # last: a folder without it is not a model
     write_bytes(folder / FACTS, _facts_file(facts, FileSum.of(weights), evaluation, audit))
     return folder
 

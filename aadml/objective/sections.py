@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.markers import OwnSection
-from feature_extraction.ground.options import completed, keywords, schema
+from feature_extraction.ground.options import completed, keywords, made, schema
 
 T = TypeVar("T")
 Section = Annotated[JsonObject | str, OwnSection()]
@@ -42,7 +42,7 @@ class Named:
 
     def shared(self, group: Callable[..., T]) -> T:
         """Build what the options of the section are of that all entries of the table share."""
-        return group(**{key: value for key, value in self.options.items() if key in schema(group)})
+        return made(group, self.options)
 
 
 def named(section: Section) -> Named:

@@ -171,7 +171,7 @@ def _guarded(check: Check, case: Case) -> Finding:
         if counts == {len(case.clips)}:
             found = check(case)
         else:  # no row can be compared with its own
-            found = Finding("", Verdict.FAIL, f"{min(counts, default=0)} embeddings came of {len(case.clips)} clips")
+            found = Finding("", Verdict.FAIL, f"{min(counts, default=0)} embeddings for {len(case.clips)} clips")
     except InputError as error:
         found = Finding("", Verdict.FAIL, f"could not be embedded: {error}")
     return replace(found, check=check.__name__.replace("_", " "))

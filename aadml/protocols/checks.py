@@ -206,7 +206,7 @@ def _missing(case: Case, vectors: Vectors) -> Finding | None:
     wrong = {m: len(v) for m, v in vectors.items() if len(v) != len(case.clips)}
     if not wrong and vectors:
         return None
-    return Finding("", Verdict.FAIL, f"{next(iter(wrong.values()), 0)} embeddings came of {len(case.clips)} clips")
+    return Finding("", Verdict.FAIL, f"{next(iter(wrong.values()), 0)} embeddings for {len(case.clips)} clips")
 
 
 def _verdict(change: float) -> Verdict:

@@ -51,7 +51,7 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     """Say in one sentence what the figures are: data, split, protocol, chance, ties, seeds."""
     found = _first_of_each_cell(scores, folder)
     if not found:
-        raise InputError(f"{folder}: not one run was finished; their failure.txt say why")
+        raise InputError(f"{folder}: no run was finished; see failure.txt in each")
     record, environment = found[0]
     clips = ", ".join(f"{_span([other.clips[split] for _, other in found])} {split}" for split in environment.clips)
     chance = _span([f"{other.chance:.3f}" for other, _ in found])

@@ -10,7 +10,7 @@ from aadml.configuration.changes import parse_setting
 from aadml.configuration.files import open_config
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
-from aadml.reports import audio_text_tables
+from aadml.reports import audio_text_runs, audio_text_tables
 from aadml.reports.comparison_page import check_baseline, write_comparison
 from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.reports.tables import write_tables
@@ -146,9 +146,9 @@ def _audio_text(
         for name in audio_text_tables.checked_tables(names):
             started = open_config(config or audio_text_tables.starting_config(name, str(data) if data else None))
             base = with_sample_data(assembled(started, flags, settings), note)
-            planned = audio_text_tables.jobs_of(name, base.values, seeds, folder, base.data)
-            outcomes += work([job for _, jobs in planned for job in jobs], workers)
-            tables.append(audio_text_tables.table_of(name, planned, base.data))
+            planned = audio_text_runs.runs_of(name, base.values, seeds, folder, base.data)
+            outcomes += audio_text_runs.work_off(planned, workers, work)
+            tables.append(audio_text_runs.table_of(name, planned, base.data))
             write_tables(tables[-1], folder / name)
     return SweepResult(tuple(tables), tuple(outcomes), folder, folder)
 

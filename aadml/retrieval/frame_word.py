@@ -45,7 +45,7 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str, str]:
     """Read rows back: values (n, t, d) in float32, lengths (n,), side, form.
 
     Raises:
-        InputError: the rows are no packed sequences.
+        InputError: the rows are not packed sequences.
     """
     header = rows[:, :_HEADER].long()
     thousands = header[:, 3] // _FORMS
@@ -54,7 +54,7 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str, str]:
     whole = rows.shape[1] - _HEADER
     fits = dimension > 0 and whole % max(dimension, 1) == 0 and side in (0, 1) and form in range(len(FORMS))
     if not fits or bool((header[:, 1:] != header[:1, 1:]).any()):
-        raise InputError("frame-word: the rows are no sequences written by a method of this similarity")
+        raise InputError("frame-word: the rows are not sequences written by a method of this similarity")
     values = rows[:, _HEADER:].float().view(len(rows), -1, dimension)
     return values, header[:, 0] + _WHOLE * thousands, SIDES[side], FORMS[form]
 

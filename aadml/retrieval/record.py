@@ -72,6 +72,7 @@ class EvaluationRecord:
         protocol: how the embeddings were made.
         split: that was scored.
         similarity: under which vectors were compared.
+        gallery: what each query ranked: "full" (its own clip included), "without-partner" or "disjoint".
         chance: mean chance level of MAP.
         tie_rate: mean over the directions.
         map_mean: mean MAP of the directions.
@@ -90,6 +91,7 @@ class EvaluationRecord:
     protocol: str
     split: str
     similarity: str
+    gallery: str = "full"
     chance: float
     tie_rate: float
     map_mean: float

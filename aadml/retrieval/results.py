@@ -1,7 +1,7 @@
 """What an evaluation found, for people, for JSON and for tests of significance."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.types import Direction
 from aadml.retrieval.intervals import bootstrap_interval
+from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve, placed
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
@@ -145,6 +146,40 @@ class DirectionResult:
         )
 
 
+def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResult:
+    """Join the results of two disjoint halves, each of which was the other's gallery: every clip has asked once.
+
+    The galleries differ by one clip at most; the size of the smaller one is given.
+    """
+    parts, items = (first, second), min(first.gallery, second.gallery)
+    weights = np.array([len(part.ids) for part in parts]) / (len(first.ids) + len(second.ids))
+    cutoffs = tuple(k for k in first.cutoffs if k in second.cutoffs)
+    curves = [part.curves.at(tuple(k for k in first.curves.cutoffs if k in second.curves.cutoffs)) for part in parts]
+
+    def mean(values: Iterable[Any]) -> Any:
+        return sum(weight * value for weight, value in zip(weights, values, strict=True))
+
+    figures = [path for path in first.figures if path in second.figures]
+    return replace(
+        first,
+        ids=first.ids + second.ids,
+        groups=np.concatenate([part.groups for part in parts]),
+        gallery=items,
+        without_relevant=first.without_relevant + second.without_relevant,
+        average_precision=np.concatenate([part.average_precision for part in parts]),
+        bounds=np.concatenate([part.bounds for part in parts], axis=1),
+        chance=np.concatenate([part.chance for part in parts]),
+        rank=np.concatenate([part.rank for part in parts]),
+        tie_rate=float(mean(part.tie_rate for part in parts)),
+        curves=Curves(
+            curves[0].cutoffs,
+            *(mean(getattr(one, name) for one in curves) for name in ("precision", "recall", "hit_rate")),
+        ),
+        cutoffs=cutoffs,
+        figures={path: float(mean(part.figures[path] for part in parts)) for path in figures},
+    )
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """The evaluation of a set of embeddings.
@@ -155,6 +190,7 @@ class Evaluation:
         similarity: how vectors were compared.
         directions: one result each.
         label_space: modality -> (accuracy, log-loss) of vectors with one dimension a class.
+        gallery: what each query ranks: "full", "without-partner" or "disjoint".
     """
 
     protocol: str
@@ -162,6 +198,7 @@ class Evaluation:
     similarity: str
     directions: tuple[DirectionResult, ...]
     label_space: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    gallery: Gallery = "full"
 
     def __getitem__(self, name: str) -> DirectionResult:
         return {result.name: result for result in self.directions}[name]
@@ -187,6 +224,7 @@ class Evaluation:
             protocol=self.protocol,
             split=self.split,
             similarity=self.similarity,
+            gallery=self.gallery,
             chance=self.chance,
             tie_rate=self.tie_rate,
             map_mean=self.map_mean,

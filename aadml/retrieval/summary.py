@@ -2,8 +2,15 @@
 
 from collections.abc import Iterator
 
+from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.results import DirectionResult, Evaluation
 from feature_extraction.ground.json_values import inner, nested, number
+
+GALLERY_IN_WORDS: dict[Gallery, str] = {
+    "full": "full: every clip, the query's own included",
+    "without-partner": "without-partner: every clip but the query's own",
+    "disjoint": "disjoint: the half of the clips that the query is not of, both halves in turn",
+}
 
 
 def summary(evaluation: Evaluation) -> str:
@@ -21,6 +28,7 @@ def summary(evaluation: Evaluation) -> str:
             table.insert(i + 1, ["MAP, worst..best order of ties", *bounds, *("" for _ in mean)])
             break
     lines = [f"protocol {evaluation.protocol}, split {evaluation.split}, similarity {evaluation.similarity}"]
+    lines += [f"gallery {GALLERY_IN_WORDS[evaluation.gallery]}"]
     lines += ["; ".join(_counts(result) for result in results), "", *_aligned(table)]
     if evaluation.label_space:
         known = (f"{m} {accuracy:.4f} ({loss:.3f} nats)" for m, (accuracy, loss) in evaluation.label_space.items())
@@ -47,6 +55,11 @@ def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[floa
         yield from nested(records[0].figures, *path)
 
     yield "MAP", [record.map for record in records], "{:.4f}"
+    for place in (place_of(metric)[0] for metric in OTHER_GALLERIES):
+        if place in keys():
+            what = place.replace("_", " ")
+            yield f"MAP, {what}", figures(place, "map"), "{:.4f}"
+            yield f"chance level, {what}", figures(place, "chance"), "{:.4f}"
     yield "chance level of MAP", [record.chance for record in records], "{:.4f}"
     yield "tie rate", [record.tie_rate for record in records], "{:.2%}"
     for name, key in (("precision", "precision_at"), ("recall", "recall_at"), ("hit rate", "hit_rate_at")):

@@ -13,9 +13,11 @@ from aadml.protocols.protocol import Subject
 from aadml.retrieval import Evaluation
 from aadml.retrieval import evaluate as evaluate_embeddings
 from aadml.retrieval.embeddings_file import check_once, read_embeddings
+from aadml.retrieval.metric_names import Gallery
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run
 from aadml.runs.manifest import EVALUATION, is_run
+from aadml.runs.naming import file_of
 from aadml.runs.store import opened
 from aadml.runs.train import untrained_model
 from feature_extraction.ground.atomic import remove_leftovers
@@ -24,7 +26,6 @@ from feature_extraction.ground.json_values import to_bytes
 from feature_extraction.ground.places import search_beside
 from feature_extraction.network_run import chosen_device
 
-EVALUATIONS = "evaluations"
 Note = Callable[[str], None]
 
 
@@ -40,6 +41,8 @@ def evaluate(
     metrics: Sequence[str] = (),
     once: Sequence[str] = (),
     precision: str = "float32",
+    exclude_partner: bool = False,
+    disjoint: bool = False,
     on_note: Note | None = None,
 ) -> Evaluation:
     """Score a model, or embeddings made elsewhere: every query ranks the whole gallery, ties count by expectation.
@@ -56,14 +59,17 @@ def evaluate(
         once: modalities of embeddings made elsewhere of which one row a label is ranked, where a clip has a row per
             caption.
         precision: of the scores, "float32" or "float64": scores equal in it are ties.
+        exclude_partner: take each query's own clip out of the gallery and out of what is relevant.
+        disjoint: halve the clips, by class where there are classes and by one fixed draw; each half asks the other.
         on_note: called with notes for the user.
 
     Returns:
         The evaluation. That of a run on its own data is kept in it as `evaluations/<protocol>-<split>.json`;
-        similarity, metrics and precision are part of the name, so that no score is taken for another.
+        similarity, metrics, precision and gallery are part of the name, so that no score is taken for another.
 
     Raises:
-        InputError: neither or both of model and embeddings, nothing to score, or an unknown split or protocol.
+        InputError: neither or both of model and embeddings, both galleries, nothing to score, or an unknown split or
+            protocol.
 
     Example:
         >>> model = aadml.fit("synthetic:ave", method="cca")
@@ -76,6 +82,7 @@ def evaluate(
     options |= {"extra": tuple(metrics)} if metrics else {}
     options |= {"once": tuple(once)} if once else {}
     options |= {"precision": precision} if precision != "float32" else {}
+    options |= _gallery(exclude_partner, disjoint)
     if (model is None) == (embeddings is None):
         raise InputError("evaluate: give either a model (a run, a model folder) or embeddings")
     if model is None:
@@ -91,6 +98,14 @@ def evaluate(
     else:
         splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=note)
     return _scored(Subject(loaded, splits), protocol or loaded.facts.protocol, split, options)
+
+
+def _gallery(exclude_partner: bool, disjoint: bool) -> dict[str, Gallery]:
+    if exclude_partner and disjoint:
+        raise InputError("evaluate: of disjoint halves, one holds the query and its partner; give --disjoint alone")
+    if exclude_partner:
+        return {"gallery": "without-partner"}
+    return {"gallery": "disjoint"} if disjoint else {}
 
 
 def subject_of(config: Config, splits: Splits, model: Model) -> Subject:
@@ -127,13 +142,6 @@ def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options:
     written = to_bytes(record.to_json())
     keep(folder, {file_of(protocol, split, options): written}, note)
     return evaluation
-
-
-def file_of(protocol: str, split: str, options: Mapping[str, Any]) -> str:
-    """Name the file that keeps a later evaluation in its run; what the options change is part of the name."""
-    extra = [str(name) for name in options.get("extra", ())]
-    others = [str(value) for key, value in options.items() if key != "extra"]
-    return f"{EVALUATIONS}/{'-'.join([protocol.replace(':', '-'), split, *others, *extra])}.json"
 
 
 def keep(folder: Path, files: Mapping[str, bytes], note: Note) -> None:

@@ -18,8 +18,9 @@ from aadml.runs.data import place_of, with_sample_data
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
 from aadml.runs.naming import new_run_folder
+from aadml.runs.scoring import TEST, score_model
 from aadml.runs.store import begun, opened
-from aadml.runs.train import Prepared, config_warnings, fit_model, prepare, score_model, train_run
+from aadml.runs.train import Prepared, config_warnings, fit_model, prepare, train_prior, train_run
 from feature_extraction.ground.errors import InputError
 
 _log = logging.getLogger("aadml")
@@ -147,10 +148,11 @@ def resume_run(
 
 def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: Callbacks) -> Model:
     session = Session(callbacks)
+    train_prior(prepared, TEST, None, callbacks=callbacks, on_note=note)
     model = fit_model(prepared, session)
     if not len(prepared.splits.test):
         return model
-    record = score_model(model, prepared, session, session.seconds)
+    record = score_model(model, prepared.config, prepared.splits, session, session.seconds)
     for verdict in record.verdicts or ():
         note(f"warning: {verdict}")
     return replace(model, evaluation=record.to_json())

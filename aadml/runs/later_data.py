@@ -10,6 +10,7 @@ import torch
 from aadml.comparison.types import MODALITIES, Clips, Splits
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
+from aadml.data.splits import require_one_label
 from aadml.model.facts import difference, fingerprint
 from aadml.model.model import Model
 from aadml.runs.data import read_captioned, takes_captions
@@ -73,6 +74,7 @@ def check_features(model: Model, content: FeatureFile, place: str, *, allow: boo
 
 
 def _divided(content: FeatureFile, place: str, model: Model) -> Splits:
+    require_one_label(content, place)
     names, labels = content.class_names, content.labels
     if names != model.class_names and set(names) <= set(model.class_names):
         codes = np.asarray([model.class_names.index(name) for name in names], dtype=np.int64)

@@ -18,37 +18,19 @@ from aadml.model.files import build_method, load_model
 from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS, pack_model
 from aadml.proxies.anchor_aware import degeneracy
-from aadml.retrieval import evaluate
-from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits, protocol_of
 from aadml.runs.environment import data_hash, environment, read_environment
 from aadml.runs.forecast import forecast
-from aadml.runs.health import verdicts
+from aadml.runs.loading import read_config
 from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run, read_log
+from aadml.runs.naming import file_of
+from aadml.runs.prior import config_of, folder_of
+from aadml.runs.scoring import TEST, Scoring, score_model
 from aadml.runs.session import RunSession
 from aadml.runs.store import RunStore, begun, opened
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, parse_object, to_bytes, typed
 from feature_extraction.network_run import chosen_device
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """What is scored once training is over.
-
-    Attributes:
-        split: "test", or "valid" for a trial of a search, which must not look at test. A method without epochs to
-            choose, which would else be fitted on the validation clips too, is then kept from them.
-        queries: whether the average precision of each query is written too.
-        metrics: that are scored beside those of every evaluation.
-    """
-
-    split: str = "test"
-    queries: bool = False
-    metrics: tuple[str, ...] = ()
-
-
-TEST = Scoring()
 
 
 @dataclass(frozen=True)
@@ -107,6 +89,11 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
         valid = valid.select(torch.arange(0))  # or its classes are numbered otherwise
     model.method.fit(train, valid, session)
+    return _with_facts(model, session)
+
+
+def _with_facts(model: Model, session: Session) -> Model:
+    """Add to a model's facts what its training, as far as it has come, decided."""
     best = session.best()
     facts = replace(
         model.facts,
@@ -118,29 +105,6 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     return replace(model, facts=facts)
 
 
-def score_model(
-    model: Model, prepared: Prepared, session: Session, seconds: float, scoring: Scoring = TEST
-) -> EvaluationRecord:
-    """Score a trained model on a split, once; return what `evaluation.json` says."""
-    config, facts = prepared.config, model.facts
-    embeddings = model.embed_clips(prepared.splits[scoring.split])
-    evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics)
-    if config.common.unseen_classes is not None:
-        evaluation = replace(evaluation, label_space={})  # no dimension stands for a class that is tested
-    steps = [int(one.get("steps", 0)) for one in session.history]
-    return replace(
-        evaluation.record(queries=scoring.queries),
-        label=facts.label,
-        seed=facts.seed,
-        selected_epoch=facts.selected_epoch,
-        epochs=len(steps) or None,
-        steps=sum(steps) or None,
-        seconds=round(seconds, 3),
-        parameters=model.method.parameters_count(),
-        verdicts=verdicts(evaluation, prepared.splits.train, session.history, facts),
-    )
-
-
 def train_run(
     prepared: Prepared,
     store: RunStore,
@@ -148,6 +112,7 @@ def train_run(
     *,
     callbacks: Callbacks = SILENT,
     saving_share: int = 0,
+    priors: Path | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Model:
     """Train into a run's store, continuing where an earlier process was stopped, and score the model once.
@@ -158,6 +123,7 @@ def train_run(
         scoring: what is scored, and in what detail.
         callbacks: called while it trains.
         saving_share: see `RunSession`.
+        priors: where models are kept that a method needs trained first; by default in the run's own folder.
         on_note: called with notes for the user: before training what was done to the data and how long it will take, at
             its end the verdicts.
 
@@ -169,7 +135,13 @@ def train_run(
     """
     note = on_note or (lambda message: None)
     _begin(prepared, store)
-    session = RunSession(store, callbacks, saving_share=saving_share)
+
+    def score_stage(name: str) -> None:
+        reached = _with_facts(prepared.model, session)
+        record = score_model(reached, prepared.config, prepared.splits, session, session.seconds, scoring)
+        session.add(file_of(reached.facts.protocol, scoring.split, {"stage": name}), to_bytes(record.to_json()))
+
+    session = RunSession(store, replace(callbacks, on_stage=score_stage), saving_share=saving_share)
     if FACTS in store.manifest.files:
         store.read(FACTS)
         model = load_model(store.folder, chosen_device(prepared.config.common.device, "config"))
@@ -178,14 +150,17 @@ def train_run(
         expected = forecast(prepared.model.method, len(prepared.splits.train), len(prepared.model.class_names))
         for message in [*prepared.splits.notes, *([expected] if expected else [])]:
             note(message)
+        train_prior(
+            prepared, scoring, priors or store.folder, callbacks=callbacks, saving_share=saving_share, on_note=note
+        )
         model = fit_model(prepared, session, alone=scoring.split == "valid")
         best = session.best()
         store.commit(
-            pack_model(model.method, model.scaling, model.facts, best.facts if best else {}),
+            pack_model(model.method, model.scaling, model.facts, best.facts if best else {}) | session.added(),
             seconds=session.seconds,
             flush=True,
         )
-    record = score_model(model, prepared, session, store.manifest.seconds, scoring)
+    record = score_model(model, prepared.config, prepared.splits, session, store.manifest.seconds, scoring)
     for verdict in record.verdicts or ():
         note(f"warning: {verdict}")
     result = record.to_json()
@@ -196,6 +171,44 @@ def train_run(
     return model
 
 
+def train_prior(
+    prepared: Prepared,
+    scoring: Scoring,
+    place: Path | None,
+    *,
+    callbacks: Callbacks,
+    saving_share: int = 0,
+    on_note: Callable[[str], None],
+) -> None:
+    """Give a method the trained model that it asks for: as it is kept in `place`, or trained now.
+
+    Args:
+        prepared: see `prepare`.
+        scoring: what the other model's run scores.
+        place: folder in which the other model has one of its own; None keeps it in memory.
+        callbacks: called while it trains.
+        saving_share: see `RunSession`.
+        on_note: called with a note for the user.
+
+    Raises:
+        InputError: what is kept there is of another config or of other data, or is damaged.
+    """
+    wanted = prepared.model.method.prior()
+    if wanted is None:
+        return
+    config = config_of(prepared.config, wanted)
+    if place is None:
+        model = fit_model(prepare(config, prepared.splits), Session(callbacks))
+    else:
+        folder = folder_of(place, config, wanted)
+        on_note(f"the {wanted.name} model ({config.label()}): {'taken from' if is_finished(folder) else 'in'} {folder}")
+        model = train_into(
+            config, folder, replace(scoring, metrics=()), callbacks=callbacks, saving_share=saving_share, wait=True,
+            splits=prepared.splits, on_note=on_note,
+        )  # fmt: skip
+    prepared.model.method.take_prior(model.method)
+
+
 def train_into(
     config: Config,
     folder: Path,
@@ -203,7 +216,10 @@ def train_into(
     *,
     callbacks: Callbacks = SILENT,
     saving_share: int = 0,
+    priors: Path | None = None,
     wait: bool = False,
+    splits: Splits | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> Model:
     """Train a config into a folder: a new run, or one that goes on where it was stopped; see `train_run`.
 
@@ -214,9 +230,18 @@ def train_into(
         callbacks: called while it trains.
         saving_share: see `RunSession`.
         wait: whether to wait for a process that is at it, or to refuse.
+        priors: see `train_run`.
+        splits: the data, where they are in memory; None reads what the config names.
+        on_note: called with notes for the user.
+
+    Raises:
+        InputError: the folder holds a run of another config, or of data that have changed.
     """
-    prepared = prepare(config)
+    prepared = prepare(config, splits)
     with opened(folder, wait=wait) if is_run(folder) else begun(folder) as store:
+        if CONFIG in store.manifest.files and read_config(folder).yaml() != config.yaml():
+            raise InputError(f"{folder}: holds a run of another config; remove it, or choose another folder")
+        _begin(prepared, store)
         if is_finished(folder):
             model = load_model(folder, chosen_device(config.common.device, "config"))
             return replace(model, evaluation=parse_object(store.read(EVALUATION), folder / EVALUATION))

@@ -142,7 +142,7 @@ def named_rows(methods: Sequence[str], losses: Sequence[str], settings: Settings
         if len(set(rows)) >= len(items) + bool(losses):
             raise InputError(f"--set {key}: none of the rows takes it")
     notes = [
-        f"{key} is no key of, and was not set for: {', '.join(dict.fromkeys(rows))}" for key, rows in refused.items()
+        f"{key} is not a key of, and was not set for: {', '.join(dict.fromkeys(rows))}" for key, rows in refused.items()
     ]
     return _with_cells(found), notes
 

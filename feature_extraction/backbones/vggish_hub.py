@@ -98,7 +98,7 @@ def _loaded(model: str) -> tuple[Callable[[NDArray[Any]], Any], Path]:
             ) from error
     embed = loaded if callable(loaded) else loaded.signatures.get("serving_default")
     if embed is None:
-        raise InputError(f"vggish-hub.weights: {model} is no callable and has no serving_default signature")
+        raise InputError(f"vggish-hub.weights: {model} is not a callable and has no serving_default signature")
     return (lambda samples: _values(embed(samples))) if callable(loaded) else _signature(embed), folder
 
 

@@ -5,18 +5,20 @@ int64 (n,); `/id`, `/split` UTF-8 (n,); `/class_names` UTF-8; `/column/<name>` U
 `/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,), and `/fitted/<modality>/<name>` for arrays
 that were fitted on the training rows (a whitening).
 
-Version 2 adds `/<modality>_times` float64 (total,) beside a sequence. A file is written in the lowest version that can
-hold it, and every version is read.
+Version 2 adds `/<modality>_times` float64 (total,) beside a sequence; `/label` -1 in every row of a file without
+labels, which has no class names; and `/labels` uint8 (n, C) where clips are of several classes (`/label` is then the
+first). A file is written in the lowest version that can hold it, and every version is read.
 """
 
 from feature_extraction.feature_file.checks import check
-from feature_extraction.feature_file.content import FORMAT, MODALITIES, FeatureFile, Shard, Timeline
+from feature_extraction.feature_file.content import FORMAT, MODALITIES, UNLABELLED, FeatureFile, Shard, Timeline
 from feature_extraction.feature_file.reading import is_feature_file, read_features
 from feature_extraction.feature_file.writing import write_features
 
 __all__ = [
     "FORMAT",
     "MODALITIES",
+    "UNLABELLED",
     "FeatureFile",
     "Shard",
     "Timeline",

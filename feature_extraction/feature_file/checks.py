@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file.content import MODALITIES, FeatureFile, Timeline
+from feature_extraction.feature_file.content import MODALITIES, UNLABELLED, FeatureFile, Timeline
 from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import SPLITS
 
@@ -30,7 +30,7 @@ def check(content: FeatureFile, place: str) -> None:
         raise InputError(f"{place}: holds no clips")
     for name, values in content.features.items():
         if name not in MODALITIES:
-            raise InputError(f"{place}: '{name}' is no modality; possible are {', '.join(MODALITIES)}")
+            raise InputError(f"{place}: '{name}' is not a modality; possible are {', '.join(MODALITIES)}")
         _check_matrix(values, n, f"{place}: /{name}")
     for name, count in [("label", len(content.labels)), ("split", len(content.splits))]:
         _check_count(count, n, f"{place}: /{name}")
@@ -79,11 +79,24 @@ def _check_labels(content: FeatureFile, place: str) -> None:
     if content.labels.dtype != np.int64 or content.labels.ndim != 1:
         raise InputError(f"{place}: /label is {content.labels.dtype} {content.labels.shape}; int64 (clips,) is needed")
     classes = len(content.class_names)
+    if not classes and (content.labels == UNLABELLED).all():
+        return
     wrong = np.flatnonzero((content.labels < 0) | (content.labels >= classes))
     if len(wrong):
         raise InputError(
             f"{place}: /label is {content.labels[wrong[0]]} in row {wrong[0]}, but there are {classes} class names"
         )
+    if content.all_labels is not None:
+        _check_all_labels(content.all_labels, content, f"{place}: /labels")
+
+
+def _check_all_labels(marked: NDArray[np.uint8], content: FeatureFile, place: str) -> None:
+    shape = (len(content.ids), len(content.class_names))
+    if marked.shape != shape or marked.dtype != np.uint8 or (marked > 1).any():
+        raise InputError(f"{place} is {marked.dtype} {marked.shape}; zeros and ones, uint8 {shape}, are needed")
+    without = np.flatnonzero(marked[np.arange(len(marked)), content.labels] == 0)
+    if len(without):
+        raise InputError(f"{place}: row {without[0]} lacks the class that /label names")
 
 
 def _check_sequence(sequence: Timeline, n: int, pooled: NDArray[np.float32] | None, place: str) -> None:

@@ -10,6 +10,8 @@ from feature_extraction.ground.json_values import JsonObject, inner, texts
 
 FORMAT = "aadml-features"
 MODALITIES = ("audio", "visual", "text")
+UNLABELLED = -1
+"""The label of every clip of a file without labels, which has no class names."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class FeatureFile:
 
     Attributes:
         features: per modality (n, d) float32, finite.
-        labels: (n,) int64, positions in `class_names`.
+        labels: (n,) int64, positions in `class_names`; all of them UNLABELLED where there are no class names. Of a
+            clip with several classes, the first.
         ids: n names of clips.
         splits: n of `train`, `valid`, `test`.
         class_names: C names of classes.
@@ -86,6 +89,7 @@ class FeatureFile:
         sequences: per modality the descriptions over time, where they were kept.
         fitted: per modality named arrays that were fitted on the training rows.
         shard: which part of a job this is, where it is a part.
+        all_labels: (n, C) uint8, 1 where a clip is of a class; None where no clip of the job is of several.
     """
 
     features: Mapping[str, NDArray[np.float32]]
@@ -98,6 +102,7 @@ class FeatureFile:
     sequences: Mapping[str, Timeline] = field(default_factory=dict)
     fitted: Mapping[str, Mapping[str, NDArray[np.float32]]] = field(default_factory=dict)
     shard: Shard | None = None
+    all_labels: NDArray[np.uint8] | None = None
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Give the row numbers of one split, in order."""

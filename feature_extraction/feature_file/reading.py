@@ -68,6 +68,7 @@ def _read(file: h5py.File, place: str) -> FeatureFile:
         sequences={name: _sequence(file, name, place) for name in names if f"{name}_sequence" in file},
         fitted={name: _fitted(_group(fitted, name, place), place) for name in fitted},
         shard=_shard(file, place) if "shard" in file else None,
+        all_labels=_array(file, "labels", np.uint8, place) if "labels" in file else None,
     )
 
 
@@ -75,7 +76,7 @@ def _group(owner: Group, key: str, place: str) -> Group:
     """Return a group; an absent one is empty."""
     group = owner.get(key, {})
     if not isinstance(group, Mapping):
-        raise InputError(f"{place}: /{key} is no group")
+        raise InputError(f"{place}: /{key} is not a group")
     return group
 
 

@@ -6,7 +6,7 @@ import os
 import h5py
 
 from feature_extraction.feature_file.checks import check
-from feature_extraction.feature_file.content import FORMAT, FeatureFile
+from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile
 from feature_extraction.ground.atomic import atomic_path
 from feature_extraction.ground.errors import InputError
 
@@ -32,7 +32,7 @@ def write_features(path: str | os.PathLike[str], content: FeatureFile) -> None:
 def _write(file: h5py.File, content: FeatureFile) -> None:
     text = h5py.string_dtype("utf-8")
     file.attrs["format"] = FORMAT
-    file.attrs["version"] = 1 if all(sequence.times is None for sequence in content.sequences.values()) else 2
+    file.attrs["version"] = 2 if _needs_version_2(content) else 1
     for name, values in sorted(content.features.items()):
         dataset = file.create_dataset(name, data=values, track_times=False)
         dataset.attrs["provenance"] = json.dumps(content.provenance.get(name, {}), sort_keys=True, ensure_ascii=False)
@@ -45,6 +45,8 @@ def _write(file: h5py.File, content: FeatureFile) -> None:
         for key, array in sorted(arrays.items()):
             file.create_dataset(f"fitted/{name}/{key}", data=array, track_times=False)
     file.create_dataset("label", data=content.labels, track_times=False)
+    if content.all_labels is not None:
+        file.create_dataset("labels", data=content.all_labels, track_times=False)
     for name, strings in [("id", content.ids), ("split", content.splits), ("class_names", content.class_names)]:
         file.create_dataset(name, data=list(strings), dtype=text, track_times=False)
     if content.shard is not None:
@@ -54,3 +56,8 @@ def _write(file: h5py.File, content: FeatureFile) -> None:
     columns = file.create_group("column", track_order=False)
     for name, strings in sorted(content.columns.items()):
         columns.create_dataset(name, data=list(strings), dtype=text, track_times=False)
+
+
+def _needs_version_2(content: FeatureFile) -> bool:
+    timed = any(sequence.times is not None for sequence in content.sequences.values())
+    return timed or content.all_labels is not None or bool((content.labels == UNLABELLED).any())

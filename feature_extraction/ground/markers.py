@@ -51,7 +51,7 @@ class NoOption:
 
 @dataclass(frozen=True)
 class OwnSection:
-    """Marks an argument that is no option of its entry but a whole section of the config, of the argument's name."""
+    """Marks an argument that is not an option of its entry but a section of the config, of the argument's name."""
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,21 @@ The type of an argument says what is possible: `Annotated[float, Interval(gt=0, 
 """
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Container, Mapping
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias, get_args, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject
 from feature_extraction.ground.markers import NoOption, OwnSection, Tuning, metadata_of, possible
 from feature_extraction.ground.tables import suggestion
+
+T = TypeVar("T")
 
 
 class Required(Enum):
@@ -29,6 +32,8 @@ class Required(Enum):
 REQUIRED: Final = Required.REQUIRED
 """The default of an option that has none."""
 Default: TypeAlias = Json | Literal[Required.REQUIRED]
+LONGEST = 60
+"""Characters of a refused value that a message repeats."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,19 @@ class Option:
     def possible(self) -> str:
         """Say which values are possible."""
         return possible(self.kind)
+
+    @property
+    def written_default(self) -> str:
+        """Write the default as YAML has it; empty where a value must be given."""
+        if self.default is REQUIRED:
+            return ""
+        return self.default if isinstance(self.default, str) else as_yaml(self.default)
+
+    def facts(self) -> JsonObject:
+        """Say all of it in plain values."""
+        default = None if self.default is REQUIRED else self.default
+        facts = {"default": default, "required": self.default is REQUIRED, "possible": self.possible}
+        return {**facts, "tuning": list(self.tuning), "about": self.sentence}
 
     @property
     def tuning(self) -> tuple[Json, ...]:
@@ -100,10 +118,10 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
     """Read the keyword-only arguments of an entry, a group of options as one; what is not annotated may be anything."""
     found = [p for p in inspect.signature(entry).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     kinds = {p.name: Any if p.annotation is p.empty else p.annotation for p in found}
-    sentences = _sentences(inspect.getdoc(entry) or "")
+    texts = sentences(inspect.getdoc(entry) or "")
     hints = _resolved(kinds, entry)
     return [
-        Option(p.name, hints[p.name], REQUIRED if p.default is p.empty else p.default, sentences.get(p.name, ""))
+        Option(p.name, hints[p.name], REQUIRED if p.default is p.empty else p.default, texts.get(p.name, ""))
         for p in found
     ]
 
@@ -167,6 +185,11 @@ def keywords(entry: Callable[..., object], values: JsonObject) -> dict[str, obje
     return {**built, **plain, **{group: owner(**own) for group, (owner, own) in groups.items()}}
 
 
+def made(kind: Callable[..., T], values: JsonObject) -> T:
+    """Build a dataclass of those of its options that stand among `values`."""
+    return kind(**keywords(kind, values))
+
+
 def _built(kind: type, section: Json) -> object:
     return kind(**section) if is_dataclass(kind) and isinstance(section, Mapping) else section
 
@@ -175,10 +198,19 @@ def _is_section(one: Option) -> bool:
     return any(isinstance(marker, OwnSection) for marker in metadata_of(one.kind))
 
 
-def _sentences(documentation: str) -> dict[str, str]:
-    """Read the sections `Args` and `Attributes` of a docstring: name -> text, as one line."""
+def sentences(documentation: str) -> dict[str, str]:
+    """Read what the sections `Args` and `Attributes` of a docstring say of each name: name -> text, as one line."""
     found: dict[str, str] = {}
     for block in re.findall(r"^(?:Args|Attributes):\n((?:[ ]{4}.*\n?|\n)+)", documentation, re.MULTILINE):
         for name, text in re.findall(r"^ {4}(\w+): ((?:.*\n?)(?:^ {8}.*\n?)*)", block, re.MULTILINE):
             found[name] = " ".join(text.split())
     return found
+
+
+def as_yaml(value: object) -> str:
+    """Write a refused value as YAML has it, in one short line."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

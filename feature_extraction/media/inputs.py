@@ -68,7 +68,7 @@ class Frames:
     limit: int = 300
 
     def __post_init__(self) -> None:
-        """Refuse what is no rate, no size and no number of frames."""
+        """Refuse what is not a rate, size or number of frames."""
         rate = self.frames_per_second
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < float("inf"):
             raise InputError(f"frames_per_second: {rate!r} given; a number above zero is needed")

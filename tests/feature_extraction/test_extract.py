@@ -312,7 +312,7 @@ def test_counts_progress_to_the_end(small):
 def test_refuses_jobs_that_make_no_sense(small):
     (small / "notes.txt").write_text("mine")
     for output, options, message in [
-        ("notes.txt", {}, "exists and is no feature file"),
+        ("notes.txt", {}, "exists and is not a feature file"),
         ("", {}, "is a folder"),
         ("f.h5", {"shard": (2, 2)}, "0/2 to 1/2"),
         ("f.h5", {"time_limit": 0.0}, "must be above zero"),

@@ -42,11 +42,11 @@ def test_refuses_shards_that_do_not_make_a_job(job, tmp_path):
     for names, message in [
         (["0.h5", "1.h5"], "shard 2/3 missing: the job is not complete"),
         (["0.h5", "1.h5", "1.h5"], "is shard 1/3, as"),
-        (["0.h5", "1.h5", "whole.h5"], "is no shard of a job"),
+        (["0.h5", "1.h5", "whole.h5"], "is not a shard of a job"),
     ]:
         with pytest.raises(InputError, match=message):
             merge([job / name for name in names], tmp_path / "f.h5")
-    with pytest.raises(InputError, match="is no feature file"):
+    with pytest.raises(InputError, match="is not a feature file"):
         merge([job / f"{index}.h5" for index in range(3)], tmp_path / "mine.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -66,10 +66,31 @@ def test_refuses_features_of_another_kind(job, tmp_path):
 def test_refuses_other_jobs_classes_and_lost_rows(job, tmp_path):
     shard = read_features(job / "1.h5").shard
     for changes, message in [
-        ({"shard": dataclasses.replace(shard, manifest="x")}, "is of another job"),
+        ({"shard": dataclasses.replace(shard, manifest="x")}, "belongs to another job"),
         ({"class_names": ("0", "1", "2")}, "classes, columns or sequences"),
         ({"columns": {}}, "classes, columns or sequences"),
         ({"shard": dataclasses.replace(shard, rows=shard.rows + 3)}, "accounts for 0 of its 1 clips"),
     ]:
         with pytest.raises(InputError, match=message):
             merge(altered(job, tmp_path, **changes), tmp_path / "f.h5")
+
+
+@pytest.mark.parametrize(("column", "cells"), [("labels", ["a|b", "b", "c", "c|a"]), (None, None)])
+def test_jobs_with_several_labels_and_with_none_give_the_bytes_of_the_whole(tmp_path, render, column, cells):
+    render(tmp_path / "m.m4a", seconds=1.0, picture=False)
+    header = ["id", "media", "split", *([column] if column else [])]
+    rows = [[str(n), "m.m4a", "train", *([cells[n]] if cells else [])] for n in range(4)]
+    (tmp_path / "manifest.csv").write_text("\n".join(",".join(row) for row in [header, *rows]))
+    manifest = read_manifest(tmp_path / "manifest.csv")
+    extract(manifest, tmp_path / "whole.h5", [AUDIO], workers=1)
+    for index in range(2):
+        extract(manifest, tmp_path / f"{index}.h5", [AUDIO], workers=1, shard=(index, 2))
+    merge([tmp_path / "1.h5", tmp_path / "0.h5"], tmp_path / "f.h5")
+    assert (tmp_path / "f.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
+    content = read_features(tmp_path / "f.h5")
+    if column is None:
+        assert (content.labels.tolist(), content.class_names, content.all_labels) == ([-1] * 4, (), None)
+    else:
+        assert content.class_names == ("a", "b", "c")
+        assert content.labels.tolist() == [0, 1, 2, 2]
+        assert content.all_labels.tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1]]

@@ -150,6 +150,12 @@ def test_a_users_command_is_audited(subject, tmp_path):
     assert not [f for f in found if f.failed]
 
 
+HARMFUL = (
+    "{{python}} -c \"import sys, h5py; m = h5py.File(sys.argv[2], 'w'); m['visual'] = [[1.0]]; {}; m.close()\""
+    " {{input}} {{output}}"
+)
+
+
 @pytest.mark.parametrize(
     ("command", "says"),
     [
@@ -159,9 +165,12 @@ def test_a_users_command_is_audited(subject, tmp_path):
         ("{python} 'open quote {input} {output}", "cannot be read"),
         ("{python} -c pass {foo}", "write both {input} and {output}"),
         ("", "write both {input} and {output}"),
-        ('{python} -c \'import sys; open(sys.argv[2], "w").write("x")\' {input} {output}', "not HDF5"),
+        ('{python} -c \'import sys; open(sys.argv[2], "w").write("x")\' {input} {output}', "cannot be read as HDF5"),
         ("{python} -c 'import sys, h5py; h5py.File(sys.argv[2], \"w\")' {input} {output}", "holds no audio"),
         ("{python} -c 'import time; time.sleep(60)' {input} {output}", "longer than"),
+        (HARMFUL.format("m['audio'] = h5py.ExternalLink(sys.argv[1], 'visual')"), "is a link to another file"),
+        (HARMFUL.format("m.create_dataset('audio', (10**12, 4))"), "declares 16,000,000,000,000 bytes"),
+        (HARMFUL.format("m.create_group('audio')"), "audio is not an array"),
     ],
 )
 def test_a_command_that_goes_wrong_is_one_sentence(command, says, subject):

@@ -5,15 +5,8 @@ import pytest
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
-from aadml.reports.audio_text_tables import (
-    PAPER_TABLES,
-    checked_tables,
-    dataset_of,
-    jobs_of,
-    laid_out,
-    planned,
-    table_of,
-)
+from aadml.reports.audio_text_runs import runs_of, table_of
+from aadml.reports.audio_text_tables import PAPER_TABLES, checked_tables, dataset_of, laid_out, planned
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread
 from aadml.runs.manifest import EVALUATION
@@ -68,13 +61,13 @@ def test_the_runs_marked_in_the_paper_learn_more_slowly_on_clotho():
 
 def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
     data = "sets/clotho"
-    pairs = jobs_of("xie", read_yaml("xie"), (0, 1), tmp_path, data)
-    assert len({job.folder for _, jobs in pairs for job in jobs}) == 16
-    for seed, job in enumerate(pairs[2][1]):
+    runs = runs_of("xie", read_yaml("xie"), (0, 1), tmp_path, data)
+    assert len({job.folder for run in runs for job in run.jobs}) == 16
+    for seed, job in enumerate(runs[2].jobs):
         side = direction(0.1 + 0.1 * seed, recall_at={"5": 0.5})
         with begun(job.folder) as store:
             store.commit({EVALUATION: json.dumps(record(side, side).to_json()).encode()})
-    table = table_of("xie", pairs, data)
+    table = table_of("xie", runs, data)
     row = dict(zip(table.columns, table.rows[2], strict=True))
     assert row["strategy"] == "cross-modality hard"
     assert row["T2A mAP"] == Spread(pytest.approx(0.15), pytest.approx(0.0707, abs=1e-3), 2)

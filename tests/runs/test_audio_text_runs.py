@@ -1,17 +1,15 @@
 """Audio-text from the command line, on a handful of short tones."""
 
-import csv
 import json
-import wave
+from pathlib import Path
 
 import h5py
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from aadml.configuration.assembly import assemble, starting_file
 from aadml.runs.data import with_sample_data
-from aadml.runs.train import config_warnings
+from aadml.runs.train import config_warnings, train_into
 
 pytest.importorskip("transformers")
 
@@ -22,23 +20,6 @@ NARROW = {
               "method.dimension=16", "method.shares=[1, 1, 1]", "method.ancillary_epochs=1"],
     "xie": ["method.channels=8", "method.text_dimension=16"],
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def manifest(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tones")
-    rows = [["id", "media", "label", "split", "caption_1", "caption_2"]]
-    for i in range(30):
-        time = np.arange(6400) / 32_000
-        samples = 9000 * np.sin(2 * np.pi * (200 + 150 * i) * time)
-        with wave.open(str(folder / f"{i}.wav"), "wb") as file:
-            file.setparams((1, 2, 32_000, len(samples), "NONE", ""))
-            file.writeframes(samples.astype("<i2").tobytes())
-        split = "train" if i < 18 else "valid" if i < 24 else "test"
-        rows.append([f"t{i}", f"{i}.wav", "tone", split, f"Tone number {i}.", f"A tone, {i} of thirty"])
-    with (folder / "manifest.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
-    return folder / "manifest.csv"
 
 
 def call(*arguments):
@@ -57,6 +38,12 @@ def test_a_run_is_trained_evaluated_and_embeds_captioned_sound(manifest, tmp_pat
     )  # fmt: skip
     assert trained.exit_code == 0, trained.output
     run = trained.stdout.splitlines()[-1]
+    shown = [line for part in trained.stderr.split("\n") for line in part.split("\r") if line.strip()]
+    assert all(line.lstrip("\x1b[A").startswith(("aadml: ", "training: ")) for line in shown), (
+        "nothing but our own lines"
+    )
+    records = [json.loads(line) for line in (Path(run) / "metrics.jsonl").read_text().splitlines()]
+    assert all(record["steps"] for record in records)
     found = json.loads(call("evaluate", run, "--json").stdout)
     assert {"text-audio", "audio-text"} == found["directions"].keys()
     side = found["directions"]["text-audio"]
@@ -110,3 +97,19 @@ def test_compare_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stop
     again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert json.loads(again.stdout) == table
     assert "8 runs were finished before" in again.stderr
+
+
+@pytest.mark.parametrize("method", NARROW)
+def test_every_step_of_every_epoch_is_reported(manifest, tmp_path, method):
+    config = {"audio-text": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}[method]
+    complete = assemble(
+        config=config, data=str(manifest), settings=[*NARROW[method], "training.batch=12", "training.epochs=3"]
+    )
+    seen = []
+    train_into(
+        complete, tmp_path / "run", on_plan=lambda epochs, done: seen.append(("plan", epochs, done)),
+        on_step=lambda number: seen.append(("step", number)), on_epoch=lambda record: seen.append("epoch"),
+    )  # fmt: skip
+    epoch = [("step", 1), ("step", 2), ("step", 3), "epoch"]
+    before = [("plan", 1, 0), *epoch] if method == "3cmlf" else []
+    assert seen == [*before, ("plan", 3, 0), *epoch * 3]

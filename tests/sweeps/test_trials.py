@@ -8,7 +8,8 @@ from aadml.configuration.config import resolve
 from aadml.data.synthetic import synthetic
 from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import load_run
-from aadml.runs.train import Scoring, train_into
+from aadml.runs.scoring import Scoring
+from aadml.runs.train import train_into
 from aadml.sweeps.compare import Row
 from aadml.sweeps.controls import ALONE, HALF, NONE, RANDOM, controls
 from aadml.sweeps.grid import Cell

@@ -22,7 +22,7 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
     views = sorted(key.removesuffix("_train") for key in arrays if key.endswith("_train") and key != "label_train")
     for side, view in (("audio", options.audio), ("visual", options.visual)):
         if view not in views:
-            given = f"'{view}' is no view of it" if view else f"no view is named for {side}"
+            given = f"'{view}' is not a view of it" if view else f"no view is named for {side}"
             raise InputError(
                 f"{path}: {given}; give --audio VIEW and --visual VIEW to `aadml convert {path} F.h5`, and use F.h5; "
                 f"the views are {', '.join(views) or 'none'}"

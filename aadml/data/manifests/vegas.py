@@ -22,7 +22,7 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         InputError: no such folder, no media, or folds that name none of them.
     """
     if not source.is_dir():
-        raise InputError(f"{source}: is no folder")
+        raise InputError(f"{source}: is not a folder")
     files = [file for file in media_files(source) if len(file.relative_to(source).parts) > 1]
     if not files:
         raise InputError(f"{source}: holds no media in folders; one folder per class is expected")
@@ -44,7 +44,7 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         if len(unlisted) == len(names):
             raise InputError(f"{folds}: its folds name none of the {len(names)} videos, such as '{names[0]}'")
     entries = tuple(
-        Entry(id=name, media=file, label=utf8(label), split=splits[name], source=same.get(file, ""))
+        Entry(id=name, media=file, labels=(utf8(label),), split=splits[name], source=same.get(file, ""))
         for name, file, label in zip(names, files, labels, strict=True)
         if name in splits
     )

@@ -73,9 +73,6 @@ class FramesAgainstWords(Learner):
         """Describe nothing: everything follows from the options."""
         return {}
 
-    def begin(self) -> None:
-        """Begin training; there is nothing to take note of."""
-
     def warnings(self, valid: Clips) -> Iterable[str]:
         """Say so where the relevance of all validation pairs has become the same."""
         return [self._collapse] if self._collapse else []

@@ -41,11 +41,11 @@ def test_videos_without_a_fold_and_ids_without_a_video_are_told(folder):
 
 
 def test_what_cannot_be_listed_is_refused(folder, tmp_path):
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         vegas(folder / "absent")
     with pytest.raises(InputError, match="without a folder of folds"):
         vegas(folder / "data", test_fold=2)
-    with pytest.raises(InputError, match="is no folder of folds"):
+    with pytest.raises(InputError, match="is not a folder of folds"):
         vegas(folder / "data", folds=folder / "none")
     (folder / "empty").mkdir()
     with pytest.raises(InputError, match="holds no media"):

@@ -45,6 +45,10 @@ def work(task, report):
         time.sleep(60)
     if task == "ready":
         return ready
+    if task == "talk":
+        while True:
+            report("talking")
+            time.sleep(0.01)
     for step in range(task):
         report(step)
     return task * task
@@ -163,7 +167,8 @@ def test_a_process_whose_parent_is_gone_ends_at_its_next_word(works):
     process.start()
     there.close()
     assert here.recv() == (0, None)
-    here.send("sleep")
+    here.send("talk")
+    assert here.recv() == (1, "talking")  # it is at work, and its next word finds nobody
     here.close()
     process.join(60)
     assert process.exitcode == 1

@@ -75,7 +75,7 @@ def test_the_reversed_gradient_of_the_modality_classifier_reaches_the_encoders()
     released = learner(adv_weight=0.0)
     without = gradients(released, released.players()["encoders"].loss(given))
     vectors = {m: one.embed(values, m) for m, values in given.features.items()}
-    of_the_game = gradients(one, {"loss": one._told_apart(vectors)})
+    of_the_game = gradients(one, {"loss": one._modality_entropy(vectors)})
     strength = 0.7 * reversal(given.epoch)
     for name in (n for n in with_game if n.startswith("encoders")):
         assert of_the_game[name].abs().max() > 1e-6
@@ -122,7 +122,7 @@ def test_the_game_hides_the_modality():
     def told_apart(adv_weight):
         one = trained(adv_weight=adv_weight, label_weight=1.0, positive_weight=0.0).learner
         with torch.no_grad():
-            return float(one._told_apart({m: one.embed(clips()[m], m) for m in CONTEXT.modalities}))
+            return float(one._modality_entropy({m: one.embed(clips()[m], m) for m in CONTEXT.modalities}))
 
     assert told_apart(5.0) > told_apart(0.0) + 0.1
 

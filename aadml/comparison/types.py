@@ -176,6 +176,11 @@ class Splits:
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, JsonObject] = field(default_factory=dict)
 
+    def having(self, split: str, clips: Clips) -> "Splits":
+        """Return the same data with other clips in one part."""
+        part = {name: clips if name == split else self[name] for name in ("train", "valid", "test")}
+        return replace(self, train=part["train"], valid=part["valid"], test=part["test"])
+
     def __getitem__(self, split: str) -> Clips:
         parts = {"train": self.train, "valid": self.valid, "test": self.test}
         if split not in parts:

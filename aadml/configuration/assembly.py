@@ -6,7 +6,8 @@ from pathlib import Path
 
 from aadml.configuration.changes import parse_setting, with_setting
 from aadml.configuration.config import Config, resolve
-from aadml.configuration.files import ConfigFile, configs_folder, open_config
+from aadml.configuration.files import ConfigFile, open_config
+from aadml.configuration.shipped import configs_folder
 from aadml.methods import METHODS
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.places import search_beside

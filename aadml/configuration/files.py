@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import aadml
 from aadml.configuration import plain_yaml
+from aadml.configuration.shipped import configs_folder
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
@@ -30,13 +30,6 @@ class ConfigFile:
             for place, where in self.places.items()
             if not any(place == key or place.startswith(f"{key}.") for key in elsewhere)
         }
-
-
-def configs_folder() -> Path:
-    """Find the shipped configs: beside the package in a checkout, inside it once installed."""
-    package = Path(aadml.__file__).parent
-    inside = package / "configs"
-    return inside if inside.is_dir() else package.parent / "configs"
 
 
 def open_config(name: str | Path) -> ConfigFile:

@@ -1,8 +1,8 @@
 """What there is to choose from, read off the tables without importing an entry; and the options of one entry."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from aadml.losses import LOSSES
 from aadml.objective.recipes import Recipe
@@ -77,7 +77,7 @@ def _entries(table: Mapping[str, Table[object] | Described], place: str) -> Iter
 
 def _configs() -> Iterator[Listed]:
     """Name the shipped configs with the comment that opens each."""
-    from aadml.configuration.files import configs_folder
+    from aadml.configuration.shipped import configs_folder
 
     for path in sorted(configs_folder().glob("*.yaml")):
         first = path.read_text(encoding="utf-8").partition("\n")[0]
@@ -113,7 +113,7 @@ def options(kind: str, name: str) -> list[Option]:
     return list(schema(entry).values())
 
 
-def _tables(kind: str) -> Iterator[Mapping[str, Any]]:
+def _tables(kind: str) -> Iterator[Mapping[str, Callable[..., object] | Recipe]]:
     """Give the tables of a kind, those by modality one by one; what `listing` lists last comes first."""
     for place in reversed(lookup(TABLES, kind, "kind of entry")):
         table = imported(place)

@@ -34,7 +34,7 @@ class LearnedMethod(Method):
         self._seed = context.seed
 
     @property
-    def similarity(self) -> str:  # type: ignore[override]
+    def similarity(self) -> str:
         """Name the similarity of the learner's embeddings."""
         return self.learner.similarity
 

@@ -98,16 +98,19 @@ class Learner(nn.Module, ABC):
     """A trainable method: what is fitted are parameters and buffers, so that `state_dict` is the whole of it.
 
     Attributes:
-        similarity: the name under which embeddings are compared.
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
         takes_criterion: whether `training.criterion` may name another score; not where a stage trains something else.
         margin: of the hinge whose mean is logged as "metric_loss"; None where there is none.
     """
 
-    similarity: str = "cosine"
     criterion: str = "map_mean"
     takes_criterion: bool = True
     margin: float | None = None
+
+    @property
+    def similarity(self) -> str:
+        """Name the similarity by which embeddings are compared; a class may have it as a plain attribute."""
+        return "cosine"
 
     @abstractmethod
     def players(self) -> Mapping[str, Player]:

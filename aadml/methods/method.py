@@ -80,13 +80,16 @@ class Method(ABC):
     """Fit on training clips (choosing on validation clips only), then embed items of one modality, each alone.
 
     Attributes:
-        similarity: the name under which its embeddings are compared.
         fits_validation: whether `fit` learns from the validation clips too, as a closed form does, which has no epoch
             to choose by them.
     """
 
-    similarity: str = "cosine"
     fits_validation: bool = True
+
+    @property
+    def similarity(self) -> str:
+        """Name the similarity by which its embeddings are compared; a class may have it as a plain attribute."""
+        return "cosine"
 
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:

@@ -3,14 +3,18 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch import Tensor
 
 from feature_extraction.ground.json_values import JsonObject
 
-Record = dict[str, Any]
-"""The figures of one epoch, a line of the log."""
+Record = Mapping[str, float | str]
+"""The figures of one epoch, a line of the log; the name of the stage is a word."""
+
+
+def numbers(record: Record) -> dict[str, float]:
+    """Give the figures of an epoch that are numbers."""
+    return {key: value for key, value in record.items() if not isinstance(value, str)}
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +11,7 @@ from torch import Tensor
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, on_device
 from aadml.methods.optimization import Optimization
-from aadml.methods.session import Checkpoint, Session
+from aadml.methods.session import Checkpoint, Record, Session, numbers
 from aadml.methods.settings import AUTO, Training
 from aadml.methods.training_warnings import (
     gradient_norm,
@@ -100,21 +99,21 @@ class _Loop:
         """Run the remaining epochs of a stage; False once training must not go on."""
         while self.progress.epoch < stage.epochs and not self._out_of_patience():
             record = self._run_epoch(stage)
-            if not math.isfinite(record["loss"]):
-                self._stop_at_nan(record["loss"])
+            if not math.isfinite(loss := numbers(record)["loss"]):
+                self._stop_at_nan(loss)
                 return False
             self.progress.epoch += 1
             self.progress.epochs_done += 1
-            record |= self._score(last=self.progress.epoch == stage.epochs)
+            record = {**record, **self._score(last=self.progress.epoch == stage.epochs)}
             self.session.log(record)
-            self._watch(record)
+            self._watch()
             self.session.save(self._checkpoint())
         return True
 
     def _out_of_patience(self) -> bool:
         return 0 < self.settings.patience <= self.progress.since_best
 
-    def _run_epoch(self, stage: Stage) -> dict[str, Any]:
+    def _run_epoch(self, stage: Stage) -> Record:
         """Refresh, then take one step of every player on every batch; return the record of the epoch."""
         started = time.perf_counter()
         epoch = Epoch(stage.name, self.progress.epoch, stage.epochs)
@@ -126,8 +125,9 @@ class _Loop:
         batches = stage.batches(self.train, epoch, generator) if stage.batches else self._shuffled(generator)
         means = self._steps(batches, stage, epoch, generator)
         self.learner.eval()
-        record: dict[str, Any] = {"epoch": self.progress.epochs_done + 1, "stage": stage.name, "learning_rate": rate}
-        return record | means | {"seconds": round(time.perf_counter() - started, 4)}
+        seconds = round(time.perf_counter() - started, 4)
+        begun: Record = {"epoch": self.progress.epochs_done + 1, "stage": stage.name, "learning_rate": rate}
+        return {**begun, **means, "seconds": seconds}
 
     def _steps(
         self, batches: Iterable[Tensor], stage: Stage, epoch: Epoch, generator: torch.Generator
@@ -188,11 +188,12 @@ class _Loop:
             progress.learning_rate_factor *= settings.schedule_factor
             progress.since_risen = 0
 
-    def _watch(self, record: dict[str, Any]) -> None:
+    def _watch(self) -> None:
         """Warn where a gradient vanished or broke, where no term costs anything, where the loss sits at its margin."""
-        history, margin = self.session.history, self.learner.margin
-        found = [gradient_warning(value) for key, value in record.items() if key.endswith("gradient_norm")]
-        found += [share_warning(value) for key, value in record.items() if key.endswith("metric_gradient_share")]
+        history, margin = [numbers(one) for one in self.session.history], self.learner.margin
+        latest = history[-1].items()
+        found = [gradient_warning(value) for key, value in latest if key.endswith("gradient_norm")]
+        found += [share_warning(value) for key, value in latest if key.endswith("metric_gradient_share")]
         found.append(saturation_warning([one["active"] for one in history if "active" in one]))
         if margin is not None:
             found.append(margin_warning([one["metric_loss"] for one in history if "metric_loss" in one], margin))

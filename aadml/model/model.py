@@ -181,7 +181,7 @@ class Model:
             texts, alone = named
             found = self.embed_features(media_features(self.facts, modality, texts), modality)
             return (found[0] if alone else found).numpy()
-        rows, back = to_rows(values, name)  # type: ignore[arg-type]
+        rows, back = to_rows(values, name)
         self._check_width(rows, modality)
         return back(self.embed_features(rows, modality))
 

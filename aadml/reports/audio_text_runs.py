@@ -1,9 +1,8 @@
 """The runs behind the tables of the audio-text papers: rows of equal configs share one, and some need a model first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from aadml.configuration.config import Config, resolve
 from aadml.methods.audio_text.curriculum import ancillary
@@ -17,6 +16,7 @@ from aadml.runs.naming import file_of
 from aadml.runs.prior import config_of, folder_of
 from aadml.sweeps.job import Job, is_done
 from aadml.sweeps.sweep import Outcome
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.options import made
 
 
@@ -33,7 +33,7 @@ class PaperRun:
     jobs: tuple[Job, ...]
 
 
-def runs_of(name: str, values: Mapping[str, Any], seeds: Sequence[int], folder: Path, data: str) -> list[PaperRun]:
+def runs_of(name: str, values: JsonObject, seeds: Sequence[int], folder: Path, data: str) -> list[PaperRun]:
     """List the runs of a table, a job a seed for each row, in folders named after the rows.
 
     A model that rows need first is a run of its own, in a folder named by what determines it; a row of the same config
@@ -107,7 +107,7 @@ def _evaluation(row: PaperRow, job: Job) -> EvaluationRecord:
     last = read_evaluation(job.folder)
     if not row.stage:
         return last
-    return read_evaluation(job.folder, name=file_of(last.protocol, job.split, {"stage": row.stage}))
+    return read_evaluation(job.folder, name=file_of(last.protocol, job.split, row.stage))
 
 
 def _cost_of_priors(runs: Sequence[PaperRun]) -> list[str]:

@@ -3,11 +3,12 @@
 import io
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.methods.session import Record
 from feature_extraction.ground.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
     return svg(figure)
 
 
-def training_curves(records: Sequence[Mapping[str, Any]], selected: int | None) -> str:
+def training_curves(records: Sequence[Record], selected: int | None) -> str:
     """Draw loss and validation MAP over epochs, the selected epoch marked."""
     figure, (losses, scores) = canvas(4.6, 3.2, columns=2)
     epochs = [record["epoch"] for record in records]

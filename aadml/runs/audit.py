@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from aadml.data import open_data, to_splits
+from aadml.methods.session import numbers
 from aadml.methods.settings import AUTO
 from aadml.model.packing import CARD
 from aadml.protocols.audit import Finding, Pipeline, Verdict, summary
@@ -122,7 +123,7 @@ def _kept_epoch(run: Path) -> Finding:
     """The epoch that was kept must be the one of the best validation score, or the last where the config says so."""
     kept, criterion = read_evaluation(run).selected_epoch, read_config(run).training.criterion
     key, name = ("valid map_mean", "MAP") if criterion == AUTO else (f"valid {criterion}", criterion)
-    records = [record for record in read_records(run) if key in record]
+    records = [numbers(record) for record in read_records(run) if key in record]
     if kept is None or not records:
         return Finding("kept epoch", Verdict.NOT_CHECKABLE, f"nothing was chosen among epochs by validation {name}")
     best = records[int(np.argmax([record[key] for record in records]))]["epoch"]

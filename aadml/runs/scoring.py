@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from aadml.comparison.types import Splits
 from aadml.configuration.config import Config
-from aadml.methods.session import Session
+from aadml.methods.session import Session, numbers
 from aadml.model.model import Model
 from aadml.retrieval import evaluate
 from aadml.retrieval.record import EvaluationRecord
@@ -48,7 +48,7 @@ def score_model(
     evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics)
     if config.common.unseen_classes is not None:
         evaluation = replace(evaluation, label_space={})  # no dimension stands for a class that is tested
-    steps = [int(one.get("steps", 0)) for one in session.history]
+    steps = [int(numbers(one).get("steps", 0)) for one in session.history]
     return replace(
         evaluation.record(queries=scoring.queries),
         label=facts.label,

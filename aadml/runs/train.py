@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -12,7 +11,7 @@ from aadml.comparison.types import Features, Splits
 from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
-from aadml.methods.session import SILENT, Callbacks, Session
+from aadml.methods.session import SILENT, Callbacks, Record, Session
 from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
 from aadml.model.files import build_method, load_model
 from aadml.model.model import Model
@@ -139,7 +138,7 @@ def train_run(
     def score_stage(name: str) -> None:
         reached = _with_facts(prepared.model, session)
         record = score_model(reached, prepared.config, prepared.splits, session, session.seconds, scoring)
-        session.add(file_of(reached.facts.protocol, scoring.split, {"stage": name}), to_bytes(record.to_json()))
+        session.add(file_of(reached.facts.protocol, scoring.split, name), to_bytes(record.to_json()))
 
     session = RunSession(store, replace(callbacks, on_stage=score_stage), saving_share=saving_share)
     if FACTS in store.manifest.files:
@@ -245,10 +244,12 @@ def train_into(
         if is_finished(folder):
             model = load_model(folder, chosen_device(config.common.device, "config"))
             return replace(model, evaluation=parse_object(store.read(EVALUATION), folder / EVALUATION))
-        return train_run(prepared, store, scoring, callbacks=callbacks, saving_share=saving_share)
+        return train_run(
+            prepared, store, scoring, callbacks=callbacks, saving_share=saving_share, priors=priors, on_note=on_note
+        )
 
 
-def read_records(folder: Path) -> list[dict[str, Any]]:
+def read_records(folder: Path) -> list[Record]:
     """Read the records of all epochs of a run.
 
     Raises:

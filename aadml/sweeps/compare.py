@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import DEFAULT_METHOD, Config, resolve, tuning_space
-from aadml.configuration.files import configs_folder, read_yaml
+from aadml.configuration.files import read_yaml
+from aadml.configuration.shipped import configs_folder
 from aadml.losses import LOSSES
 from aadml.methods import METHODS
 from aadml.objective.recipes import RECIPES

@@ -57,7 +57,7 @@ def scored(job: Job) -> EvaluationRecord:
     """
     record = read_evaluation(job.folder)
     missing = _missing(job, record)
-    name = file_of(record.protocol, job.split, {"extra": missing})
+    name = file_of(record.protocol, job.split, *missing)
     if not missing or name not in read_manifest(job.folder).files:
         return record
     return record.with_figures(missing, read_evaluation(job.folder, name=name))

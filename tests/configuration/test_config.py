@@ -5,7 +5,8 @@ from click.testing import CliRunner
 from aadml.configuration.assembly import assemble
 from aadml.configuration.changes import parse_setting, with_setting
 from aadml.configuration.config import resolve
-from aadml.configuration.files import configs_folder, read_yaml
+from aadml.configuration.files import read_yaml
+from aadml.configuration.shipped import configs_folder
 from aadml.sweeps.grid import parse_axis
 from feature_extraction.ground.errors import InputError
 

@@ -54,7 +54,7 @@ def kept_in(place):
 
 def test_a_run_alone_keeps_the_model_in_its_own_folder_as_a_finished_run(manifest, alone):
     (kept,) = kept_in(alone)
-    assert aadml.load(kept).facts.method["name"] == "audio-text"
+    assert aadml.load(kept).facts.method.name == "audio-text"
     assert read_evaluation(kept).epochs == read_evaluation(alone).epochs == 3
     assert aadml.verify(alone) == []
 

@@ -98,7 +98,7 @@ class Curriculum(nn.Module):
         plan = getattr(self, epoch.stage).cpu()
         return (plan[i] for i in torch.randperm(len(plan), generator=generator))
 
-    def resize(self, state: Mapping[str, object], prefix: str) -> None:
+    def resize(self, state: Mapping[str, Tensor], prefix: str) -> None:
         """Give the batches the size they have in `state`."""
         for name in self.builders:
             kept = state.get(prefix + name)

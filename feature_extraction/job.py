@@ -35,6 +35,7 @@ def extract(
     shard: tuple[int, int] = (0, 1),
     retry_failed: bool = False,
     sequence: bool = False,
+    command: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
     """Turn a manifest of media into a feature file.
@@ -52,6 +53,7 @@ def extract(
         shard: (i, n): only part i of n, written as `<stem>.<i>-of-<n>.h5`; `aadml merge` joins them.
         retry_failed: try again the clips that failed before.
         sequence: keep descriptions over time beside the pooled ones.
+        command: what to type to go on with the job; `aadml status` says it.
         progress: called with the number of clips done and failed so far.
 
     Returns:
@@ -66,7 +68,7 @@ def extract(
     limits = Limits(seconds=max_seconds)
     return carry_out(
         rows, shard_path(output, shard), extractors, workers=workers, time_limit=time_limit, limits=limits, shard=shard,
-        retry_failed=retry_failed, sequence=sequence, progress=progress,
+        retry_failed=retry_failed, sequence=sequence, command=command, progress=progress,
     )  # fmt: skip
 
 

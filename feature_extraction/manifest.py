@@ -3,10 +3,11 @@
 import csv
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from sys import intern
 
 from feature_extraction.ground.errors import InputError
 
@@ -22,7 +23,7 @@ _KNOWN = ("id", "media", "audio", "visual", "label", "labels", "split")
 _SHOWN = 5  # problems named one by one; the others are counted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One clip of a manifest.
 
@@ -96,14 +97,13 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
             lines = csv.reader(file, strict=True)
             header = next(lines, [])
             _check_header(header, place)
-            table = [(lines.line_num, line) for line in lines if line]
+            rows = _rows(header, ((lines.line_num, line) for line in lines if line), place)
     except OSError as error:
         raise InputError(f"{place}: cannot be read ({error.strerror})") from error
     except csv.Error as error:
         raise InputError(f"{place}: line {lines.line_num} is not CSV ({error})") from error
-    if not table:
+    if not rows:
         raise InputError(f"{place}: has a header but no rows")
-    rows = _rows(header, table, place)
     return Manifest(path=place, rows=rows, class_names=_class_names(label for row in rows for label in row.labels))
 
 
@@ -132,19 +132,21 @@ def _check_header(header: list[str], place: str) -> None:
             raise InputError(f"{place}: '{_shown(name)}' cannot name a column; give it a name of UTF-8 without '/'")
 
 
-def _rows(header: list[str], table: list[tuple[int, list[str]]], place: str) -> tuple[Row, ...]:
+def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str) -> tuple[Row, ...]:
     problems: list[str] = []
     rows = []
-    lines_of_id: dict[str, list[int]] = defaultdict(list)
+    first_lines: dict[str, int] = {}
+    doubled: dict[str, list[int]] = {}
+    folder, labelled = str(Path(place).parent), {"label", "labels"} & set(header)
     for number, line in table:
         if len(line) != len(header):
             problems.append(f"line {number} has {len(line)} cells, the header {len(header)}")
             continue
-        row = _row(dict(zip(header, line, strict=True)), Path(place).parent)
-        problems += [f"line {number}: {problem}" for problem in _problems(row, {"label", "labels"} & set(header))]
-        lines_of_id[row.id].append(number)
+        row = _row(dict(zip(header, line, strict=True)), folder)
+        problems += [f"line {number}: {problem}" for problem in _problems(row, labelled)]
+        if first_lines.setdefault(row.id, number) != number:
+            doubled.setdefault(row.id, [first_lines[row.id]]).append(number)
         rows.append(row)
-    doubled = {name: lines for name, lines in lines_of_id.items() if len(lines) > 1}
     problems += [
         f"id '{_shown(name)}' occurs in lines {', '.join(map(str, lines[:4]))}" for name, lines in doubled.items()
     ]
@@ -154,19 +156,27 @@ def _rows(header: list[str], table: list[tuple[int, list[str]]], place: str) -> 
     return tuple(rows)
 
 
-def _row(cells: dict[str, str], folder: Path) -> Row:
+def _row(cells: dict[str, str], folder: str) -> Row:
+    """Make a row; what occurs in many rows is kept once, as a manifest may have a million."""
     known = {name: cells.pop(name) for name in _KNOWN if name in cells}
-    files = {modality: known.get(modality, known.get("media", "")) for modality in ("audio", "visual")}
+    if "media" in known:
+        media = dict.fromkeys(("audio", "visual"), _joined(folder, known["media"]))
+    else:
+        media = {modality: _joined(folder, known.get(modality, "")) for modality in ("audio", "visual")}
     split = known["split"].strip().lower()
     labels = [known["label"]] if "label" in known else split_labels(known.get("labels", ""))
     return Row(
         id=known["id"],
-        media={modality: os.path.join(folder, name) if name else "" for modality, name in files.items()},  # noqa: PTH118 - keeps "a/../b" as given
-        label=labels[0] if labels else "",
-        split=ALIASES.get(split, split),
+        media=media,
+        label=intern(labels[0]) if labels else "",
+        split=intern(ALIASES.get(split, split)),
         columns=cells,
-        more_labels=tuple(labels[1:]),
+        more_labels=tuple(map(intern, labels[1:])),
     )
+
+
+def _joined(folder: str, name: str) -> str:
+    return os.path.join(folder, name) if name else ""  # noqa: PTH118 - keeps "a/../b" as given
 
 
 def split_labels(cell: str, separator: str = LABELS_SEPARATOR) -> list[str]:
@@ -182,6 +192,9 @@ def _problems(row: Row, labelled: Collection[str]) -> list[str]:
         problems.append("the label is empty")
     if row.split not in SPLITS:
         problems.append(f"the split is '{_shown(row.split)}', not one of {', '.join(SPLITS)}")
+    whole = "".join((row.id, *row.labels, *row.columns.values()))
+    if whole.isascii() and "\0" not in whole and not any("\0" in path for path in row.media.values()):
+        return problems  # as nearly all are; what is wrong is looked for in the others
     for name, text in [("id", row.id), *(("label", label) for label in row.labels), *row.columns.items()]:
         if not _is_utf8(text):
             problems.append(f"the {name} '{_shown(text)}' is not UTF-8")

@@ -53,14 +53,21 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     return [path for name in names or (output,) for path in _files(Path(name), whole=not names)]
 
 
+def named_shards(name: Path, ending: str = "") -> list[Path]:
+    """Find what is named after the shards of a job: `<stem>.<i>-of-<n><suffix><ending>`, in order."""
+    found: list[tuple[int, int, Path]] = []
+    for path in name.parent.iterdir() if name.parent.is_dir() else ():
+        file = Path(path.name.removesuffix(ending))
+        part = _PART.fullmatch(file.stem)
+        if part and path.name.endswith(ending) and (part["stem"], file.suffix) == (name.stem, name.suffix):
+            found.append((int(part["count"]), int(part["index"]), path))
+    return [path for *_, path in sorted(found)]
+
+
 def _files(name: Path, *, whole: bool) -> list[Path]:
     if name.exists() and not whole:
         return [name]
-    found: list[tuple[int, int, Path]] = []
-    for file in name.parent.iterdir() if name.parent.is_dir() else ():
-        part = _PART.fullmatch(file.stem)
-        if part and (part["stem"], file.suffix) == (name.stem, name.suffix):
-            found.append((int(part["count"]), int(part["index"]), file))
+    found = named_shards(name)
     if not found:
         raise InputError(f"{name}: no such file, and no shards {name.stem}.0-of-N{name.suffix} beside it")
-    return [file for *_, file in sorted(found)]
+    return found

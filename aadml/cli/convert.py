@@ -26,7 +26,8 @@ import click
 def command(source: str, target: str, **options: Any) -> None:
     """Turn IN, of any supported layout, into the feature file OUT.
 
-    With 'synthetic:ave' or 'synthetic:vegas' as IN, draw random features with the sizes of AVE or VEGAS.
+    With 'synthetic:ave' or 'synthetic:vegas' as IN, draw random features with the sizes of AVE or VEGAS; with --layout
+    split-keys, OUT then looks like the papers' files, to rehearse on.
     """
     from aadml.data.conversion import convert
 

@@ -58,6 +58,7 @@ def command(
     kept, media are relative to it. The same command continues a job that was interrupted, and does nothing twice.
     Exit status 1 if any clip failed; F.h5.failures.csv then says which and why.
     """
+    from aadml.cli.sweeps import command_line
     from feature_extraction.job import DEFAULTS, extract
     from feature_extraction.manifest import read_manifest
 
@@ -70,7 +71,8 @@ def command(
     with _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
         outcome = extract(
             rows, output, **chosen, options=options, weights=weights, workers=workers, time_limit=time_limit,
-            max_seconds=max_seconds, shard=part, retry_failed=retry_failed, sequence=sequence, progress=bar.show,
+            max_seconds=max_seconds, shard=part, retry_failed=retry_failed, sequence=sequence,
+            command=command_line("extract"), progress=bar.show,
         )  # fmt: skip
     _print(outcome, output, as_json)
     if outcome.failures:

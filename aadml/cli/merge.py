@@ -16,16 +16,15 @@ def command(shards: tuple[str, ...], output: str, as_json: bool) -> None:
     import json
 
     from feature_extraction.merge import merge
-    from feature_extraction.shard_names import shard_paths
 
-    parts = shard_paths(shards, output)
-    content, failures = merge(parts, output)
+    merged = merge(shards, output)
+    failed = len(merged.failures)
     if as_json:
-        click.echo(json.dumps({"path": output, "ok": len(content.ids), "failed": len(failures)}))
+        click.echo(json.dumps({"path": output, "ok": merged.clips, "failed": failed}))
     else:
-        kinds = ", ".join(f"{name} {values.shape[1]}-d" for name, values in content.features.items())
-        click.echo(f"{len(content.ids):,} clips of {len(parts)} shards, {len(failures):,} failed, {kinds} -> {output}")
-        if failures:
+        kinds = ", ".join(f"{name} {dimension}-d" for name, dimension in merged.dimensions.items())
+        click.echo(f"{merged.clips:,} clips of {merged.shards} shards, {failed:,} failed, {kinds} -> {output}")
+        if failed:
             click.echo(f"the failed clips: {output}.failures.csv")
-    if failures:
+    if failed:
         raise click.exceptions.Exit(1)

@@ -19,6 +19,15 @@ Media = str | Path | Sequence[str | Path]
 """One path, or several."""
 
 
+_PART = 1 << 22  # numbers looked at together
+
+
+def all_finite(values: Tensor) -> bool:
+    """Tell whether a matrix (n, d) is without NaN and infinity; little memory beside it is taken."""
+    parts = values.split(max(1, _PART // max(1, values.shape[1])))
+    return all(bool(torch.isfinite(part).all()) for part in parts)
+
+
 def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Tensor], Array]]:
     """Take numbers as a matrix.
 

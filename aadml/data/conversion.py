@@ -9,7 +9,8 @@ import numpy as np
 
 from aadml.data.division import divide, shares_of
 from aadml.data.raw import read_class_names
-from aadml.data.reading import open_data
+from aadml.data.reading import SYNTHETIC, open_data
+from aadml.data.released import RELEASED, like_released, write_split_keys
 from aadml.data.splits import without_incomplete_classes
 from feature_extraction.feature_file import FeatureFile, write_features
 from feature_extraction.ground.errors import InputError
@@ -37,7 +38,8 @@ def convert(
     Args:
         source: what is read; "synthetic:ave" and "synthetic:vegas" draw features of their sizes.
         target: the feature file to write.
-        layout: of `source`; recognized by default.
+        layout: of `source`; recognized by default. Drawn features are written in it: "split-keys" makes a file that
+            looks like those of the papers (see `aadml.data.released`), to rehearse on.
         audio: the view that counts as audio, where the layout does not say.
         visual: the view that counts as visual, where the layout does not say.
         class_names: a file with the names of the classes, one per line, in the order of the labels.
@@ -54,6 +56,8 @@ def convert(
     Raises:
         InputError: nothing there, no known layout, content that contradicts itself, or a target that cannot be written.
     """
+    if str(source).startswith(SYNTHETIC) and layout is not None:
+        return _rehearsal(str(source), target, layout)
     names = read_class_names(class_names) if class_names else None
     content = open_data(
         source, layout=layout, audio=audio, visual=visual, class_names=names, test_fold=test_fold,
@@ -72,6 +76,19 @@ def convert(
         if on_note:
             on_note(note)
     write_features(target, content)
+    return content
+
+
+def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> FeatureFile:
+    """Write drawn features as the papers' files have them."""
+    if layout != RELEASED:
+        raise InputError(
+            f"--layout {layout}: drawn features are written as {RELEASED}, or as a feature file without it"
+        )
+    if os.path.lexists(target):
+        raise InputError(f"{target}: exists; it is not overwritten, name another output")
+    content = like_released(open_data(source))
+    write_split_keys(target, content)
     return content
 
 

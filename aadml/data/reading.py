@@ -1,5 +1,6 @@
 """Opening features of any known layout."""
 
+import fnmatch
 import os
 from pathlib import Path
 
@@ -101,7 +102,7 @@ def _best(path: Path, kind: str, found: list[str]) -> str:
 def _share(layout: Layout, path: Path, found: list[str]) -> float:
     if layout.kind == "folder":
         return sum(any(path.glob(key)) for key in layout.keys) / len(layout.keys)
-    return sum(key in found for key in layout.keys) / len(layout.keys)
+    return sum(bool(fnmatch.filter(found, key)) for key in layout.keys) / len(layout.keys)
 
 
 def _check_kind(path: Path, kind: str) -> None:

@@ -72,8 +72,9 @@ def triplet_weighted(
 
 def _highest(values: Tensor, mask: Tensor) -> Tensor:
     """Return the highest value of each row within the mask (a, 1); 0 in an empty row."""
-    kept = values.masked_fill(~mask, -torch.inf)
-    highest = kept.max(1, keepdim=True).values if values.shape[1] else values.sum(1, keepdim=True)
+    if not values.shape[1]:
+        return values.new_zeros(len(values), 1)
+    highest = values.masked_fill(~mask, -torch.inf).max(1, keepdim=True).values
     return highest.masked_fill(~mask.any(1, keepdim=True), 0)
 
 

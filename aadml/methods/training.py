@@ -13,6 +13,7 @@ from aadml.methods.learner import Batch, Epoch, Learner, Stage, on_device
 from aadml.methods.optimization import Optimization
 from aadml.methods.session import Checkpoint, Record, Session, numbers
 from aadml.methods.settings import AUTO, Training
+from aadml.methods.train_scores import can_be_scored, train_scores
 from aadml.methods.training_warnings import (
     gradient_norm,
     gradient_warning,
@@ -104,7 +105,8 @@ class _Loop:
                 return False
             self.progress.epoch += 1
             self.progress.epochs_done += 1
-            record = {**record, **self._score(last=self.progress.epoch == stage.epochs)}
+            last = self.progress.epoch == stage.epochs
+            record = {**record, **self._score(last=last), **self._score_train(last=last)}
             self.session.log(record)
             self._watch()
             self.session.save(self._checkpoint())
@@ -176,6 +178,13 @@ class _Loop:
         for warning in self.learner.warnings(self.valid):
             self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
         return {f"valid {key}": value for key, value in scores.items()}
+
+    def _score_train(self, *, last: bool) -> dict[str, float]:
+        """Score the training clips where it is their turn; for people alone."""
+        every = self.settings.train_map
+        if not every or (self.progress.epoch % every and not last) or not can_be_scored(self.train):
+            return {}
+        return {f"train {key}": value for key, value in train_scores(self.learner.embed_clips(self.train)).items()}
 
     def _lower_on_plateau(self, score: float) -> None:
         """Lower the learning rate once the score has not risen for long enough; then wait anew."""

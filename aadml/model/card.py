@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from aadml.model.facts import Facts
-from aadml.retrieval.record import EvaluationRecord
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord
 from feature_extraction.ground.json_values import JsonObject, nested
 
 
@@ -63,22 +63,29 @@ def _training(facts: Facts) -> Iterator[str]:
 
 def _scores(stored: EvaluationRecord) -> Iterator[str]:
     yield (
-        f"Protocol `{stored.protocol}`, {stored.split} split, tie rate {stored.tie_rate:.3f}. The interval is "
-        "a 95 % bootstrap over queries of this one training."
+        f"Protocol `{stored.protocol}`, {stored.split} split, tie rate {stored.tie_rate:.3f}. Every query "
+        "ranks the full gallery, its own clip included. The interval is a 95 % bootstrap over queries of this one "
+        "training."
     )
     yield from (
         "",
-        "| direction | MAP | 95 % interval | chance | queries | gallery |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| direction | MAP | 95 % interval | chance | queries | gallery | MAP without the own clip |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     )
     for name, one in stored.directions.items():
         low, high = one.map_interval
         yield (
-            f"| {name} | {one.map:.4f} | {low:.4f} to {high:.4f} | {one.chance:.4f} | {one.queries} | {one.gallery} |"
+            f"| {name} | {one.map:.4f} | {low:.4f} to {high:.4f} | {one.chance:.4f} | {one.queries} "
+            f"| {one.gallery} | {_without_partner(one)} |"
         )
     yield from ("", f"Mean MAP {stored.map_mean:.4f}, where a random order would give {stored.chance:.4f}.")
     for verdict in stored.verdicts or ():
         yield from ("", f"**Warning**: {verdict}")
+
+
+def _without_partner(direction: DirectionRecord) -> str:
+    found = nested(direction.figures, "without_partner")
+    return f"{found['map']:.4f} (chance {found['chance']:.4f})" if found else "not defined"
 
 
 def _use(facts: Facts) -> Iterator[str]:

@@ -87,7 +87,7 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
         ) from None
     options = {key: _published(parameters[key]) for key in known if key in parameters}
     built = extractor(name, modality, options)
-    if built.finish is not None:
+    if built.fit is not None:
         raise InputError(
             f"{modality}: {name} was fitted on the training clips, by matrices that a model does not hold; "
             "embed arrays instead of files"

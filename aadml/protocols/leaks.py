@@ -75,8 +75,9 @@ def test_scaling(subject: Subject, split: str) -> Subject:
 def drop_last(embeddings: Embeddings) -> Embeddings:
     """L7: items of the last, smaller batch vanish."""
     kept = len(embeddings) // BATCH * BATCH or len(embeddings)
-    vectors = {m: v[:kept] for m, v in embeddings.vectors.items()}
-    return replace(embeddings, vectors=vectors, labels=embeddings.labels[:kept], ids=embeddings.ids[:kept])
+    vectors = {m: v if m in embeddings.rows else v[:kept] for m, v in embeddings.vectors.items()}
+    rows = {m: own[:kept] for m, own in embeddings.rows.items()}
+    return replace(embeddings, vectors=vectors, rows=rows, labels=embeddings.labels[:kept], ids=embeddings.ids[:kept])
 
 
 LABEL_GRAPH = Protocol(mix=label_graph)

@@ -31,9 +31,9 @@ def results_table(
         other = ablation.baselines.get(cell.name, "")
         row += [other, in_words(found.get((cell.name, other)))] if compared else []
         row += [cell for metric in metrics for cell in figure_cells(own, metric, directions)]
-        rows.append((*row, own.epochs, own.steps, len(own.runs)))
+        rows.append((*row, own.train_map, own.epochs, own.steps, len(own.runs)))
     further = [column for metric in metrics for column in figure_columns(metric, directions)]
-    columns = (*named, *figure_columns("MAP", directions), *compared, *further, "epochs", "steps", "seeds")
+    columns = (*named, *figure_columns("MAP", directions), *compared, *further, "train MAP", "epochs", "steps", "seeds")
     return Table(columns, tuple(rows), about, tuple(_notes(found, scores)), best=("MAP mean",))
 
 

@@ -91,9 +91,8 @@ def check_once(embeddings: Embeddings, once: Collection[str]) -> None:
     """
     first = np.unique(embeddings.labels.numpy(), return_index=True, return_inverse=True)[1:]
     for modality in once:
-        vectors = lookup(
-            {str(name): rows for name, rows in embeddings.vectors.items()}, modality, "modality to rank once"
-        )
+        known: dict[str, Modality] = {str(name): name for name in embeddings.vectors}
+        vectors = embeddings.matrix(lookup(known, modality, "modality to rank once"))
         if not torch.equal(vectors, vectors[torch.from_numpy(first[0][first[1]])]):
             raise InputError(
                 f"--once {modality}: its rows of one label differ; only what stands in several equal rows (the sound "

@@ -1,11 +1,12 @@
 """The evaluation of embeddings: every direction, every metric, with ties, bounds and chance beside each figure."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import get_args
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from aadml.comparison.types import Direction, Embeddings, Modality
@@ -18,24 +19,31 @@ from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.requested import Function, check_cutoff, function_of
 from aadml.retrieval.results import DirectionResult, Evaluation, both_ways
 from aadml.retrieval.running import running_average_precision
-from aadml.retrieval.scores import Indices, score_source
+from aadml.retrieval.scores import Indices, MatrixScores, ScoreSource, score_source
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
 
 def mean_average_precision(
-    embeddings: Embeddings, direction: Direction, *, similarity: str | None = None, threads: int | None = None
+    embeddings: Embeddings,
+    direction: Direction,
+    *,
+    queries: Indices | None = None,
+    similarity: str | None = None,
+    threads: int | None = None,
 ) -> float:
     """MAP of one direction: the whole gallery is ranked, ties count by exact expectation.
 
     Args:
         embeddings: of both modalities.
         direction: (queries, gallery).
+        queries: the rows that ask; by default all.
         similarity: instead of the one that belongs to the embeddings.
         threads: by default as many as torch uses.
     """
-    found = _over_direction(embeddings, direction, metrics.average_precision, similarity=similarity, threads=threads)
+    function = metrics.average_precision
+    found = _over_direction(embeddings, direction, function, asking=queries, similarity=similarity, threads=threads)
     return float(found.mean())
 
 
@@ -110,14 +118,25 @@ class _Task:
     extra: tuple[str, ...]
     cutoffs: tuple[int, ...]
     threads: int | None
+    made: dict[tuple[object, ...], MatrixScores] = field(default_factory=dict)
+
+    def scores(self, direction: Direction, sides: Sides) -> ScoreSource:
+        """Score the queries against the gallery; a matrix of scores serves both ways."""
+        one, other = ((m, rows.tobytes()) for m, rows in zip(direction, (sides.queries, sides.gallery), strict=True))
+        if (other, one) in self.made:
+            return MatrixScores(np.ascontiguousarray(self.made[other, one].matrix.T))
+        rows = sides.queries, sides.gallery
+        queries, candidates = (_vectors(self.embeddings, m, own) for m, own in zip(direction, rows, strict=True))
+        source = score_source(queries, candidates, self.similarity, precision=self.precision)
+        if isinstance(source, MatrixScores):
+            self.made[one, other] = source
+        return source
 
     def result(self, direction: Direction, sides: Sides) -> DirectionResult:
         """Score the queries of some sides."""
         labels, names = self.embeddings.labels.cpu().numpy(), self.embeddings.class_names
-        rows = sides.queries, sides.gallery
-        queries, candidates = (_vectors(self.embeddings, m)[own] for m, own in zip(direction, rows, strict=True))
         return score_direction(
-            score_source(queries, candidates, self.similarity, precision=self.precision),
+            self.scores(direction, sides),
             labels[sides.queries],
             labels[sides.gallery],
             direction=direction,
@@ -146,16 +165,16 @@ def _with_other_galleries(task: _Task, direction: Direction) -> DirectionResult:
     return replace(result, figures=figures)
 
 
-def _vectors(embeddings: Embeddings, modality: Modality) -> Tensor:
-    vectors = {str(name): vectors for name, vectors in embeddings.vectors.items()}
-    return lookup(vectors, modality, "modality among the embeddings")
+def _vectors(embeddings: Embeddings, modality: Modality, rows: Indices) -> Tensor:
+    known: dict[str, Modality] = {str(name): name for name in embeddings.vectors}
+    return embeddings.of(lookup(known, modality, "modality among the embeddings"), torch.from_numpy(rows))
 
 
 def _label_space(embeddings: Embeddings) -> dict[str, tuple[float, float]]:
     labels = embeddings.labels
     classes = len(embeddings.class_names) or int(labels.max()) + 1
     inside = bool((labels >= 0).all()) and int(labels.max()) < classes
-    spaces = {m: v for m, v in embeddings.vectors.items() if inside and v.shape[1] == classes > 1}
+    spaces = {m: embeddings.matrix(m) for m, v in embeddings.vectors.items() if inside and v.shape[1] == classes > 1}
     return {modality: label_space_quality(vectors.cpu(), labels.cpu()) for modality, vectors in spaces.items()}
 
 
@@ -179,6 +198,7 @@ def _over_direction(
     metric: Function,
     gallery: Gallery = "full",
     *,
+    asking: Indices | None = None,
     similarity: str | None = None,
     threads: int | None = None,
 ) -> Values:
@@ -191,8 +211,10 @@ def _over_direction(
     found: list[Values] = []
     labels = embeddings.labels.cpu().numpy()
     for sides in sides_of(embeddings, direction, gallery):
+        if asking is not None:
+            sides = replace(sides, queries=np.intersect1d(sides.queries, asking), partner=None)
         rows = sides.queries, sides.gallery
-        queries, candidates = (_vectors(embeddings, m)[own] for m, own in zip(direction, rows, strict=True))
+        queries, candidates = (_vectors(embeddings, m, own) for m, own in zip(direction, rows, strict=True))
         source = score_source(queries, candidates, similarity or embeddings.similarity)
         partner = sides.partner if gallery == "without-partner" else None
         groups = labels[sides.queries], labels[sides.gallery]

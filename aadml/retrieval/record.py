@@ -8,7 +8,7 @@ from aadml.retrieval.metric_names import place_of
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, inner, nested, number, read_as
 
-_RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "seconds", "parameters", "verdicts")
+_RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "train_map", "seconds", "parameters", "verdicts")
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,8 @@ class EvaluationRecord:
         selected_epoch: None where none was chosen.
         epochs: that were trained.
         steps: of the optimizers, over all epochs.
+        train_map: mean MAP of the training clips under the weights that were kept; of a sample of queries where they
+            are many.
         seconds: that fitting took.
         parameters: how many were fitted.
         verdicts: what a person must know before believing the figures.
@@ -102,6 +104,7 @@ class EvaluationRecord:
     selected_epoch: int | None = None
     epochs: int | None = None
     steps: int | None = None
+    train_map: float | None = None
     seconds: float | None = None
     parameters: int | None = None
     verdicts: list[str] | None = None

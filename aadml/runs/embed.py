@@ -71,7 +71,7 @@ def _embed_captioned(model: Model, path: str | Path, output: Path) -> tuple[int,
     for modality in splits.train.modalities:
         # packed sequences are as wide as the longest of their split
         wide = max(part.vectors[modality].shape[1] for part in parts.values())
-        rows = [F.pad(v := part.vectors[modality], (0, wide - v.shape[1])) for part in parts.values()]
+        rows = [F.pad(v := part.matrix(modality), (0, wide - v.shape[1])) for part in parts.values()]
         vectors[modality] = torch.cat(rows)
     texts = {
         "id": [name for part in parts.values() for name in part.ids],

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from aadml.comparison.types import Splits
+from aadml.comparison.types import Clips, Splits
 from aadml.configuration.config import Config
 from aadml.methods.session import Session, numbers
+from aadml.methods.train_scores import can_be_scored, train_scores
 from aadml.model.model import Model
 from aadml.retrieval import evaluate
 from aadml.retrieval.record import EvaluationRecord
@@ -56,7 +57,15 @@ def score_model(
         selected_epoch=facts.selected_epoch,
         epochs=len(steps) or None,
         steps=sum(steps) or None,
+        train_map=_train_map(model, splits.train, session),
         seconds=round(seconds, 3),
         parameters=model.method.parameters_count(),
         verdicts=verdicts(evaluation, splits.train, session.history, facts),
     )
+
+
+def _train_map(model: Model, train: Clips, session: Session) -> float | None:
+    """Score the training clips under the weights of the chosen epoch; None where no epoch was, or nobody wants it."""
+    if not session.history or not model.facts.training.train_map or not can_be_scored(train):
+        return None
+    return float(train_scores(model.embed_clips(train))["map_mean"])

@@ -86,6 +86,11 @@ class CellScores:
         return _spread(run.record.parameters for run in self.runs.values())
 
     @property
+    def train_map(self) -> Spread | None:
+        """Spread the MAP of the training clips under the weights that were kept."""
+        return _spread(run.record.train_map for run in self.runs.values())
+
+    @property
     def epochs(self) -> int | None:
         """Give the mean number of epochs, rounded; None without any."""
         return _rounded(run.record.epochs for run in self.runs.values())

@@ -6,10 +6,10 @@ in the main process on several clips at once: the network. A descriptor without 
 `prepare` returns is the description.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,18 @@ def mean_over_time(description: Description) -> NDArray[np.float32]:
     return np.asarray(description.mean(axis=0, dtype=np.float64), dtype=np.float32)
 
 
+class Fit(Protocol):
+    """What is fitted to the descriptions of the training clips, and applied to those of all clips."""
+
+    def arrays(self, train: Iterable[Description]) -> dict[str, NDArray[np.float32]]:
+        """Fit: descriptions (t_i, d) of the training clips, read once -> the named arrays that the file keeps."""
+        ...
+
+    def transformation(self, arrays: Mapping[str, NDArray[np.float32]]) -> Callable[[Description], Description]:
+        """Give what turns any description (t, d) into its features (t, k)."""
+        ...
+
+
 @dataclass(frozen=True)
 class Extractor:
     """One way to turn a decoded clip into features.
@@ -42,7 +54,7 @@ class Extractor:
     Attributes:
         name: its name in `EXTRACTORS`, or its place.
         modality: what it listens to or looks at.
-        dimension: d of its descriptions, after `finish` where there is one.
+        dimension: d of its features, after `fit` where there is one.
         inputs: what is to be decoded.
         parameters: everything that decides its values, JSON-able: variant, front-end settings, precision, `weights`
             (SHA-256, "untrained" or None for weight-free). With the name it is the fingerprint by which a model knows
@@ -61,8 +73,8 @@ class Extractor:
         minimum_seconds: a clip with less sound, or less video, is refused as `too-short`; 0 accepts anything of one
             sample or frame.
         batch_clips: at most so many clips are given to `describe` at once.
-        finish: descriptions of all clips and their splits -> (n descriptions, named fitted arrays), for what is fitted
-            on the training clips (a whitening). None: nothing is fitted.
+        fit: what is fitted to the descriptions of the training clips and then applied to all (a whitening). None:
+            nothing is fitted.
     """
 
     name: str
@@ -77,9 +89,7 @@ class Extractor:
     minimum_seconds: float = 0.0
     batch_clips: int = 16
     about: JsonObject = field(default_factory=dict)
-    finish: (
-        Callable[[list[Description], Sequence[str]], tuple[list[Description], dict[str, NDArray[np.float32]]]] | None
-    ) = field(default=None)
+    fit: Fit | None = None
 
     def times(self, rows: int, seconds: float) -> NDArray[np.float64]:
         """Say when each of the rows of a description of a clip of so many seconds begins: (rows,)."""

@@ -28,7 +28,7 @@ from feature_extraction.media import Frames
 from feature_extraction.network_run import batched, bfloat16_units, chosen_device, loaded, seeded
 from feature_extraction.tensor_files import sha256
 from feature_extraction.weights import weights_path
-from feature_extraction.whitening import Whitening, dequantize, fit_whitening, quantize, youtube8m_whitening
+from feature_extraction.whitening import PcaWhitening, reduced, youtube8m_whitening
 
 Reduction = Callable[[Description], Description]
 
@@ -219,7 +219,7 @@ def inception_v3(
         prepare=np.asarray,
         describe=_describer(folded(network), target, reading.transform_input, half, reduce),
         batch_clips=8,  # five minutes of frames are 80 MB
-        finish=partial(_whitened, eight_bit=eight_bit) if reduction == "own-pca" else None,
+        fit=PcaWhitening(REDUCED, eight_bit) if reduction == "own-pca" else None,
     )
 
 
@@ -274,20 +274,4 @@ def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reductio
     if reduction != "youtube-8m":
         return None, {}
     path = weights_path("youtube-8m-pca") if matrices == "auto" else Path(matrices).expanduser()
-    return partial(_reduced, youtube8m_whitening(path, REDUCED), eight_bit=eight_bit), {"matrices": sha256(path)}
-
-
-def _reduced(whitening: Whitening, rows: Description, *, eight_bit: bool) -> Description:
-    white = whitening.transform(rows)
-    return dequantize(quantize(white, rounding="nearest")) if eight_bit else white
-
-
-def _whitened(
-    descriptions: list[Description], splits: Sequence[str], *, eight_bit: bool
-) -> tuple[list[Description], dict[str, NDArray[np.float32]]]:
-    """Fit the whitening to the frames of the training clips, apply it to all."""
-    train = (rows for rows, split in zip(descriptions, splits, strict=True) if split == "train")
-    whitening = fit_whitening(train, REDUCED)
-    kept = whitening.arrays()
-    whitening = Whitening.of_arrays(kept)  # what is written down is what was used, to the last bit
-    return [_reduced(whitening, rows, eight_bit=eight_bit) for rows in descriptions], kept
+    return partial(reduced, youtube8m_whitening(path, REDUCED), eight_bit=eight_bit), {"matrices": sha256(path)}

@@ -12,18 +12,25 @@ first). A file is written in the lowest version that can hold it, and every vers
 
 from feature_extraction.feature_file.checks import check
 from feature_extraction.feature_file.content import FORMAT, MODALITIES, UNLABELLED, FeatureFile, Shard, Timeline
-from feature_extraction.feature_file.reading import is_feature_file, read_features
-from feature_extraction.feature_file.writing import write_features
+from feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
+from feature_extraction.feature_file.rows import Cursor, ModalityRows, Rows, gathered
+from feature_extraction.feature_file.writing import write_features, write_rows
 
 __all__ = [
     "FORMAT",
     "MODALITIES",
     "UNLABELLED",
+    "Cursor",
     "FeatureFile",
+    "ModalityRows",
+    "Rows",
     "Shard",
     "Timeline",
     "check",
+    "gathered",
     "is_feature_file",
+    "open_features",
     "read_features",
     "write_features",
+    "write_rows",
 ]

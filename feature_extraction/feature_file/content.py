@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from feature_extraction.feature_file.rows import ModalityRows, Rows
 from feature_extraction.ground.json_values import JsonObject, inner, texts
 
 FORMAT = "aadml-features"
@@ -63,6 +64,9 @@ class Shard:
         manifest: fingerprint of the manifest.
         rows: (n,) int64, the manifest's row of each clip of the file.
         failures: of each clip that failed: its row, and what the list of failures says of it.
+        pending: by modality, what merging has to fit to the training clips of all shards: the name of the kind, and its
+            options. Until then the features and sequences are those from before.
+        sequence: whether a job with anything pending keeps the descriptions over time; here they are kept anyway.
     """
 
     index: int
@@ -71,6 +75,8 @@ class Shard:
     manifest: str
     rows: NDArray[np.int64]
     failures: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    pending: Mapping[str, JsonObject] = field(default_factory=dict)
+    sequence: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,19 @@ class FeatureFile:
     def rows(self, split: str) -> NDArray[np.int64]:
         """Give the row numbers of one split, in order."""
         return np.flatnonzero(np.asarray(self.splits) == split).astype(np.int64)
+
+    def rows_by_modality(self) -> dict[str, ModalityRows]:
+        """Give the numbers of each modality, to be taken in blocks."""
+        found = {}
+        for name, values in self.features.items():
+            timeline, times = self.sequences.get(name), None
+            if timeline is None:
+                found[name] = ModalityRows(Rows.of(values))
+                continue
+            if timeline.times is not None:
+                times = Rows.of(timeline.times)
+            found[name] = ModalityRows(Rows.of(values), Rows.of(timeline.values), timeline.offsets, times)
+        return found
 
     def notes(self) -> tuple[str, ...]:
         """Say what people should know of where the features come from: what readers did, networks without training."""

@@ -45,9 +45,11 @@ class Sound:
 
     Attributes:
         sample_rate: in Hz; the sound is resampled once, straight to it.
+        seconds: at most so much of each clip, the first ones; None for all of it.
     """
 
     sample_rate: int
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ FUNCTIONS = {
     "sample-data": "aadml.data.sample_clips:sample_data",
     "manifest": "aadml.data.manifests.making:manifest",
     "extract": "feature_extraction.job:extract",
+    "status": "feature_extraction.status:status",
     "merge": "feature_extraction.merge:merge",
     "inspect": "aadml.data.examination:inspect",
     "convert": "aadml.data.conversion:convert",

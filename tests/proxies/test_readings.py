@@ -49,9 +49,9 @@ def call(attention, pairs, values):
 def by_definition(reading, attention, given):
     rows = []
     for i in range(ANCHORS):
-        there = [j for j in range(NEIGHBORS) if given.mask[i, j]]
-        x, asking = given.anchors[i], given.asking[i].expand(NEIGHBORS, DIMENSION)
-        keys = given.keys[i]
+        there = [j for j in range(given.keys.shape[1]) if given.mask[i, j]]
+        x, keys = given.anchors[i], given.keys[i]
+        asking = given.asking[i].expand_as(keys)
         if reading == "R1":
             calls = [call(attention, [(asking[j], keys[j])], [x]) for j in there]
             rows.append(sum(calls) / len(calls))
@@ -64,7 +64,7 @@ def by_definition(reading, attention, given):
             rows.append(call(attention, [(asking[j], keys[j]) for j in there], [x for _ in there]))
         elif reading == "R5":
             calls = []
-            for j in range(NEIGHBORS):
+            for j in range(given.keys.shape[1]):
                 with_key = [r for r in range(ANCHORS) if given.mask[r, j]]
                 values = [given.anchors[r] for r in with_key]
                 calls.append(call(attention, [(asking[j], given.keys[r, j]) for r in with_key], values))
@@ -78,9 +78,11 @@ def by_definition(reading, attention, given):
 @pytest.mark.parametrize("reading", sorted(READINGS))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("clique", [False, True])
-def test_equals_its_definition(reading, kind, clique):
+@pytest.mark.parametrize("neighbors", [2, 3])
+def test_equals_its_definition(reading, kind, clique, neighbors):
     mask = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]]).bool()
-    attention, given = module(kind), batch(clique, mask)
+    attention, whole = module(kind), batch(clique, mask)
+    given = Keys(whole.anchors, *(part[:, :neighbors] for part in (whole.asking, whole.keys, whole.mask)))
     expected = by_definition(reading, attention, given)
     torch.testing.assert_close(READINGS[reading](attention, given), expected, rtol=1e-9, atol=1e-9)
 

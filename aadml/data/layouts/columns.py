@@ -31,11 +31,10 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
     found = [modality for modality in MODALITIES if modality in arrays]
     if len(found) < 2:
         require(path, KEYS, list(arrays))
-    require(path, ("label",), list(arrays))
     if "text_row" in arrays or ("text" in arrays and arrays["text"].ndim == 3):
         raise InputError(f"{path}: 'text' holds several captions a clip; features to train on have one row a clip")
     if "split" not in arrays and options.undivided:
-        arrays["split"] = np.full(len(arrays["label"]), "train")
+        arrays["split"] = np.full(len(arrays[found[0]]), "train")
     if "split" not in arrays:
         raise InputError(
             f"{path}: has no 'split'; add an array with train, valid or test for each clip, or draw one: "
@@ -45,13 +44,13 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
     same_rows(path, {name: array.shape[0] if array.ndim else 0 for name, array in chosen.items()})
     words = [text(value) for value in arrays["split"].ravel().tolist()]
     wrong = next((word for word in words if word not in _MEANINGS), None)
-    if wrong is not None or len(words) != len(arrays["label"]):
+    if wrong is not None or len(words) != len(arrays[found[0]]):
         raise InputError(f"{path}: 'split': {wrong!r} given; one of {', '.join(_MEANINGS)} per clip is possible")
     return assemble(
         path,
         "columns",
         features={modality: arrays[modality] for modality in found},
-        labels=arrays["label"],
+        labels=arrays.get("label"),
         splits=[_MEANINGS[word] for word in words],
         ids=[text(value) for value in arrays["id"].ravel().tolist()] if "id" in arrays else None,
         class_names=options.class_names or _class_names(arrays),
@@ -66,8 +65,8 @@ def _arrays(path: Path) -> dict[str, NDArray[np.generic]]:
 
 def _class_names(arrays: Mapping[str, NDArray[np.generic]]) -> tuple[str, ...] | None:
     """Give the names of the classes, where labels are positions among them."""
-    names, labels = arrays.get("class_names"), arrays["label"]
-    if names is None or labels.dtype.kind not in "iu" or not labels.size:
+    names, labels = arrays.get("class_names"), arrays.get("label")
+    if names is None or labels is None or labels.dtype.kind not in "iu" or not labels.size:
         return None
     if labels.min() < 0 or labels.max() >= names.size:
         return None
@@ -75,7 +74,7 @@ def _class_names(arrays: Mapping[str, NDArray[np.generic]]) -> tuple[str, ...] |
 
 
 COLUMNS = Layout("npz", KEYS, read_columns)
-"""npz with audio, visual, label, split ('train', 'valid', 'test'), and optionally id, text, class_names."""
+"""npz with audio, visual, label or none, split ('train', 'valid', 'test'), and optionally id, text, class_names."""
 
 COLUMNS_H5 = Layout("h5", KEYS, read_columns)
 """HDF5 with the keys of the npz: audio, visual, label, split, as `aadml embed` writes them."""

@@ -61,11 +61,17 @@ class Listing:
         entries: the clips, in order.
         notes: what was done on the way, one sentence each.
         hashes: SHA-256 of the files the listing was made from.
+        absent: names of videos that the data set has and of which there is neither a file nor an entry.
     """
 
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = ()
     hashes: Mapping[str, str] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
+
+    def missing_names(self) -> list[str]:
+        """Name every video of which there is no file, once, as the data set names it."""
+        return list(dict.fromkeys((*(entry.source or entry.id for entry in self.missing()), *self.absent)))
 
     def missing(self) -> list[Entry]:
         """Return the entries of which a media file is not there."""

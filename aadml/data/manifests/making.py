@@ -9,6 +9,7 @@ from typing import Any
 from aadml.data.manifests import MANIFESTS
 from aadml.data.manifests.listing import Listing, write_manifest
 from aadml.data.manifests.splitting import with_splits
+from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import completed
 from feature_extraction.ground.tables import lookup
@@ -44,7 +45,8 @@ def manifest(
             and False stand for the default.
 
     Returns:
-        The place of the manifest.
+        The place of the manifest. Videos that AVE or VEGAS name and that are not there are listed beside it in
+        `<manifest>.missing.txt`, a name (YouTube's for AVE) a line.
 
     Raises:
         InputError: an unknown data set, column or option, shares that cannot be, ids that repeat, or files that are
@@ -55,6 +57,7 @@ def manifest(
     list_clips = lookup(MANIFESTS, name, "data set with a manifest")
     given = _given(options | ({"seed": seed} if name not in _OWN else {}))
     listing = list_clips(source, **completed(list_clips, given, "manifest"))
+    absent = listing.missing_names() if name not in _OWN else []
     listing = _without_missing(listing, source, skip=skip_missing, needed=name in _OWN)
     if listing.entries:
         listing = with_splits(listing, split, split_by, seed or 0)
@@ -62,6 +65,11 @@ def manifest(
         if on_note:
             on_note(line)
     write_manifest(target, listing.entries)
+    if absent:
+        names = target.with_name(f"{target.stem}.missing.txt")
+        write_text(names, "".join(f"{name}\n" for name in absent))
+        if on_note:
+            on_note(f"the {len(absent)} videos that are missing are listed in {names}")
     return target
 
 
@@ -89,7 +97,7 @@ def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
         return target
     target = Path(output)
     if target.is_file() and not _is_manifest(target):
-        raise InputError(f"{target}: exists and is no manifest; it is not overwritten, name another output")
+        raise InputError(f"{target}: exists and is not a manifest; it is not overwritten, name another output")
     if target.exists() and source.exists() and target.samefile(source):
         raise InputError(f"{target}: is what is read; name another output")
     return target

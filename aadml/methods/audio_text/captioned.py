@@ -125,7 +125,7 @@ class AudioText(Method):
 
         Clips whose sound cannot be decoded are left out, with a warning that names them.
         """
-        return replace(super().embed_clips(with_sound(self._captioned.prepared(clips))), once=("audio",))
+        return replace(self.learner.embed_clips(with_sound(self._captioned.prepared(clips))), once=("audio",))
 
     def state(self) -> dict[str, Tensor]:
         """Return parameters and buffers, the vocabulary among them."""

@@ -184,14 +184,14 @@ def test_splits_and_options_that_cannot_be_are_refused(media, options, message):
 def test_nothing_of_the_users_is_overwritten(media):
     table = plain(media, "media,label")
     before = table.read_bytes()
-    with pytest.raises(InputError, match="exists and is no manifest"):
+    with pytest.raises(InputError, match="exists and is not a manifest"):
         manifest(table, output=table)
     manifest(table)
     with pytest.raises(InputError, match="exists; give --output"):
         manifest(table)
     manifest(table, output=media / "table.manifest.csv", seed=1)
     (media / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="exists and is no manifest"):
+    with pytest.raises(InputError, match="exists and is not a manifest"):
         manifest(table, output=media / "notes.txt")
     assert table.read_bytes() == before
     with pytest.raises(InputError, match="is what is read"):

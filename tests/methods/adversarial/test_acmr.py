@@ -119,12 +119,12 @@ def test_without_adversarial_weight_the_encoders_learn_as_if_there_were_no_game(
 
 
 def test_the_game_hides_the_modality():
-    def told_apart(adv_weight):
+    def entropy(adv_weight):
         one = trained(adv_weight=adv_weight, label_weight=1.0, positive_weight=0.0).learner
         with torch.no_grad():
             return float(one._modality_entropy({m: one.embed(clips()[m], m) for m in CONTEXT.modalities}))
 
-    assert told_apart(5.0) > told_apart(0.0) + 0.1
+    assert entropy(5.0) > entropy(0.0) + 0.1
 
 
 def test_one_modality_is_no_game():

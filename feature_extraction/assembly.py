@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from feature_extraction.feature_file import (
 from feature_extraction.fingerprints import SIZE
 from feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ledger import Block, Ledger, Record
 from feature_extraction.manifest import Row
 from feature_extraction.media import REASONS
@@ -248,7 +248,7 @@ def _assembled(
     return Assembled(head, made)
 
 
-def _origin(plan: Plan, modality: str) -> Mapping[str, Any]:
+def _origin(plan: Plan, modality: str) -> JsonObject:
     origin = plan.provenance[modality]
     return {**origin, "notes": [PENDING_NOTE.format(modality)]} if modality in plan.pending else origin
 

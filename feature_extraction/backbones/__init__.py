@@ -16,6 +16,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.options import schema
 from feature_extraction.ground.tables import Table, lookup
 from feature_extraction.ground.validation import checked_options
@@ -84,14 +85,14 @@ class Extractor:
     modality: Literal["audio", "visual"]
     dimension: int
     inputs: "Sound | Frames"
-    parameters: Mapping[str, Any]
+    parameters: JsonObject
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     describe: Callable[[Sequence[NDArray[Any]]], list[Description]] | None = None
     pool: Callable[[Description], NDArray[np.float32]] = mean_over_time
     begins: Callable[[int, float], NDArray[np.float64]] | None = None
     minimum_seconds: float = 0.0
     batch_clips: int = 16
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: JsonObject = field(default_factory=dict)
     fit: Fit | None = None
 
     def times(self, rows: int, seconds: float) -> NDArray[np.float64]:
@@ -137,7 +138,7 @@ def options_of(name: str, modality: str) -> list[str]:
     return list(schema(_factory(name, modality)))
 
 
-def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None) -> Extractor:
+def extractor(name: str, modality: str, options: JsonObject | None = None) -> Extractor:
     """Build an extractor of the table.
 
     Args:

@@ -9,6 +9,7 @@ import aadml
 from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve
 from aadml.methods.audio_text.curriculum import ancillary
+from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.reports.audio_text_runs import runs_of, table_of, work_off
 from aadml.reports.sweep_result import run_jobs
 from aadml.runs.loading import read_evaluation
@@ -16,7 +17,7 @@ from aadml.runs.prior import config_of, folder_of
 from aadml.runs.train import train_into
 from aadml.sweeps.job import is_done
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import keywords
+from feature_extraction.ground.options import made
 
 pytest.importorskip("transformers")
 
@@ -32,9 +33,7 @@ def config(manifest, **changes):
 
 
 def prior_of(of):
-    from aadml.methods import METHODS
-
-    return ancillary(keywords(METHODS["3cmlf"], of.arguments())["curriculum"], of.training())
+    return ancillary(made(CurriculumOptions, of.options), of.training)
 
 
 def weights(folder):
@@ -55,7 +54,7 @@ def kept_in(place):
 
 def test_a_run_alone_keeps_the_model_in_its_own_folder_as_a_finished_run(manifest, alone):
     (kept,) = kept_in(alone)
-    assert aadml.load(kept).facts.method["name"] == "audio-text"
+    assert aadml.load(kept).facts.method.name == "audio-text"
     assert read_evaluation(kept).epochs == read_evaluation(alone).epochs == 3
     assert aadml.verify(alone) == []
 

@@ -65,7 +65,7 @@ def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_w
         said = []
         config = with_sample_data(assemble(method=method, sample=True), said.append)
         assert config.method == method
-        assert config["data"] == str(clips)
+        assert config.data == str(clips)
         assert any("sample clips" in message for message in said)
         (remark,) = config_warnings(config)
         assert "random weights" in remark

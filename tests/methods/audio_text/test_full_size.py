@@ -30,7 +30,7 @@ def one_step(tones, context, name, changes):
     """Train on one batch; return the weights before and after."""
     config = resolve(read_yaml(name) | {"seed": 3})
     arguments = config.arguments() | changes
-    settings = replace(config.training(), epochs=1, batch=6, select="last")
+    settings = replace(config.training, epochs=1, batch=6, select="last")
     torch.manual_seed(3)
     build = METHODS[config.method]
     method = build(context, settings, **keywords(build, arguments))

@@ -1,22 +1,39 @@
 """The last steps of an extraction job: the records of its ledger become one feature file, and its failures one list."""
 
+import base64
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.backbones import Extractor
-from feature_extraction.feature_file import FeatureFile, Shard, Timeline, is_feature_file, write_features
+from feature_extraction.backbones import Description, Extractor
+from feature_extraction.feature_file import (
+    UNLABELLED,
+    FeatureFile,
+    ModalityRows,
+    Rows,
+    Shard,
+    gathered,
+    is_feature_file,
+    write_rows,
+)
+from feature_extraction.fingerprints import SIZE
 from feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ledger import Ledger, Record
+from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.ledger import Block, Ledger, Record
 from feature_extraction.manifest import Row
 from feature_extraction.media import REASONS
 from feature_extraction.plan import Plan, fingerprint
+
+Descriptions = Callable[[], Iterator[Description]]
+PENDING_NOTE = "{}: of a shard, before what is fitted on all training clips; `aadml merge` fits it"
 
 
 @dataclass(frozen=True)
@@ -38,8 +55,21 @@ class Failure:
     detail: str
 
 
+@dataclass(frozen=True)
+class Assembled:
+    """What a feature file is to hold.
+
+    Attributes:
+        head: all but the numbers of its modalities.
+        rows: these, by modality; they are made while they are written.
+    """
+
+    head: FeatureFile
+    rows: Mapping[str, ModalityRows]
+
+
 def refuse_foreign(output: Path) -> None:
-    """Refuse to replace what is no feature file.
+    """Refuse to replace what is not a feature file.
 
     Raises:
         InputError: `output` is a folder, or a file of another kind.
@@ -47,15 +77,15 @@ def refuse_foreign(output: Path) -> None:
     if output.is_dir():
         raise InputError(f"{output}: is a folder; give the name of a file to write")
     if output.exists() and not is_feature_file(output):
-        raise InputError(f"{output}: exists and is no feature file; it is not overwritten, name another output")
+        raise InputError(f"{output}: exists and is not a feature file; it is not overwritten, name another output")
 
 
-def write(output: Path, content: FeatureFile | None, failures: Sequence[Failure]) -> None:
+def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]) -> None:
     """Write a feature file, and first the list of its failures; what is left of an older job goes.
 
     Args:
         output: the feature file; the list is `<output>.failures.csv`.
-        content: what to write; None removes the file.
+        assembled: what to write; None removes the file.
         failures: the clips that are absent; none removes the list.
 
     Raises:
@@ -68,10 +98,10 @@ def write(output: Path, content: FeatureFile | None, failures: Sequence[Failure]
         _write_failures(listed, failures)
     else:
         listed.unlink(missing_ok=True)
-    if content is None:
+    if assembled is None:
         output.unlink(missing_ok=True)
     else:
-        write_features(output, content)
+        write_rows(output, assembled.head, assembled.rows)
 
 
 def _write_failures(path: Path, failures: Sequence[Failure]) -> None:
@@ -85,42 +115,54 @@ def _write_failures(path: Path, failures: Sequence[Failure]) -> None:
 
 def assemble(
     plan: Plan, ledger: Ledger, missing: Mapping[int, Failure]
-) -> tuple[FeatureFile | None, list[Failure], list[tuple[str, str]]]:
+) -> tuple[Assembled | None, list[Failure], list[tuple[str, str]]]:
     """Put the records of a finished job together, in the manifest's order.
 
     Args:
         plan: of the job.
-        ledger: its records.
+        ledger: its records; they are read again while the result is written.
         missing: by position in the job, clips without a file.
 
     Returns:
-        The feature file (None where every clip of a whole job failed), the failures, and id and remark of odd clips.
+        What to write (None where every clip of a whole job failed), the failures, and id and remark of odd clips.
     """
-    good: list[int] = []
+    good = array("q")
+    tracks = {modality: _Track() for modality in plan.by_modality}
     failures: list[tuple[int, Failure]] = []
     warnings: list[tuple[str, str]] = []
     for number, row in enumerate(plan.rows):
-        found = [ledger.find(row.id, modality, settings) for modality, settings in plan.settings.items()]
-        records = [record for record in found if record is not None]
-        failure = missing.get(number) or _first_failure(row, records)
-        if failure is None:
-            good.append(number)
-            warnings += [(row.id, remark) for record in records for remark in record.warnings]
-        else:
+        found = {modality: ledger.find(row.id, modality, settings) for modality, settings in plan.settings.items()}
+        records = {modality: record for modality, record in found.items() if record is not None}
+        failure = missing.get(number) or _first_failure(row, records.values())
+        if failure is not None:
             failures.append((number, failure))
+            continue
+        good.append(number)
+        for modality, record in records.items():
+            tracks[modality].add(record)
+            warnings += [(row.id, remark) for remark in record.warnings]
+    assembled = None
+    if good or plan.shard[1] > 1:
+        assembled = _assembled(
+            plan, ledger, [plan.rows[number] for number in good], tracks, _shard(plan, good, failures)
+        )
+    return assembled, [failure for _, failure in failures], warnings
+
+
+def _shard(plan: Plan, good: Sequence[int], failures: Sequence[tuple[int, Failure]]) -> Shard | None:
     index, count = plan.shard
-    shard = Shard(
+    if count == 1:
+        return None
+    return Shard(
         index=index,
         count=count,
         total=len(plan.manifest.rows),
         manifest=fingerprint(plan.manifest),
         rows=np.asarray(good, dtype=np.int64) * count + index,
         failures=tuple((number * count + index, astuple(failure)) for number, failure in failures),
+        pending=plan.pending,
+        sequence=plan.sequence,
     )
-    content = None
-    if good or count > 1:
-        content = _feature_file(plan, ledger, [plan.rows[number] for number in good], shard if count > 1 else None)
-    return content, [failure for _, failure in failures], warnings
 
 
 def _first_failure(row: Row, records: Iterable[Record]) -> Failure | None:
@@ -133,60 +175,106 @@ def _first_failure(row: Row, records: Iterable[Record]) -> Failure | None:
     return Failure(row.id, row.media[first.modality], first.modality, first.reason, first.detail)
 
 
-def _feature_file(plan: Plan, ledger: Ledger, rows: Sequence[Row], shard: Shard | None) -> FeatureFile:
+class _Track:
+    """Where the values of one modality stand in the ledger, when they begin, and the fingerprints of the clips."""
+
+    def __init__(self) -> None:
+        self._blocks = array("q")  # offset, rows (0: pooled), width, checksum
+        self._moments = array("d")  # start, seconds
+        self._fingerprints = bytearray()
+
+    def add(self, record: Record) -> None:
+        """Enter the next clip."""
+        assert record.block is not None
+        *rows, width = record.block.shape
+        self._blocks.extend((record.block.offset, *(rows or (0,)), width, record.block.checksum))
+        self._moments.extend((record.start, record.seconds))
+        self._fingerprints += base64.b64decode(record.fingerprint) or bytes(SIZE)
+
+    @property
+    def fingerprints(self) -> NDArray[np.uint8]:
+        """The fingerprint of each clip: (n, SIZE)."""
+        return np.frombuffer(self._fingerprints, dtype=np.uint8).reshape(-1, SIZE)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many rows each clip has."""
+        return np.array(self._blocks, dtype=np.int64)[1::4]
+
+    @property
+    def width(self) -> int:
+        """How wide the rows are; 0 where there are none."""
+        return self._blocks[2] if self._blocks else 0
+
+    def descriptions(self, ledger: Ledger) -> Iterator[NDArray[np.float32]]:
+        """Read the values clip by clip: (d,) or (t, d)."""
+        blocks = self._blocks
+        for first in range(0, len(blocks), 4):
+            offset, rows, width, checksum = blocks[first : first + 4]
+            yield ledger.values(Block(offset, (rows, width) if rows else (width,), checksum))
+
+    def times(self, one: Extractor) -> Iterator[NDArray[np.float64]]:
+        """Say clip by clip when the rows begin: (t,)."""
+        for rows, start, seconds in zip(self._blocks[1::4], self._moments[::2], self._moments[1::2], strict=True):
+            yield start + one.times(rows, seconds)
+
+
+def _assembled(
+    plan: Plan, ledger: Ledger, rows: Sequence[Row], tracks: Mapping[str, _Track], shard: Shard | None
+) -> Assembled:
     splits = tuple(row.split for row in rows)
-    features: dict[str, NDArray[np.float32]] = {}
-    timelines: dict[str, Timeline] = {}
-    fitted: dict[str, dict[str, NDArray[np.float32]]] = {}
+    numbers = {name: number for number, name in enumerate(plan.manifest.class_names)}
+    made, fitted = {}, {}
     for modality, one in plan.by_modality.items():
-        found = (ledger.values(row.id, modality, plan.settings[modality]) for row in rows)
-        if not plan.keeps_time(one):
-            features[modality] = _matrix(found, len(rows), one.dimension)
-            continue
-        descriptions = list(found)
-        if one.finish is not None:
-            descriptions, fitted[modality] = one.finish(descriptions, splits)
-        features[modality] = _matrix((one.pool(description) for description in descriptions), len(rows), one.dimension)
-        if plan.sequence:
-            begins = (_begins(one, ledger.find(row.id, modality, plan.settings[modality])) for row in rows)
-            timelines[modality] = _timeline(descriptions, list(begins), one)
-    class_names = plan.manifest.class_names
-    numbers = {name: number for number, name in enumerate(class_names)}
-    return FeatureFile(
-        features=features,
-        labels=np.asarray([numbers[row.label] for row in rows], dtype=np.int64),
+        read = partial(tracks[modality].descriptions, ledger)
+        if one.fit is not None and modality not in plan.pending:
+            train = (values for values, split in zip(read(), splits, strict=True) if split == "train")
+            fitted[modality] = one.fit.arrays(train)
+            read = partial(_mapped, one.fit.transformation(fitted[modality]), read)
+        made[modality] = _rows(plan, one, tracks[modality], read)
+    head = FeatureFile(
+        features={},
+        labels=np.asarray([numbers.get(row.label, UNLABELLED) for row in rows], dtype=np.int64),
+        all_labels=_all_labels(rows, numbers) if plan.manifest.has_several_labels else None,
         ids=tuple(row.id for row in rows),
         splits=splits,
-        class_names=class_names,
-        provenance=plan.provenance,
+        class_names=plan.manifest.class_names,
+        provenance={modality: _origin(plan, modality) for modality in plan.by_modality},
         columns={name: tuple(row.columns[name] for row in rows) for name in plan.manifest.rows[0].columns},
-        sequences=timelines,
         fitted=fitted,
         shard=shard,
+        fingerprints={modality: track.fingerprints for modality, track in tracks.items()},
     )
+    return Assembled(head, made)
 
 
-def _matrix(values: Iterable[NDArray[np.float32]], n: int, dimension: int) -> NDArray[np.float32]:
-    """Stack pooled descriptions (d,): (n, d)."""
-    matrix = np.empty((n, dimension), dtype=np.float32)
-    for number, value in enumerate(values):
-        matrix[number] = value
-    return matrix
+def _origin(plan: Plan, modality: str) -> JsonObject:
+    origin = plan.provenance[modality]
+    return {**origin, "notes": [PENDING_NOTE.format(modality)]} if modality in plan.pending else origin
 
 
-def _begins(one: Extractor, record: Record | None) -> Callable[[int], NDArray[np.float64]]:
-    """Return the function that turns a number of rows into the times at which they begin."""
-    assert record is not None
-    return lambda rows: record.start + one.times(rows, record.seconds)
+def _all_labels(rows: Sequence[Row], numbers: Mapping[str, int]) -> NDArray[np.uint8]:
+    """Mark the classes of each clip: (n, C)."""
+    marked = np.zeros((len(rows), len(numbers)), dtype=np.uint8)
+    for number, row in enumerate(rows):
+        marked[number, [numbers[label] for label in row.labels]] = 1
+    return marked
 
 
-def _timeline(
-    descriptions: Sequence[NDArray[np.float32]], begins: Sequence[Callable[[int], NDArray[np.float64]]], one: Extractor
-) -> Timeline:
-    lengths = [len(description) for description in descriptions]
-    times = [begin(length) for begin, length in zip(begins, lengths, strict=True)]
-    return Timeline(
-        values=np.concatenate([np.empty((0, one.dimension), np.float32), *descriptions]).astype(np.float32, copy=False),
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        times=np.concatenate([np.empty(0), *times]),
-    )
+def _rows(plan: Plan, one: Extractor, track: _Track, read: Descriptions) -> ModalityRows:
+    """Say how the numbers of one modality are read from the ledger when they are written."""
+    n, lengths, kind = len(track.lengths), track.lengths, np.dtype(np.float32)
+    pending = one.modality in plan.pending
+    width = (track.width or one.dimension) if pending else one.dimension
+    pooled = partial(_mapped, one.pool if plan.keeps_time(one) else np.asarray, read)
+    made = Rows((n, width), kind, lambda: gathered(each[None] for each in pooled()))
+    if not (plan.sequence or pending):
+        return ModalityRows(made)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    total = int(offsets[-1])
+    times = Rows((total,), np.dtype(np.float64), lambda: gathered(track.times(one)))
+    return ModalityRows(made, Rows((total, width), kind, lambda: gathered(read())), offsets, times)
+
+
+def _mapped(change: Callable[[Description], Description], read: Descriptions) -> Iterator[Description]:
+    return map(change, read())

@@ -4,12 +4,14 @@ The file is assembled from the ledger in the manifest's order, so the same comma
 was killed on the way and however many processes it used.
 """
 
+import base64
 import functools
 import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,13 +24,14 @@ from feature_extraction.backbones import Extractor
 from feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
 from feature_extraction.describing import Describer
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ledger import Ledger, Record, open_ledger
+from feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
 from feature_extraction.manifest import Manifest, Row
-from feature_extraction.media import Limits
+from feature_extraction.media import REASONS, Limits
 from feature_extraction.plan import Plan
 
 _BLOCKING = ("timeout", "crashed")  # after these the other modality of the clip is not tried
 _HASH_BLOCK = 2**20
+_NOTE_SECONDS = 1.0  # from one note of the progress to the next
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,8 @@ class _Job:
     contents: dict[tuple[int, str], tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     reused: int = 0
     done: int = 0
-    failed: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    noted: float = 0.0
 
 
 def extract(
@@ -80,6 +84,7 @@ def extract(
     shard: tuple[int, int] = (0, 1),
     retry_failed: bool = False,
     sequence: bool = False,
+    command: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
     """Describe every clip of a manifest and write the feature file.
@@ -97,6 +102,7 @@ def extract(
         shard: (i, n): only the rows i, i + n, i + 2n ...; `merge` joins the files.
         retry_failed: try again what failed before.
         sequence: keep the descriptions over time beside the pooled ones.
+        command: what to type to go on with the job; `status` says it.
         progress: called with the number of clips done and failed so far.
 
     Returns:
@@ -112,13 +118,30 @@ def extract(
     refuse_foreign(place)
     with open_ledger(place.with_name(place.name + ".work")) as ledger:
         job = _Job(plan, ledger, retry_failed, progress or (lambda done, failed: None))
-        _work(job, workers or _processors(), time_limit)
-        content, failures, warnings = assemble(plan, ledger, job.missing)
-        write(place, content, failures)
-    path = None if content is None else str(place)
+        ledger.note(Beginning(time.time(), len(plan.rows), command, str(Path.cwd())))
+        written = None
+        while written is None:
+            _work(job, workers or _processors(), time_limit)
+            written = _write(job, place)
+    is_written, failures, warnings = written
+    path = str(place) if is_written else None
     return Outcome(
         path, len(plan.rows), tuple(failures), tuple(warnings), job.reused, time.monotonic() - begin, plan.extractors
     )
+
+
+def _write(job: _Job, place: Path) -> tuple[bool, list[Failure], list[tuple[str, str]]] | None:
+    """Write the feature file and its list of failures; None where the ledger lost values, and work is left again."""
+    try:
+        assembled, failures, warnings = assemble(job.plan, job.ledger, job.missing)
+        write(place, assembled, failures)
+    except DamagedValues:
+        if not job.ledger.forget_damaged():
+            raise InputError(f"{place}.work: changed while it was in use; run the same command again") from None
+        job.done, job.reused, job.failed = 0, 0, Counter()
+        return None
+    _note(job, finished=True)
+    return assembled is not None, failures, warnings
 
 
 def _work(job: _Job, workers: int, time_limit: float) -> None:
@@ -144,7 +167,7 @@ def _work(job: _Job, workers: int, time_limit: float) -> None:
                     _record(job, task.number, part, part.prepared)
                 else:
                     describer.add(task.number, part)
-            _count(job, any(part.reason for part in parts))
+            _count(job, [part.reason for part in parts])
 
 
 def _wanted(one: Extractor, plan: Plan) -> Wanted:
@@ -173,7 +196,8 @@ def _tasks(job: _Job) -> Iterator[Task]:
             yield Task(number, media)
         else:
             job.reused += number not in job.missing
-            _count(job, number in job.missing or any(record.reason for record in records.values()))
+            missing = ["missing"] if number in job.missing else []
+            _count(job, missing or [record.reason for record in records.values()])
 
 
 def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ...]) -> Record | None:
@@ -208,8 +232,9 @@ def _record(job: _Job, number: int, part: Part, description: NDArray[Any] | None
             warnings=part.warnings,
             start=part.start,
             seconds=part.seconds,
-            values=values,
-        )
+            fingerprint="" if part.fingerprint is None else base64.b64encode(part.fingerprint.tobytes()).decode(),
+        ),
+        values,
     )
 
 
@@ -218,10 +243,20 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _count(job: _Job, failed: bool) -> None:
+def _count(job: _Job, reasons: Iterable[str]) -> None:
+    """Count a clip, and the first of its reasons if it failed."""
     job.done += 1
-    job.failed += failed
-    job.progress(job.done, job.failed)
+    reason = min(filter(None, reasons), key=list(REASONS).index, default="")
+    if reason:
+        job.failed[reason] += 1
+    if time.time() - job.noted > _NOTE_SECONDS:
+        _note(job)
+    job.progress(job.done, job.failed.total())
+
+
+def _note(job: _Job, *, finished: bool = False) -> None:
+    job.noted = time.time()
+    job.ledger.note(Progress(job.noted, job.done, job.reused, dict(job.failed), finished))
 
 
 def _failure(row: Row, modality: str, reason: str, detail: str) -> Failure:

@@ -3,17 +3,18 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from feature_extraction.backbones import Extractor, extractor, options_of
 from feature_extraction.extract import Outcome
 from feature_extraction.extract import extract as carry_out
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.places import search_beside
 from feature_extraction.manifest import Manifest, read_manifest
 from feature_extraction.media import Limits
+from feature_extraction.shard_names import shard_path
 
-Options = Mapping[str, Mapping[str, Any]]
+Options = Mapping[str, JsonObject]
 """Modality -> option of its extractor -> value."""
 
 DEFAULTS = {"audio": "log-mel", "visual": "hog-color"}
@@ -34,6 +35,7 @@ def extract(
     shard: tuple[int, int] = (0, 1),
     retry_failed: bool = False,
     sequence: bool = False,
+    command: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
     """Turn a manifest of media into a feature file.
@@ -48,9 +50,10 @@ def extract(
         workers: decoding processes; None: one a processor.
         time_limit: seconds that decoding one clip may take.
         max_seconds: longer clips are refused.
-        shard: (i, n): only part i of n; `aadml merge` joins them.
+        shard: (i, n): only part i of n, written as `<stem>.<i>-of-<n>.h5`; `aadml merge` joins them.
         retry_failed: try again the clips that failed before.
         sequence: keep descriptions over time beside the pooled ones.
+        command: what to type to go on with the job; `aadml status` says it.
         progress: called with the number of clips done and failed so far.
 
     Returns:
@@ -64,8 +67,8 @@ def extract(
     extractors = choose_extractors(audio, visual, options, weights)
     limits = Limits(seconds=max_seconds)
     return carry_out(
-        rows, output, extractors, workers=workers, time_limit=time_limit, limits=limits, shard=shard,
-        retry_failed=retry_failed, sequence=sequence, progress=progress,
+        rows, shard_path(output, shard), extractors, workers=workers, time_limit=time_limit, limits=limits, shard=shard,
+        retry_failed=retry_failed, sequence=sequence, command=command, progress=progress,
     )  # fmt: skip
 
 

@@ -1,30 +1,39 @@
-"""Manifests: CSV files that name the clips, where their sound and picture are, their class and their split."""
+"""Manifests: CSV files that name the clips, where their sound and picture are, their classes and their split."""
 
 import csv
 import os
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from sys import intern
 
 from feature_extraction.ground.errors import InputError
 
 SPLITS = ("train", "valid", "test")
-_ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
+ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
+"""Other words for a split, in lower case."""
+
+LABELS_SEPARATOR = "|"
+"""What stands between the classes of a clip in the column `labels`."""
+
+_WANTED = "id,media,label,split or id,audio,visual,label,split"
+_KNOWN = ("id", "media", "audio", "visual", "label", "labels", "split")
 _SHOWN = 5  # problems named one by one; the others are counted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One clip of a manifest.
 
     Attributes:
         id: its name, unique in the manifest, UTF-8.
         media: where each modality is found, `audio` and `visual`: the same file unless the manifest has two columns.
-        label: the name of its class.
+        label: the name of its class; of several, the first; empty where the manifest has no labels.
         split: `train`, `valid` or `test`.
         columns: what further columns say.
+        more_labels: further classes of the clip.
     """
 
     id: str
@@ -32,6 +41,12 @@ class Row:
     label: str
     split: str
     columns: Mapping[str, str]
+    more_labels: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All classes of the clip."""
+        return (self.label, *self.more_labels) if self.label else ()
 
 
 @dataclass(frozen=True)
@@ -41,20 +56,27 @@ class Manifest:
     Attributes:
         path: where it was read.
         rows: one a clip.
-        class_names: the labels that occur, in numeric order where all are integers, else in alphabetic order.
+        class_names: the labels that occur, in numeric order where all are integers, else in alphabetic order; none
+            where the manifest has no labels.
     """
 
     path: str
     rows: tuple[Row, ...]
     class_names: tuple[str, ...]
 
+    @property
+    def has_several_labels(self) -> bool:
+        """Whether some clip has more than one class."""
+        return any(row.more_labels for row in self.rows)
+
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read a manifest and check all of it.
 
     The first line names the columns: `id,media,label,split`, or `id,audio,visual,label,split` where sound and picture
-    are in different files; further columns are kept. Media paths are relative to the manifest and may be any bytes;
-    everything else is UTF-8. `val` is read as `valid`.
+    are in different files; further columns are kept. Instead of `label` there may be `labels` with the classes of each
+    clip, separated by `|`, or neither: such clips can be extracted and embedded. Media paths are relative to the
+    manifest and may be any bytes; everything else is UTF-8. `val` is read as `valid`.
 
     Args:
         path: the CSV file.
@@ -75,31 +97,32 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
             lines = csv.reader(file, strict=True)
             header = next(lines, [])
             _check_header(header, place)
-            table = [(lines.line_num, line) for line in lines if line]
+            rows = _rows(header, ((lines.line_num, line) for line in lines if line), place)
     except OSError as error:
         raise InputError(f"{place}: cannot be read ({error.strerror})") from error
     except csv.Error as error:
         raise InputError(f"{place}: line {lines.line_num} is not CSV ({error})") from error
-    if not table:
+    if not rows:
         raise InputError(f"{place}: has a header but no rows")
-    rows = _rows(header, table, place)
-    return Manifest(path=place, rows=rows, class_names=_class_names(row.label for row in rows))
+    return Manifest(path=place, rows=rows, class_names=_class_names(label for row in rows for label in row.labels))
 
 
 def _check_header(header: list[str], place: str) -> None:
     if not header:
-        raise InputError(
-            f"{place}: is empty; its first line must be id,media,label,split or id,audio,visual,label,split"
-        )
+        raise InputError(f"{place}: is empty; its first line must be {_WANTED}")
     doubled = [name for name, count in Counter(header).items() if count > 1]
     if doubled:
         raise InputError(f"{place}: column '{doubled[0]}' occurs twice")
     media = ["media"] if "media" in header else ["audio", "visual"]
-    absent = [name for name in ["id", *media, "label", "split"] if name not in header]
+    absent = [name for name in ["id", *media, "split"] if name not in header]
     if absent:
         found = ", ".join(_shown(name) for name in header[:12])
-        wanted = "id,media,label,split or id,audio,visual,label,split"
-        raise InputError(f"{place}: column '{absent[0]}' is missing; needed are {wanted}, found: {found}")
+        raise InputError(
+            f"{place}: column '{absent[0]}' is missing; needed are {_WANTED}, found: {found}; `aadml manifest` makes a "
+            "manifest of a table with other columns"
+        )
+    if {"label", "labels"} <= set(header):
+        raise InputError(f"{place}: has both 'label' and 'labels'; either one class a clip, or several")
     if "media" in header and {"audio", "visual"} & set(header):
         raise InputError(
             f"{place}: has both 'media' and 'audio' or 'visual'; either one file a clip, or one a modality"
@@ -109,19 +132,21 @@ def _check_header(header: list[str], place: str) -> None:
             raise InputError(f"{place}: '{_shown(name)}' cannot name a column; give it a name of UTF-8 without '/'")
 
 
-def _rows(header: list[str], table: list[tuple[int, list[str]]], place: str) -> tuple[Row, ...]:
+def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str) -> tuple[Row, ...]:
     problems: list[str] = []
     rows = []
-    lines_of_id: dict[str, list[int]] = defaultdict(list)
+    first_lines: dict[str, int] = {}
+    doubled: dict[str, list[int]] = {}
+    folder, labelled = str(Path(place).parent), {"label", "labels"} & set(header)
     for number, line in table:
         if len(line) != len(header):
             problems.append(f"line {number} has {len(line)} cells, the header {len(header)}")
             continue
-        row = _row(dict(zip(header, line, strict=True)), Path(place).parent)
-        problems += [f"line {number}: {problem}" for problem in _problems(row)]
-        lines_of_id[row.id].append(number)
+        row = _row(dict(zip(header, line, strict=True)), folder)
+        problems += [f"line {number}: {problem}" for problem in _problems(row, labelled)]
+        if first_lines.setdefault(row.id, number) != number:
+            doubled.setdefault(row.id, [first_lines[row.id]]).append(number)
         rows.append(row)
-    doubled = {name: lines for name, lines in lines_of_id.items() if len(lines) > 1}
     problems += [
         f"id '{_shown(name)}' occurs in lines {', '.join(map(str, lines[:4]))}" for name, lines in doubled.items()
     ]
@@ -131,28 +156,46 @@ def _rows(header: list[str], table: list[tuple[int, list[str]]], place: str) -> 
     return tuple(rows)
 
 
-def _row(cells: dict[str, str], folder: Path) -> Row:
-    known = {name: cells.pop(name) for name in ("id", "media", "audio", "visual", "label", "split") if name in cells}
-    files = {modality: known.get(modality, known.get("media", "")) for modality in ("audio", "visual")}
+def _row(cells: dict[str, str], folder: str) -> Row:
+    """Make a row; what occurs in many rows is kept once, as a manifest may have a million."""
+    known = {name: cells.pop(name) for name in _KNOWN if name in cells}
+    if "media" in known:
+        media = dict.fromkeys(("audio", "visual"), _joined(folder, known["media"]))
+    else:
+        media = {modality: _joined(folder, known.get(modality, "")) for modality in ("audio", "visual")}
     split = known["split"].strip().lower()
+    labels = [known["label"]] if "label" in known else split_labels(known.get("labels", ""))
     return Row(
         id=known["id"],
-        media={modality: os.path.join(folder, name) if name else "" for modality, name in files.items()},  # noqa: PTH118 - keeps "a/../b" as given
-        label=known["label"],
-        split=_ALIASES.get(split, split),
+        media=media,
+        label=intern(labels[0]) if labels else "",
+        split=intern(ALIASES.get(split, split)),
         columns=cells,
+        more_labels=tuple(map(intern, labels[1:])),
     )
 
 
-def _problems(row: Row) -> list[str]:
+def _joined(folder: str, name: str) -> str:
+    return os.path.join(folder, name) if name else ""  # noqa: PTH118 - keeps "a/../b" as given
+
+
+def split_labels(cell: str, separator: str = LABELS_SEPARATOR) -> list[str]:
+    """Read the classes of one cell, each once, in their order."""
+    return list(dict.fromkeys(label for part in cell.split(separator) if (label := part.strip())))
+
+
+def _problems(row: Row, labelled: Collection[str]) -> list[str]:
     problems = []
     if not row.id:
         problems.append("the id is empty")
-    if not row.label:
+    if labelled and not row.label:
         problems.append("the label is empty")
     if row.split not in SPLITS:
         problems.append(f"the split is '{_shown(row.split)}', not one of {', '.join(SPLITS)}")
-    for name, text in [("id", row.id), ("label", row.label), *row.columns.items()]:
+    whole = "".join((row.id, *row.labels, *row.columns.values()))
+    if whole.isascii() and "\0" not in whole and not any("\0" in path for path in row.media.values()):
+        return problems  # as nearly all are; what is wrong is looked for in the others
+    for name, text in [("id", row.id), *(("label", label) for label in row.labels), *row.columns.items()]:
         if not _is_utf8(text):
             problems.append(f"the {name} '{_shown(text)}' is not UTF-8")
         if "\0" in text:
@@ -164,7 +207,7 @@ def _problems(row: Row) -> list[str]:
 
 def _class_names(labels: Iterable[str]) -> tuple[str, ...]:
     names = set(labels)
-    integers = all(re.fullmatch(r"-?[0-9]{1,18}", name) for name in names)
+    integers = bool(names) and all(re.fullmatch(r"-?[0-9]{1,18}", name) for name in names)
     return tuple(sorted(names, key=lambda name: (int(name), name)) if integers else sorted(names))
 
 

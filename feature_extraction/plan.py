@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from feature_extraction.backbones import Extractor
+from feature_extraction.backbones import Extractor, mean_over_time
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import Manifest, Row
 from feature_extraction.media import DECODING, Limits, decoder_versions
+from feature_extraction.whitening import FITS
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,9 @@ class Plan:
             raise InputError(f"shard {index}/{count}: the shards of {count} are 0/{count} to {count - 1}/{count}")
         if not self.extractors or len(self.by_modality) != len(self.extractors):
             raise InputError("one extractor a modality is needed, of at least one modality")
-        for one in self.extractors:
-            if one.finish is not None and count > 1:
-                raise InputError(
-                    f"{one.name}: is fitted on all training clips, of which a shard sees only a part; extract without "
-                    "--shard, or extract the features it is fitted on and merge those"
-                )
+        if count > 1:
+            for one in self.extractors:
+                _pending(one)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -55,7 +54,7 @@ class Plan:
         return {one.modality: one for one in self.extractors}
 
     @cached_property
-    def provenance(self) -> dict[str, dict[str, Any]]:
+    def provenance(self) -> dict[str, JsonObject]:
         """By modality, what the feature file says of its origin."""
         return {
             one.modality: {
@@ -85,14 +84,39 @@ class Plan:
             for one in self.extractors
         }
 
+    @cached_property
+    def pending(self) -> dict[str, JsonObject]:
+        """By modality, what a shard leaves to be fitted where all shards are merged."""
+        if self.shard[1] == 1:
+            return {}
+        return {one.modality: _pending(one) for one in self.extractors if one.fit is not None}
+
     def keeps_time(self, one: Extractor) -> bool:
         """Tell whether descriptions over time are recorded: for the file, or for what is fitted on them in the end."""
-        return self.sequence or one.finish is not None
+        return self.sequence or one.fit is not None
 
 
 def fingerprint(manifest: Manifest) -> str:
     """Name the content of a manifest, wherever it lies: shards belong together only where it is the same."""
-    return _digest([[row.id, row.label, row.split, row.columns] for row in manifest.rows])
+    digest = hashlib.sha256()
+    for number, row in enumerate(manifest.rows):  # as a list of all would be written, without the list
+        text = json.dumps([row.id, row.label, row.split, row.columns, *row.more_labels], sort_keys=True)
+        digest.update(f"{', ' if number else '['}{text}".encode())
+    digest.update(b"]")
+    return digest.hexdigest()
+
+
+def _pending(one: Extractor) -> JsonObject:
+    """Name what an extractor fits, and its options, so that it can be done without the extractor."""
+    for name, kind in FITS.items():
+        if type(one.fit) is kind and one.pool is mean_over_time:
+            return {"name": name, **vars(one.fit)}
+    if one.fit is None:
+        return {}
+    raise InputError(
+        f"{one.name}: is fitted on all training clips, of which a shard sees only a part, in a way that merging "
+        "does not know; extract without --shard, or extract the features it is fitted on and merge those"
+    )
 
 
 def _digest(content: Any) -> str:

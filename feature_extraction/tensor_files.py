@@ -77,7 +77,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path}: is not a whole safetensors file ({_line(error)})") from error
+        raise InputError(f"{path}: is not a complete safetensors file ({_line(error)})") from error
 
 
 def _foreign(path: Path) -> dict[str, Tensor]:
@@ -89,15 +89,15 @@ def _foreign(path: Path) -> dict[str, Tensor]:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise InputError(f"{path}: holds more than tensors, or is no weight file at all; it was not read") from error
+        raise InputError(f"{path}: holds more than tensors, or is not a weight file at all; it was not read") from error
     except (*DAMAGED, *_MISREAD) as error:
-        raise InputError(f"{path}: is not a whole PyTorch weight file ({_line(error)})") from error
+        raise InputError(f"{path}: is not a complete PyTorch weight file ({_line(error)})") from error
     return _unwrapped(content, path)
 
 
 def _numpy_arrays() -> list[Any]:
     """Name what rebuilds a NumPy array: as harmless as a tensor, and older files (VGGish's PCA, PANNs) hold some."""
-    rebuild: dict[str, Any] = {"_reconstruct": np.empty(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
+    rebuild = {"_reconstruct": np.empty(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
     named = [(f, f"numpy.{core}.multiarray.{name}") for name, f in rebuild.items() for core in ("core", "_core")]
     return [np.ndarray, np.dtype, *(type(np.dtype(kind)) for kind in ("f2", "f4", "f8", "i4", "i8", "u1", "?")), *named]
 
@@ -109,7 +109,7 @@ def _is_numpy_archive(path: Path) -> bool:
             refuse_zip_bomb(archive, path.stat().st_size)
             names = archive.namelist()
     except DAMAGED as error:
-        raise InputError(f"{path}: is no whole archive ({_line(error)})") from error
+        raise InputError(f"{path}: is not a complete archive ({_line(error)})") from error
     return bool(names) and all(name.endswith(".npy") for name in names)
 
 

@@ -55,7 +55,7 @@ def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
     except (ValueError, KeyError, IndexError, TypeError, struct.error, OSError, OverflowError, MemoryError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path}: not a whole TensorFlow checkpoint ({error})") from error
+        raise InputError(f"{path}: not a complete TensorFlow checkpoint ({error})") from error
 
 
 def _table_file(path: Path) -> Path:

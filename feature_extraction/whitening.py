@@ -1,25 +1,27 @@
-"""PCA with whitening, and 8-bit quantization: what YouTube-8M and AudioSet did to the features they released.
+"""PCA with whitening: what YouTube-8M and AudioSet did to the features they released.
 
 Sources: Abu-El-Haija et al., YouTube-8M (2016) and its `feature_extractor`; tensorflow/models, `vggish_postprocess`.
 """
 
 import io
 import tarfile
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from feature_extraction.eight_bits import dequantize, quantize
 from feature_extraction.ground.archives import DAMAGED
 from feature_extraction.ground.errors import InputError
 
 Floats = NDArray[np.floating[Any]]
 
-LOWEST, HIGHEST = -2.0, 2.0  # the range that 8 bits stand for
 YOUTUBE8M_EPSILON = 1e-4
+_ROWS = 4096  # whose scatter is taken at once
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,12 @@ class Whitening:
         Returns:
             (n, k) float32.
         """
-        scaled = self.components / np.sqrt(self.variance + self.epsilon)
         centered = np.asarray(features, dtype=np.float64) - self.mean
-        return np.asarray(np.einsum("nd,dk->nk", centered, scaled, optimize=True), dtype=np.float32)
+        return np.asarray(np.einsum("nd,dk->nk", centered, self._scaled, optimize=True), dtype=np.float32)
+
+    @cached_property
+    def _scaled(self) -> NDArray[np.float64]:
+        return np.asarray(self.components / np.sqrt(self.variance + self.epsilon))
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """Return what has to be kept to repeat `transform`: `mean`, `components`, `variance`, `epsilon`."""
@@ -85,32 +90,106 @@ def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = 
     Raises:
         InputError: there are fewer rows than components, or a row is not finite.
     """
-    count, mean, scatter = 0, None, None
-    for block in blocks:
-        rows = np.asarray(block, dtype=np.float64)
-        if not len(rows):
-            continue
-        if not np.isfinite(rows).all():
+    moments = Moments()
+    for block in _gathered(blocks):
+        if not np.isfinite(block).all():
             raise InputError("PCA: a training row is not finite; nothing was fitted")
-        if mean is None or scatter is None:
-            mean, scatter = np.zeros(rows.shape[1]), np.zeros((rows.shape[1], rows.shape[1]))
-        block_mean = rows.mean(axis=0)
-        centered, shift = rows - block_mean, block_mean - mean
-        scatter += centered.T @ centered + np.outer(shift, shift) * (count * len(rows) / (count + len(rows)))
-        mean = mean + shift * (len(rows) / (count + len(rows)))
-        count += len(rows)
-    if mean is None or scatter is None or count < max(2, dimension):
-        wanted = f"at least {max(2, dimension):,} training frames"
-        raise InputError(
-            f"PCA to {dimension} dimensions: given {count:,} training frames, needs {wanted}; "
-            "give more training clips, or keep the 2048 dimensions (reduction none)"
-        )
-    if dimension > len(mean):
-        raise InputError(f"PCA to {dimension} dimensions: the features have only {len(mean)}")
-    values, vectors = np.linalg.eigh(scatter / (count - 1))
-    components = vectors[:, ::-1][:, :dimension]
-    components = components * np.sign(components[np.abs(components).argmax(axis=0), np.arange(dimension)])
-    return Whitening(mean, components, np.maximum(values[::-1][:dimension], 0.0), epsilon)
+        moments.add(Moments.of(block))
+    return moments.whitening(dimension, epsilon=epsilon)
+
+
+@dataclass
+class Moments:
+    """Count, mean and scatter of rows: all that a PCA needs of them; those of two sets of rows can be joined.
+
+    Attributes:
+        count: of rows.
+        mean: (d,).
+        scatter: (d, d), the sum over rows of (x - mean) (x - mean)^T.
+    """
+
+    count: int = 0
+    mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    scatter: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @classmethod
+    def of(cls, rows: NDArray[np.float64]) -> "Moments":
+        """Take the moments of rows (n, d)."""
+        mean = rows.mean(axis=0)
+        centered = rows - mean
+        return cls(len(rows), mean, centered.T @ centered)
+
+    def add(self, other: "Moments") -> None:
+        """Join the moments of further rows (Chan, Golub and LeVeque, 1979)."""
+        if not self.count:
+            self.count, self.mean, self.scatter = other.count, other.mean, other.scatter
+            return
+        shift, share = other.mean - self.mean, other.count / (self.count + other.count)
+        self.scatter += other.scatter + np.outer(shift, shift) * (self.count * share)
+        self.mean = self.mean + shift * share
+        self.count += other.count
+
+    def whitening(self, dimension: int, *, epsilon: float = YOUTUBE8M_EPSILON) -> Whitening:
+        """Give the PCA with whitening; see `fit_whitening`."""
+        count, mean, scatter = self.count, self.mean, self.scatter
+        if count < max(2, dimension):
+            wanted = f"at least {max(2, dimension):,} training frames"
+            raise InputError(
+                f"PCA to {dimension} dimensions: given {count:,} training frames, needs {wanted}; "
+                "give more training clips, or keep the 2048 dimensions (reduction none)"
+            )
+        if dimension > len(mean):
+            raise InputError(f"PCA to {dimension} dimensions: the features have only {len(mean)}")
+        values, vectors = np.linalg.eigh(scatter / (count - 1))
+        components = vectors[:, ::-1][:, :dimension]
+        components = components * np.sign(components[np.abs(components).argmax(axis=0), np.arange(dimension)])
+        return Whitening(mean, components, np.maximum(values[::-1][:dimension], 0.0), epsilon)
+
+
+@dataclass(frozen=True)
+class PcaWhitening:
+    """PCA with whitening, fitted to the frames of the training clips; a `Fit` of an extractor.
+
+    Attributes:
+        dimension: how many components are kept.
+        eight_bit: whether the whitened values go through 8 bits.
+    """
+
+    dimension: int
+    eight_bit: bool = False
+
+    def arrays(self, train: Iterable[Floats]) -> dict[str, NDArray[np.float32]]:
+        """Fit to the descriptions (t_i, d) of the training clips."""
+        return fit_whitening(train, self.dimension).arrays()
+
+    def transformation(
+        self, arrays: Mapping[str, NDArray[np.float32]]
+    ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+        """Give the map of what is kept, so that what is written down is what was used, to the last bit."""
+        return partial(reduced, Whitening.of_arrays(arrays), eight_bit=self.eight_bit)
+
+
+FITS: dict[str, type[PcaWhitening]] = {"pca-whitening": PcaWhitening}
+"""What the shards of a job can leave to be fitted where they are merged; by the name that they keep."""
+
+
+def reduced(whitening: Whitening, rows: NDArray[np.float32], *, eight_bit: bool) -> NDArray[np.float32]:
+    """Whiten rows (t, d) and, where it is wanted, send them through 8 bits: (t, k)."""
+    white = whitening.transform(rows)
+    return dequantize(quantize(white, rounding="nearest")) if eight_bit else white
+
+
+def _gathered(blocks: Iterable[Floats]) -> Iterator[NDArray[np.float64]]:
+    """Join small blocks: each scatter costs a (d, d) sum, however few its rows are."""
+    waiting: list[Floats] = []
+    for block in blocks:
+        if len(block):
+            waiting.append(block)
+        if sum(map(len, waiting)) >= _ROWS:
+            yield np.concatenate(waiting).astype(np.float64)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting).astype(np.float64)
 
 
 def youtube8m_whitening(path: str | Path, dimension: int = 1024) -> Whitening:
@@ -148,18 +227,6 @@ def vggish_pca(features: Floats, eigenvectors: Floats, means: Floats) -> NDArray
     centered = np.asarray(features, dtype=np.float64) - np.asarray(means, dtype=np.float64).reshape(-1)
     rows = np.einsum("nd,kd->nk", centered, np.asarray(eigenvectors, dtype=np.float64), optimize=True)
     return np.asarray(rows, dtype=np.float32)
-
-
-def quantize(features: Floats, *, rounding: Literal["nearest", "floor"]) -> NDArray[np.uint8]:
-    """Clip to [-2, 2] and keep 8 bits: (x + 2) * 255 / 4, to the nearest (YouTube-8M) or downwards (VGGish)."""
-    scaled = (np.clip(features, LOWEST, HIGHEST) - LOWEST) * (255.0 / (HIGHEST - LOWEST))
-    return np.asarray(np.rint(scaled) if rounding == "nearest" else np.floor(scaled), dtype=np.uint8)
-
-
-def dequantize(quantized: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Undo `quantize` as YouTube-8M's readers do: q * 4 / 255 + 4 / 512 - 2."""
-    width = HIGHEST - LOWEST
-    return (quantized.astype(np.float64) * (width / 255.0) + width / 512.0 + LOWEST).astype(np.float32)
 
 
 def _matrix(path: Path, name: str) -> NDArray[np.float64]:

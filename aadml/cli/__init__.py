@@ -17,6 +17,7 @@ COMMANDS = {
     "sample-data": "Render the sample clips (real MP4 files with sound) and their manifest.",
     "manifest": "List the media of a data set (AVE, VEGAS, one folder per class) as a manifest.",
     "extract": "Turn a manifest of media into a feature file.",
+    "status": "Show how far an extraction job is: progress, rate, time left, failures.",
     "merge": "Join the shards of one extraction job after checking that none is missing.",
     "inspect": "Describe the contents of a feature file in any layout.",
     "convert": "Turn any supported layout into a feature file.",

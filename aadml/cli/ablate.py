@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from aadml.cli.settings import config_options
+from aadml.cli.settings import GENERAL, TRAINING, config_options, key_flag
 from aadml.cli.sweeps import sweep_options
 
 
@@ -17,10 +17,10 @@ from aadml.cli.sweeps import sweep_options
     metavar="KEY=VALUES",
     help="A config key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Repeat to form a grid.",
 )
-@click.option("--data", help="Feature file in any layout.  [default: the sample clips]")
+@key_flag("--data", "data", GENERAL)
 @click.option("--method", help="A method of `aadml list methods`; its configs/METHOD.yaml is the starting point.")
 @config_options
-@click.option("--epochs", type=int, help="training.epochs.")
+@key_flag("--epochs", "training.epochs", TRAINING, int)
 @click.option(
     "--baseline",
     multiple=True,

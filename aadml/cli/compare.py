@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from aadml.cli.settings import config_options
+from aadml.cli.settings import GENERAL, config_options, key_flag
 from aadml.cli.sweeps import sweep_options
 
 
 @click.command(short_help="Compare methods, and losses with and without the proxy, next to the published figures.")
-@click.option("--data", help="Feature file in any layout.  [default: the sample clips]")
+@key_flag("--data", "data", GENERAL)
 @click.option("--methods", help="'all', or methods and shipped configs separated by commas, each by its own config.")
 @click.option("--losses", help="'all', or losses separated by commas; each with and without anchor-aware proxies.")
 @click.option(

@@ -42,6 +42,16 @@ import click
     metavar="NAME[@K]",
     help="A further metric of `aadml list metrics`, as recall@3; without a K at all of the table's. Repeatable.",
 )
+@click.option(
+    "--exclude-partner",
+    is_flag=True,
+    help="Take each query's own clip out of the gallery and out of what is relevant.",
+)
+@click.option(
+    "--disjoint",
+    is_flag=True,
+    help="Halve the clips, class by class and by one fixed draw: each half asks, and the other is the gallery.",
+)
 @click.option("--precision", default="float32", show_default=True, help="Precision of the scores: float32 or float64.")
 @click.option("--by-class", is_flag=True, help="Also print the MAP of each class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -56,6 +66,8 @@ def command(
     protocol: str | None,
     similarity: str | None,
     metrics: tuple[str, ...],
+    exclude_partner: bool,
+    disjoint: bool,
     precision: str,
     by_class: bool,
     as_json: bool,
@@ -63,9 +75,9 @@ def command(
 ) -> None:
     """Score RUN (a run or a model folder), or embeddings made elsewhere.
 
-    Every query ranks the whole gallery, its own partner included. MAP is the mean over queries of the mean precision at
-    the ranks of all relevant items; tied items count by the expectation over their orders, with the worst and the best
-    order beside. Chance is the MAP of a random order.
+    Every query ranks the whole gallery, its own clip included; MAP without that clip stands beside. MAP is the mean
+    over queries of the mean precision at the ranks of all relevant items; tied items count by the expectation over
+    their orders, with the worst and the best order beside. Chance is the MAP of a random order.
     """
     from aadml.cli.progress import note
     from aadml.runs.evaluate import evaluate
@@ -76,7 +88,8 @@ def command(
         raise click.UsageError("--once is for --embeddings; a run knows what stands in several rows")
     evaluation = evaluate(
         run, embeddings=embeddings, data=data, split=split, protocol=protocol, similarity=similarity, metrics=metrics,
-        allow_other_features=allow_other_features, once=once, precision=precision, on_note=note,
+        allow_other_features=allow_other_features, once=once, precision=precision,
+        exclude_partner=exclude_partner, disjoint=disjoint, on_note=note,
     )  # fmt: skip
     _print(evaluation, by_class=by_class, as_json=as_json, per_query=per_query)
 

@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from feature_extraction.ground.json_values import Json
 
 if TYPE_CHECKING:
     from feature_extraction.extract import Outcome
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
 @click.option("--time-limit", default=120.0, show_default=True, help="Limit on processor seconds to decode one clip.")
 @click.option("--max-seconds", default=3600.0, show_default=True, help="Refuse clips longer than this.")
 @click.option(
-    "--shard", default="0/1", metavar="I/N", help="Process only shard I (from 0) of N; join them with `aadml merge`."
+    "--shard",
+    default="0/1",
+    metavar="I/N",
+    help="Process only shard I (from 0) of N into F.I-of-N.h5; `aadml merge -o F.h5` joins them.",
 )
 @click.option("--retry-failed", is_flag=True, help="Retry the clips that failed before.")
 @click.option("--sequence", is_flag=True, help="Also keep the features over time, not only the pooled ones.")
@@ -53,6 +58,7 @@ def command(
     kept, media are relative to it. The same command continues a job that was interrupted, and does nothing twice.
     Exit status 1 if any clip failed; F.h5.failures.csv then says which and why.
     """
+    from aadml.cli.sweeps import command_line
     from feature_extraction.job import DEFAULTS, extract
     from feature_extraction.manifest import read_manifest
 
@@ -65,19 +71,20 @@ def command(
     with _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
         outcome = extract(
             rows, output, **chosen, options=options, weights=weights, workers=workers, time_limit=time_limit,
-            max_seconds=max_seconds, shard=part, retry_failed=retry_failed, sequence=sequence, progress=bar.show,
+            max_seconds=max_seconds, shard=part, retry_failed=retry_failed, sequence=sequence,
+            command=command_line("extract"), progress=bar.show,
         )  # fmt: skip
     _print(outcome, output, as_json)
     if outcome.failures:
         raise click.exceptions.Exit(1)
 
 
-def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
     """Read `modality.key=value` settings; values are YAML."""
     from aadml.configuration import plain_yaml
     from feature_extraction.ground.errors import InputError
 
-    options: dict[str, dict[str, Any]] = {}
+    options: dict[str, dict[str, Json]] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         modality, _, key = name.partition(".")
@@ -144,7 +151,7 @@ def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
             click.echo(f"{reason:<10} {counts[reason]:>8,}  {REASONS[reason]}")
     click.echo(f"{'all':<10} {outcome.clips:>8,}  in {outcome.seconds:.1f} s, {outcome.reused:,} of them known before")
     if outcome.failures:
-        click.echo(f"the failed clips: {output}.failures.csv")
+        click.echo(f"the failed clips: {outcome.path or output}.failures.csv")
     if outcome.path is None:
         click.echo(f"aadml: no clip could be described, so there is no {output}", err=True)
 

@@ -1,5 +1,7 @@
 """`aadml list`: what there is to choose from."""
 
+import json
+
 import click
 
 KINDS = (
@@ -14,27 +16,39 @@ KINDS = (
     "label-losses",
     "readouts",
     "configs",
+    "sections",
 )
 
 
 @click.command("list")
 @click.argument("kind", required=False, metavar=f"[{'|'.join(KINDS[:8])}]")
-@click.option("--json", "as_json", is_flag=True, help="Print names, descriptions and origins as JSON.")
-def command(kind: str | None, as_json: bool) -> None:
-    """List what there is to choose from, each with a line of what it is, and where it comes from if not from here."""
-    from aadml.configuration.listing import listing
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def command(kind: str | None, name: str | None, as_json: bool) -> None:
+    """List what there is to choose from, each with a line of what it is, and where it comes from if not from here.
+
+    With a NAME, list the options of that entry: `aadml list methods dscmr`. `aadml list sections` names the sections
+    of a config, `aadml list sections training` the keys of one.
+    """
     from feature_extraction.ground.errors import InputError
-    from feature_extraction.ground.tables import OWN, suggestion
+    from feature_extraction.ground.tables import suggestion
 
     if kind is None:
         click.echo("\n".join(KINDS))
-        return
-    if kind not in KINDS:
+    elif kind not in KINDS:
         raise InputError(f"list: nothing called '{kind}'; {suggestion(kind, KINDS)}")
+    elif name is None:
+        _print_entries(kind, as_json)
+    else:
+        _print_options(kind, name, as_json)
+
+
+def _print_entries(kind: str, as_json: bool) -> None:
+    from aadml.configuration.listing import listing
+    from feature_extraction.ground.tables import OWN
+
     entries = listing(kind)
     if as_json:
-        import json
-
         facts = {e.name: {"description": e.description, "from": e.origin, "place": e.place} for e in entries}
         click.echo(json.dumps(facts, indent=2))
         return
@@ -42,3 +56,17 @@ def command(kind: str | None, as_json: bool) -> None:
     for entry in entries:
         origin = "" if entry.origin == OWN else f"  [{entry.place} of {entry.origin}]"
         click.echo(f"{entry.name:<{width}}  {entry.description}{origin}".rstrip())
+
+
+def _print_options(kind: str, name: str, as_json: bool) -> None:
+    from aadml.configuration.listing import options
+
+    found = options(kind, name)
+    if as_json:
+        click.echo(json.dumps({one.name: one.facts() for one in found}, indent=2))
+        return
+    if not found:
+        click.echo(f"{name} has no options")
+    for one in found:
+        click.echo(f"{one.name} = {one.written_default or '(required)'}    ({one.possible})")
+        click.echo(f"    {one.sentence}")

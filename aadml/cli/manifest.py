@@ -1,4 +1,4 @@
-"""`aadml manifest`: list the media of a data set for extraction."""
+"""`aadml manifest`: list media for extraction."""
 
 from typing import Any
 
@@ -6,26 +6,38 @@ import click
 
 
 @click.command(name="manifest")
-@click.argument("dataset", metavar="DATASET")
-@click.argument("source", metavar="DIR", type=click.Path())
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The manifest to write.")
-@click.option("--media", type=click.Path(), help="ave: folder of the videos.  [default: DIR/AVE]")
+@click.argument("places", metavar="[DATASET] FOLDER|TABLE.csv", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), help="The manifest to write.  [default: SOURCE.manifest.csv]"
+)
+@click.option("--columns", metavar="NEW=OLD,...", help="Table: its columns, as in media=filename,label=class.")
+@click.option(
+    "--split",
+    metavar="RULE",
+    help="random:TRAIN/VALID/TEST (shares) or column:NAME.  [default: the source's own, else random:0.7/0.1/0.2]",
+)
+@click.option("--split-by", metavar="COLUMN", help="Never divide clips with one value of COLUMN (a speaker, a video).")
+@click.option("--seed", type=click.IntRange(min=0), help="Random seed of every split.  [default: 0]")
+@click.option("--labels-separator", metavar="SEP", help="Table: what separates several labels in a cell, such as '|'.")
+@click.option("--first-label", is_flag=True, help="Table: keep only the first of several labels.")
+@click.option("--no-labels", is_flag=True, help="Table, folder: leave out the labels.")
+@click.option("--skip-missing", is_flag=True, help="Leave out clips whose media file is missing.")
+@click.option(
+    "--media", type=click.Path(), help="Table, ave: folder of the media.  [default: the table's own, DIR/AVE]"
+)
 @click.option("--classes", type=int, help="ave: 15 (the retrieval papers, default) or 28 (all).")
 @click.option("--clock-limit", help="ave: how many clips of Clock are kept, or none.  [default: 100]")
 @click.option("--folds", type=click.Path(), help="vegas: folder with one text file of ids per fold.")
 @click.option("--test-fold", type=click.IntRange(min=1), help="vegas: the fold used for testing.  [default: the last]")
 @click.option("--valid", type=float, help="class-folders: share of each class used for validation.  [default: 0.1]")
 @click.option("--test", type=float, help="class-folders: share of each class used for testing.  [default: 0.2]")
-@click.option("--seed", type=click.IntRange(min=0), help="Random seed of every split.  [default: 0]")
-@click.option("--skip-missing", is_flag=True, help="Skip clips whose media file is missing.")
-def command(dataset: str, source: str, output: str, skip_missing: bool, **given: Any) -> None:
-    """List the media of DATASET (ave, vegas or class-folders) in DIR as a manifest for `aadml extract`.
+def command(places: tuple[str, ...], **options: Any) -> None:
+    """List the media of a folder or of a table as a manifest for `aadml extract`; its place is printed.
 
-    What is missing, repeated or shared between splits is reported on stderr, with the SHA-256 of what was read.
+    FOLDER holds media, one folder per class or without labels, also in folders train, valid and test. TABLE.csv has
+    a row per clip, with any columns, separated by comma, semicolon or tab. DATASET (ave, vegas, class-folders) names
+    the layout of a data set. What is missing, repeated or shared between splits is reported on stderr.
     """
     from aadml.data.manifests.making import manifest
 
-    manifest(
-        dataset, source, output, skip_missing=skip_missing, on_note=lambda line: click.echo(line, err=True), **given
-    )
-    click.echo(output)
+    click.echo(manifest(*places, on_note=lambda line: click.echo(line, err=True), **options))

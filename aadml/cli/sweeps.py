@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 import click
 from tqdm import tqdm
 
+from aadml.cli.settings import GENERAL, key_flag
+
 if TYPE_CHECKING:
     from aadml.reports.sweep_result import SweepResult
     from aadml.reports.tables import Table
     from aadml.sweeps.job import Job
     from aadml.sweeps.sweep import Outcome
+    from feature_extraction.ground.json_values import JsonObject
 
 
 def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--metric`, `--seeds`, `--workers`, `--device` and `--json` to a command."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
-        click.option("--device", help="auto, cpu, cuda."),
+        key_flag("--device", "device", GENERAL),
         click.option(
             "--workers",
             type=click.IntRange(min=0),
@@ -101,7 +104,7 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _as_json(table: "Table") -> dict[str, Any]:
+def _as_json(table: "Table") -> "JsonObject":
     rows = [{name: _plain(cell) for name, cell in zip(table.columns, row, strict=True)} for row in table.rows]
     return {"caption": table.caption, "rows": rows, "notes": list(table.notes)}
 

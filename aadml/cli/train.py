@@ -5,23 +5,19 @@ from typing import Any
 
 import click
 
-from aadml.cli.settings import config_options
+from aadml.cli.settings import GENERAL, PROXY, TRAINING, config_options, key_flag
 
 
 @click.command("train")
-@click.option("--data", help="Feature file in any layout.  [default: the sample clips, rendered and extracted once]")
+@key_flag("--data", "data", GENERAL)
 @click.option("--method", help="A method of `aadml list methods`; its configs/METHOD.yaml is the starting point.")
 @click.option("--loss", help="A loss of `aadml list losses`; aa-LOSS replaces anchors by anchor-aware proxies.")
-@click.option("--k", type=int, help="Neighbors of the anchor-aware proxy (proxy.k).")
+@key_flag("--k", "proxy.k", PROXY, int)
 @config_options
-@click.option(
-    "--seed", type=int, help="Random seed of weights, batches, dropout, and of a validation split drawn from train."
-)
-@click.option("--epochs", type=int, help="training.epochs.")
-@click.option(
-    "--criterion", help="Validation metric that selects the epoch, for example recall@10.  [default: the method's own]"
-)
-@click.option("--device", help="auto, cpu, cuda.")
+@key_flag("--seed", "seed", GENERAL, int)
+@key_flag("--epochs", "training.epochs", TRAINING, int)
+@key_flag("--criterion", "training.criterion", TRAINING)
+@key_flag("--device", "device", GENERAL)
 @click.option(
     "--runs",
     default="runs",

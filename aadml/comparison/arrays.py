@@ -19,7 +19,16 @@ Media = str | Path | Sequence[str | Path]
 """One path, or several."""
 
 
-def to_rows(values: ArrayLike, name: str) -> tuple[Tensor, Callable[[Tensor], Array]]:
+_PART = 1 << 22  # numbers looked at together
+
+
+def all_finite(values: Tensor) -> bool:
+    """Tell whether a matrix (n, d) is without NaN and infinity; little memory beside it is taken."""
+    parts = values.split(max(1, _PART // max(1, values.shape[1])))
+    return all(bool(torch.isfinite(part).all()) for part in parts)
+
+
+def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Tensor], Array]]:
     """Take numbers as a matrix.
 
     Args:
@@ -63,7 +72,7 @@ def paths_of(values: object) -> tuple[list[str], bool] | None:
     return None
 
 
-def _tensor(values: ArrayLike, name: str) -> Tensor:
+def _tensor(values: ArrayLike | Media, name: str) -> Tensor:
     """Read numbers as a tensor of a real type.
 
     Raises:

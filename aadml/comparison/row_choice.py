@@ -58,7 +58,7 @@ def chosen_positives(
         far: (a, c) smaller is nearer; without it there is no hardest and no easiest.
 
     Returns:
-        (a, c) bool; at most one a row unless `positive` is "all". With "own" an anchor whose partner is no positive
+        (a, c) bool; at most one a row unless `positive` is "all". With "own" an anchor whose partner is not a positive
         of it, or is absent, has none.
 
     Raises:

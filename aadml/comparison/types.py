@@ -9,8 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.comparison.arrays import to_rows
+from aadml.comparison.arrays import all_finite, to_rows
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 Modality = Literal["audio", "visual", "text"]
 Direction = tuple[Modality, Modality]
@@ -142,7 +143,7 @@ def _check_features(modality: str, features: Features, count: int) -> None:
     if modality not in MODALITIES:
         raise InputError(f"clips: no modality '{modality}'; there are {', '.join(MODALITIES)}")
     if not isinstance(features, Tensor | Source):
-        raise InputError(f"clips: the {modality} features are no tensor, but {type(features).__name__}; see Clips.of")
+        raise InputError(f"clips: the {modality} features are not a tensor but {type(features).__name__}; see Clips.of")
     if len(features) != count:
         raise InputError(f"clips: {count} ids but {len(features)} {modality} features")
     if isinstance(features, Tensor):
@@ -173,7 +174,12 @@ class Splits:
     test: Clips
     name: str = ""
     notes: tuple[str, ...] = ()
-    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    provenance: Mapping[str, JsonObject] = field(default_factory=dict)
+
+    def having(self, split: str, clips: Clips) -> "Splits":
+        """Return the same data with other clips in one part."""
+        part = {name: clips if name == split else self[name] for name in ("train", "valid", "test")}
+        return replace(self, train=part["train"], valid=part["valid"], test=part["test"])
 
     def __getitem__(self, split: str) -> Clips:
         parts = {"train": self.train, "valid": self.valid, "test": self.test}
@@ -187,12 +193,13 @@ class Embeddings:
     """Embedded clips, ready for retrieval.
 
     Attributes:
-        vectors: modality -> (n, d) tensor.
+        vectors: modality -> (n, d) tensor; (m, d) where clips share their vectors.
         labels: (n,) int64.
         ids: n names.
         similarity: the name under which two vectors are compared (a key of `aadml.retrieval`'s SIMILARITIES).
         class_names: C names in the order of the labels; empty where unknown.
         once: modalities whose rows repeat: one row a label is ranked (sound with five captions a clip).
+        rows: modality whose vectors are shared -> (n,) which of them is each clip's.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -201,19 +208,32 @@ class Embeddings:
     similarity: str = "cosine"
     class_names: tuple[str, ...] = ()
     once: tuple[Modality, ...] = ()
+    rows: Mapping[Modality, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         count = len(self.ids)
         if self.labels.shape != (count,):
             raise InputError(f"embeddings: {count} ids but labels of shape {tuple(self.labels.shape)}")
         for modality, vectors in self.vectors.items():
-            if vectors.ndim != 2 or len(vectors) != count:
+            rows = self.rows.get(modality)
+            shared = rows is not None and rows.shape == (count,) and bool((rows < len(vectors)).all())
+            if vectors.ndim != 2 or (len(vectors) != count if rows is None else not shared):
                 raise InputError(f"embeddings: {modality} must be ({count}, d), not {tuple(vectors.shape)}")
-            if not bool(torch.isfinite(vectors).all()):
+            if not all_finite(vectors):
                 raise InputError(f"embeddings: the {modality} vectors hold NaN or infinity")
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def of(self, modality: Modality, index: Tensor) -> Tensor:
+        """Give the vectors of the clips `index` (b,) in a modality: (b, d); all of them, in order, are not copied."""
+        vectors = self.vectors[modality]
+        own = self.rows[modality][index] if modality in self.rows else index
+        return vectors if torch.equal(own, torch.arange(len(vectors))) else vectors[own]
+
+    def matrix(self, modality: Modality) -> Tensor:
+        """Give a vector for each clip: (n, d), with those that clips share repeated."""
+        return self.of(modality, torch.arange(len(self)))
 
     def directions(self) -> Sequence[Direction]:
         """List the ordered pairs of modalities present: who can query whom."""

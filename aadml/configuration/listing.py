@@ -1,10 +1,16 @@
-"""The tables of the toolkit, as lines that say what each entry is and where it comes from; no entry is imported."""
+"""What there is to choose from, read off the tables without importing an entry; and the options of one entry."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Protocol
 
-from feature_extraction.ground.places import imported
-from feature_extraction.ground.tables import OWN, Listed, Table, lookup
+from aadml.losses import LOSSES
+from aadml.objective.recipes import Recipe
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import typed
+from feature_extraction.ground.options import Option, schema
+from feature_extraction.ground.places import first_line, imported
+from feature_extraction.ground.tables import OWN, Joined, Listed, Table, lookup
 
 TABLES: dict[str, tuple[str, ...]] = {
     "losses": ("aadml.losses:LOSSES", "aadml.objective.recipes:RECIPES"),
@@ -18,8 +24,28 @@ TABLES: dict[str, tuple[str, ...]] = {
     "label-losses": ("aadml.losses:LABEL_LOSSES",),
     "readouts": ("aadml.methods:READOUTS",),
     "configs": (),
+    "sections": (),
 }
 """Kind -> the places of its tables, imported when asked for."""
+WITH_OPTIONS = ("losses", "proxies", "selections", "methods", "extractors", "label-losses", "readouts", "sections")
+"""Kinds whose entries have options."""
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "general": ("aadml.configuration.config:Common",),
+    "inputs": ("aadml.methods.inputs:Inputs",),
+    "training": ("aadml.methods.settings:Training",),
+    "network": ("aadml.methods.networks:NetworkOptions",),
+    "loss": ("aadml.objective.objective:ObjectiveOptions", "aadml.objective.composition:Weighted"),
+    "label_loss": ("aadml.objective.composition:Weighted",),
+}
+"""Section of a config -> the places of what declares the options it has whatever entry it names."""
+
+
+class Described(Protocol):
+    """An entry that says itself what it is."""
+
+    @property
+    def description(self) -> str:
+        """Say it in one line."""
 
 
 def listing(kind: str) -> list[Listed]:
@@ -33,10 +59,11 @@ def listing(kind: str) -> list[Listed]:
     """
     places = lookup(TABLES, kind, "kind of entry")
     entries = [entry for place in places for entry in _entries(imported(place), place)]
-    return list({entry.name: entry for entry in [*entries, *(_configs() if kind == "configs" else ())]}.values())
+    others = {"configs": _configs, "sections": _sections}
+    return list({entry.name: entry for entry in [*entries, *(others[kind]() if kind in others else ())]}.values())
 
 
-def _entries(table: Mapping[str, Any], place: str) -> Iterator[Listed]:
+def _entries(table: Mapping[str, Table[object] | Described], place: str) -> Iterator[Listed]:
     """Describe a table, tables by modality, or entries that carry a description."""
     if isinstance(table, Table):
         yield from table.listed()
@@ -50,8 +77,45 @@ def _entries(table: Mapping[str, Any], place: str) -> Iterator[Listed]:
 
 def _configs() -> Iterator[Listed]:
     """Name the shipped configs with the comment that opens each."""
-    from aadml.configuration.files import configs_folder
+    from aadml.configuration.shipped import configs_folder
 
     for path in sorted(configs_folder().glob("*.yaml")):
         first = path.read_text(encoding="utf-8").partition("\n")[0]
         yield Listed(path.stem, first.removeprefix("#").strip(), f"configs/{path.name}", OWN)
+
+
+def _sections() -> Iterator[Listed]:
+    """Name the sections of a config that hold options of their own, with the first line of what declares them."""
+    for name, places in SECTIONS.items():
+        yield Listed(name, first_line(places[0]), places[0], OWN)
+
+
+def options(kind: str, name: str) -> list[Option]:
+    """List the options of one entry or section, importing it; for a recipe those of its loss, as the recipe sets them.
+
+    Args:
+        kind: a key of TABLES.
+        name: of the entry, or "module:name".
+
+    Raises:
+        InputError: no such kind or entry, or a kind whose entries have no options.
+    """
+    if kind not in WITH_OPTIONS:
+        lookup(TABLES, kind, "kind of entry")
+        raise InputError(f"list: {kind} have no options; what has: {', '.join(WITH_OPTIONS)}")
+    if kind == "sections":
+        declared = [imported(place) for place in lookup(SECTIONS, name, "section of a config")]
+        return [option for entry in declared for option in schema(entry).values()]
+    entry = lookup(Joined(*_tables(kind)), name, f"entry in {kind}")
+    if isinstance(entry, Recipe):
+        known = [*schema(LOSSES[typed(entry.loss, "name", str)]).values(), *options("sections", "loss")]
+        return [replace(one, default=entry.loss.get(one.name, one.default)) for one in known]
+    return list(schema(entry).values())
+
+
+def _tables(kind: str) -> Iterator[Mapping[str, Callable[..., object] | Recipe]]:
+    """Give the tables of a kind, those by modality one by one; what `listing` lists last comes first."""
+    for place in reversed(lookup(TABLES, kind, "kind of entry")):
+        table = imported(place)
+        by_modality = not isinstance(table, Table) and all(isinstance(entry, Table) for entry in table.values())
+        yield from table.values() if by_modality else (table,)

@@ -93,7 +93,7 @@ def _parts(place: Path) -> dict[str, CaptionedPart]:
     if place.is_file() and place.suffix == ".csv":
         return _of_manifest(place)
     if not place.is_dir():
-        raise InputError(f"{place}: {'is no folder or manifest' if place.exists() else 'no such file or folder'}")
+        raise InputError(f"{place}: {'is not a folder or manifest' if place.exists() else 'no such file or folder'}")
     packs = dict(_packs(place))
     if packs:
         return {name: _of_pack(pack) for name, pack in packs.items()}

@@ -2,12 +2,22 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
+from aadml.data.division import divide, shares_of
 from aadml.data.raw import read_class_names
-from aadml.data.reading import open_data
+from aadml.data.reading import SYNTHETIC, open_data
+from aadml.data.released import RELEASED, like_released, write_split_keys
+from aadml.data.split_duplicates import without_duplicates
 from aadml.data.splits import without_incomplete_classes
 from feature_extraction.feature_file import FeatureFile, write_features
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import inner, nested, texts
+from feature_extraction.manifest import SPLITS
 
 
 def convert(
@@ -20,6 +30,10 @@ def convert(
     class_names: str | os.PathLike[str] | None = None,
     test_fold: int | None = None,
     incomplete_classes: Literal["keep", "drop"] = "keep",
+    first_label: bool = False,
+    split: str | None = None,
+    seed: int = 0,
+    drop_duplicates: Literal["train", "test"] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> FeatureFile:
     """Turn features of any supported layout into a feature file.
@@ -27,12 +41,18 @@ def convert(
     Args:
         source: what is read; "synthetic:ave" and "synthetic:vegas" draw features of their sizes.
         target: the feature file to write.
-        layout: of `source`; recognized by default.
+        layout: of `source`; recognized by default. Drawn features are written in it: "split-keys" makes a file that
+            looks like those of the papers (see `aadml.data.released`), to rehearse on.
         audio: the view that counts as audio, where the layout does not say.
         visual: the view that counts as visual, where the layout does not say.
         class_names: a file with the names of the classes, one per line, in the order of the labels.
         test_fold: which fold is the test split; the last by default.
         incomplete_classes: what is done with classes that miss train or test clips.
+        first_label: keep the first label of clips that have several.
+        split: "random:0.7/0.1/0.2": divide the clips anew (train, valid, test), each class by itself.
+        seed: of that division.
+        drop_duplicates: leave out clips that stand in two splits up to noise and encoding (see `inspect`): "train"
+            leaves out those that are trained on, as the test clips are the reference; "test" those that are scored.
         on_note: called with a sentence on each thing done on the way.
 
     Returns:
@@ -41,13 +61,69 @@ def convert(
     Raises:
         InputError: nothing there, no known layout, content that contradicts itself, or a target that cannot be written.
     """
+    if str(source).startswith(SYNTHETIC) and layout is not None:
+        return _rehearsal(str(source), target, layout)
+    if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
+        raise InputError(f"{target}: is what is read; name another OUT")
     names = read_class_names(class_names) if class_names else None
-    content = open_data(source, layout=layout, audio=audio, visual=visual, class_names=names, test_fold=test_fold)
+    content = open_data(
+        source, layout=layout, audio=audio, visual=visual, class_names=names, test_fold=test_fold,
+        undivided=split is not None,
+    )  # fmt: skip
     notes: list[str] = []
+    if split is not None:
+        content = _divided(content, split, seed)
+    if first_label and content.all_labels is not None:
+        content, more = _with_first_labels(content)
+        notes += more
+    if drop_duplicates is not None:
+        content, more = without_duplicates(content, drop_duplicates)
+        notes += more
     if incomplete_classes == "drop":
-        content, notes = without_incomplete_classes(content, str(source))
+        content, more = without_incomplete_classes(content, str(source))
+        notes += more
     for note in (*notes, *content.notes()):
         if on_note:
             on_note(note)
     write_features(target, content)
     return content
+
+
+def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> FeatureFile:
+    """Write drawn features as the papers' files have them."""
+    if layout != RELEASED:
+        raise InputError(
+            f"--layout {layout}: drawn features are written as {RELEASED}, or as a feature file without it"
+        )
+    if os.path.lexists(target):
+        raise InputError(f"{target}: exists; it is not overwritten, name another output")
+    content = like_released(open_data(source))
+    write_split_keys(target, content)
+    return content
+
+
+def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
+    """Divide the clips anew; the provenance says so."""
+    kind, _, shares = rule.partition(":")
+    if kind != "random":
+        raise InputError(f"--split {rule}: write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2")
+    labels = [(content.class_names[label],) if content.class_names else () for label in content.labels]
+    splits = tuple(divide(labels, content.ids, shares_of(shares), seed))
+    counts = ", ".join(f"{splits.count(part)} {part}" for part in SPLITS)
+    note = f"the split was drawn at random ({shares}, seed {seed}): {counts}"
+    origin = {
+        name: {**nested(content.provenance, name), "notes": [*texts(inner(content.provenance, name, "notes")), note]}
+        for name in content.features
+    }
+    return replace(content, splits=splits, provenance=origin)
+
+
+def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:
+    """Keep of each clip its first label, and the classes that are left."""
+    left, labels = np.unique(content.labels, return_inverse=True)
+    names = tuple(content.class_names[label] for label in left)
+    lost = [name for name in content.class_names if name not in names]
+    note = "of clips with several labels the first was kept"
+    if lost:
+        note += f"; no clip has one of these as its first: {', '.join(lost)}"
+    return replace(content, labels=labels.astype(np.int64), class_names=names, all_labels=None), [note]

@@ -18,7 +18,7 @@ def folds_of(folder: Path) -> tuple[dict[str, str], list[str]]:
         InputError: no such folder, no ids, or a file that is not text.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder}: is no folder of folds")
+        raise InputError(f"{folder}: is not a folder of folds")
     fold_of: dict[str, str] = {}
     twice = []
     for file in sorted(file for file in folder.iterdir() if file.is_file()):

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file import FeatureFile, check
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, check
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 _CHUNK = 1 << 20
 
@@ -21,7 +22,7 @@ def assemble(
     layout: str,
     *,
     features: Mapping[str, NDArray[Any]],
-    labels: NDArray[Any],
+    labels: NDArray[Any] | None,
     splits: Sequence[str],
     ids: Sequence[str] | None = None,
     class_names: Sequence[str] | None = None,
@@ -34,7 +35,7 @@ def assemble(
         place: what was read; named in every message.
         layout: name of its layout, kept in the provenance.
         features: per modality (n, d) numbers of any type.
-        labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text.
+        labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text; None where there are none.
         splits: n of `train`, `valid`, `test`.
         ids: n names; by default split and row number.
         class_names: names of the classes in the order of the sorted label values; by default these values.
@@ -47,13 +48,16 @@ def assemble(
     Raises:
         InputError: the parts contradict each other; the message names the part.
     """
-    codes, values = recode(labels, f"{place}: labels")
+    codes = np.full(len(splits), UNLABELLED, dtype=np.int64)
+    values: tuple[str, ...] = ()
+    if labels is not None:
+        codes, values = recode(labels, f"{place}: labels")
     if len(codes) != len(splits):
         raise InputError(f"{place}: {len(codes)} labels, but {len(splits)} rows of features; they must be as many")
     if class_names is not None:
         values = _renamed(values, class_names, str(place))
     hashes = {Path(source).name: file_hash(source) for source in (sources or (place,))}
-    origin: dict[str, Any] = {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(notes)}
+    origin: JsonObject = {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(notes)}
     content = FeatureFile(
         features={name: matrix(values_of, f"{place}: {name}") for name, values_of in features.items()},
         labels=codes,

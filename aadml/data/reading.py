@@ -1,5 +1,6 @@
 """Opening features of any known layout."""
 
+import fnmatch
 import os
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def open_data(
     visual: str | None = None,
     class_names: tuple[str, ...] | None = None,
     test_fold: int | None = None,
+    undivided: bool = False,
 ) -> FeatureFile:
     """Read features of any known layout: the feature file, or one of `LAYOUTS`.
 
@@ -40,6 +42,7 @@ def open_data(
         visual: the view taken as visual, where the layout does not say.
         class_names: names of the classes in the order of their values; by default the values.
         test_fold: number of the test fold, where there are folds; the last by default.
+        undivided: take a file that does not say which clips are for what; all of them count as train.
 
     Returns:
         The whole content, checked; labels are 0..C-1. What was done on the way stands in its provenance as `notes`.
@@ -58,7 +61,7 @@ def open_data(
         return content
     reader = lookup(LAYOUTS, name, "layout")
     _check_kind(place, reader.kind)
-    options = ReadOptions(audio=audio, visual=visual, class_names=class_names, test_fold=test_fold)
+    options = ReadOptions(audio, visual, class_names, test_fold, undivided)
     return with_official_validation(reader.read(place, options))
 
 
@@ -75,7 +78,7 @@ def recognize(path: Path) -> str:
             f"{str(path)!r}: no such file or folder" if "\0" in str(path) else f"{path}: no such file or folder"
         )
     if not path.is_file():
-        raise InputError(f"{path}: is no file but a device or a pipe")
+        raise InputError(f"{path}: is not a file but a device or a pipe")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: is empty")
     if is_archive(path):
@@ -99,7 +102,7 @@ def _best(path: Path, kind: str, found: list[str]) -> str:
 def _share(layout: Layout, path: Path, found: list[str]) -> float:
     if layout.kind == "folder":
         return sum(any(path.glob(key)) for key in layout.keys) / len(layout.keys)
-    return sum(key in found for key in layout.keys) / len(layout.keys)
+    return sum(bool(fnmatch.filter(found, key)) for key in layout.keys) / len(layout.keys)
 
 
 def _check_kind(path: Path, kind: str) -> None:

@@ -95,28 +95,37 @@ def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
     """Return `content` without the clips of some classes, the others numbered anew in their order."""
     gone = np.isin(content.labels, list(labels))
     left = [label for label in range(len(content.class_names)) if label not in set(labels)]
-    kept = selected(content, np.flatnonzero(~gone).astype(np.int64))
+    kept = content.select(np.flatnonzero(~gone).astype(np.int64))
     codes = np.searchsorted(np.asarray(left, dtype=np.int64), kept.labels).astype(np.int64)
-    return replace(kept, labels=codes, class_names=tuple(content.class_names[label] for label in left))
+    marked = None if kept.all_labels is None else kept.all_labels[:, left]
+    names = tuple(content.class_names[label] for label in left)
+    return replace(kept, labels=codes, class_names=names, all_labels=marked)
 
 
-def selected(content: FeatureFile, rows: NDArray[np.int64]) -> FeatureFile:
-    """Return the clips `rows` of `content`, in that order, without their descriptions over time."""
-    return replace(
-        content,
-        features={name: values[rows] for name, values in content.features.items()},
-        labels=content.labels[rows],
-        ids=tuple(content.ids[row] for row in rows),
-        splits=tuple(content.splits[row] for row in rows),
-        columns={name: tuple(values[row] for row in rows) for name, values in content.columns.items()},
-        sequences={},
-    )
+def require_one_label(content: FeatureFile, place: str) -> None:
+    """Refuse content whose clips are not of one class each, which is what all training and scoring stands on.
+
+    Raises:
+        InputError: the clips have no labels, or several; the message says what to do.
+    """
+    if not content.class_names:
+        raise InputError(
+            f"{place}: its clips have no labels, without which nothing is trained or scored yet; name the column that "
+            "has them: `aadml manifest TABLE --columns label=COLUMN`, and extract again (what was done is kept)"
+        )
+    if content.all_labels is not None:
+        several = int((content.all_labels.sum(axis=1) > 1).sum())
+        raise InputError(
+            f"{place}: {several} clips have several labels, on which nothing is trained or scored yet; keep the first "
+            f"of each: `aadml convert {place} OUT.h5 --first-label`"
+        )
 
 
 _PARTS = ("train", "valid", "test")
 
 
 def _complete(content: FeatureFile, incomplete: Incomplete, place: str) -> tuple[FeatureFile, list[str]]:
+    require_one_label(content, place)
     for part in ("train", "test"):
         if not len(content.rows(part)):
             there = ", ".join(f"{count} {split}" for split, count in Counter(content.splits).items())

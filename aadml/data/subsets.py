@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.types import MODALITIES, Clips, Splits
+from aadml.data.splits import require_one_label
 from feature_extraction.feature_file import FeatureFile
 from feature_extraction.ground.errors import InputError
 
@@ -56,6 +57,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
     Raises:
         InputError: too few classes.
     """
+    require_one_label(content, name or "the data")
     classes = np.unique(content.labels)
     test, valid = (max(LEAST_CLASSES, round(part * len(classes))) for part in (share, validation))
     train = len(classes) - test - valid

@@ -34,7 +34,7 @@ class Daml(nn.Module):
         encoders:   cost of (x_a, x_p, x~)             triplet, contrastive or n-pair, see `triple_cost`
         generator:  |f~ - f_a|^2 + lambda_1 |f~ - f_n|^2 + lambda_2 J_adv,   the mean over triples
 
-    J_adv is large while the made-up negative is no hard one: max(0, D(x~, a)^2 - D(p, a)^2 - margin) for triplet,
+    J_adv is large while the made-up negative is not a hard one: max(0, D(x~, a)^2 - D(p, a)^2 - margin) for triplet,
     max(0, D(x~, a)^2 - margin^2) for contrastive, max(0, x_a . x_p - x_a . x~ - margin) for n-pair; the first is the
     paper's, the other two are our reading of it for their losses.
 

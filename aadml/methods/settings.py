@@ -1,5 +1,6 @@
 """The `training` section of a config."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,7 +11,7 @@ from aadml.comparison.options import Count, CountOrZero, LearningRate, Momentum,
 from aadml.retrieval.requested import check_criterion
 from feature_extraction.ground.markers import Choice, Tuning
 
-OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
     "adamax": torch.optim.Adamax,
@@ -47,6 +48,7 @@ class Training:
             larger ("recall@10"), its mean over the directions.
         patience: stop once the validation score has not risen for so many epochs; 0 never stops early.
         valid_every: epochs between two validations.
+        train_map: epochs between two scores of the training clips, for people alone: they change nothing; 0 never.
         drop_last: leave out the last batch where it is smaller than the others.
     """
 
@@ -67,6 +69,7 @@ class Training:
     criterion: str = AUTO
     patience: CountOrZero = 0
     valid_every: Count = 1
+    train_map: CountOrZero = 10
     drop_last: bool = False
 
     def __post_init__(self) -> None:

@@ -91,7 +91,7 @@ class Case:
         def work() -> list[Vectors]:
             embed = self.pipeline.embedder(splits or self.splits, self.split)
             _ignoring_refusal(embed, noise(self.clips))
-            return [embed(clips).vectors for clips in requests]
+            return [_vectors(embed(clips)) for clips in requests]
 
         return list(in_fresh_process(work, seconds=self.seconds))
 
@@ -116,7 +116,7 @@ def audit(
     """
 
     def work() -> list[Vectors]:
-        return [pipeline.embedder(splits, split)(splits[split]).vectors]
+        return [_vectors(pipeline.embedder(splits, split)(splits[split]))]
 
     (reference,) = in_fresh_process(work, seconds=seconds)
     case = Case(pipeline, splits, split, reference, seconds)
@@ -171,7 +171,11 @@ def _guarded(check: Check, case: Case) -> Finding:
         if counts == {len(case.clips)}:
             found = check(case)
         else:  # no row can be compared with its own
-            found = Finding("", Verdict.FAIL, f"{min(counts, default=0)} embeddings came of {len(case.clips)} clips")
+            found = Finding("", Verdict.FAIL, f"{min(counts, default=0)} embeddings for {len(case.clips)} clips")
     except InputError as error:
         found = Finding("", Verdict.FAIL, f"could not be embedded: {error}")
     return replace(found, check=check.__name__.replace("_", " "))
+
+
+def _vectors(embeddings: Embeddings) -> Vectors:
+    return {modality: embeddings.matrix(modality) for modality in embeddings.vectors}

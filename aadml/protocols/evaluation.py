@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from aadml.comparison.types import Embeddings
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
 from aadml.retrieval import Evaluation, evaluate, running_average_precisions
+from aadml.retrieval.metric_names import OTHER_GALLERIES, place_of
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
@@ -67,9 +69,15 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
 
 
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
-    """Put the running variant in the place of MAP; its bounds are not known."""
+    """Put the running variant in the place of MAP, under every gallery; its bounds are not known."""
     results = []
     for result in evaluation.directions:
-        values = running_average_precisions(embeddings, result.direction, similarity=evaluation.similarity)
-        results.append(replace(result, average_precision=values, bounds=np.stack([values, values])))
+        running = partial(running_average_precisions, embeddings, result.direction, similarity=evaluation.similarity)
+        values = running(gallery=evaluation.gallery)
+        figures = dict(result.figures)
+        for metric, gallery in OTHER_GALLERIES.items():
+            if place_of(metric) in figures:
+                figures[place_of(metric)] = float(running(gallery=gallery).mean())
+        bounds = np.stack([values, values])
+        results.append(replace(result, average_precision=values, bounds=bounds, figures=figures))
     return replace(evaluation, directions=tuple(results))

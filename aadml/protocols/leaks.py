@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Embeddings
-from aadml.methods.inputs import fit_scaling
+from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.protocols.protocol import Protocol, Subject, Vectors, free_proxy
 from feature_extraction.ground.errors import InputError
 
@@ -68,15 +68,16 @@ def test_scaling(subject: Subject, split: str) -> Subject:
     """L6: inputs are brought to 0..1 by statistics of the scored clips, as is done for the training clips by theirs."""
     scored = subject.splits[split]
     names = subject.encoder.scaling
-    own = fit_scaling(scored, scaling="standard", clamp=names.clamp)
+    own = fit_scaling(scored, Inputs(clamp=names.clamp))
     return replace(subject, encoder=subject.encoder.with_scaling(own))
 
 
 def drop_last(embeddings: Embeddings) -> Embeddings:
     """L7: items of the last, smaller batch vanish."""
     kept = len(embeddings) // BATCH * BATCH or len(embeddings)
-    vectors = {m: v[:kept] for m, v in embeddings.vectors.items()}
-    return replace(embeddings, vectors=vectors, labels=embeddings.labels[:kept], ids=embeddings.ids[:kept])
+    vectors = {m: v if m in embeddings.rows else v[:kept] for m, v in embeddings.vectors.items()}
+    rows = {m: own[:kept] for m, own in embeddings.rows.items()}
+    return replace(embeddings, vectors=vectors, rows=rows, labels=embeddings.labels[:kept], ids=embeddings.ids[:kept])
 
 
 LABEL_GRAPH = Protocol(mix=label_graph)

@@ -18,6 +18,7 @@ from aadml.protocols.audit import Embed
 from aadml.protocols.evaluation import embed_under, evaluate_under, protocols_of
 from aadml.protocols.protocol import Subject
 from feature_extraction.feature_file import FeatureFile, write_features
+from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -46,7 +47,7 @@ class ProtocolPipeline:
             subject = part.before(subject, split) if part.before is not None else subject
 
         def embed(clips: Clips) -> Embeddings:
-            scored = replace(subject.splits, **{split: clips})  # type: ignore[arg-type]
+            scored = subject.splits.having(split, clips)
             return embed_under(replace(subject, splits=scored), parts, split)
 
         return embed
@@ -136,13 +137,16 @@ def _read_output(made: Path, clips: Clips) -> dict[Modality, NDArray[Any]]:
     if not made.is_file():
         raise InputError("the command wrote no {output}")
     try:
-        with h5py.File(made) as file:
+        with open_hdf5(made) as file:
             missing = [m for m in clips.modalities if m not in file]
             if missing:
-                raise InputError(f"the command's output holds no {missing[0]}; it holds {', '.join(file) or 'nothing'}")
+                raise InputError(f"{made}: holds no {missing[0]}; it holds {', '.join(file) or 'nothing'}")
+            other = [m for m in clips.modalities if not isinstance(file[m], h5py.Dataset)]
+            if other:
+                raise InputError(f"{made}: {other[0]} is not an array")
             return {m: np.asarray(file[m]) for m in clips.modalities}
-    except OSError as error:
-        raise InputError(f"the command's output is not HDF5 ({error})") from error
+    except InputError as error:
+        raise InputError(f"the command's output {str(error).removeprefix(f'{made}: ')}") from error
 
 
 def _content(clips: Clips) -> FeatureFile:
@@ -159,11 +163,11 @@ def _shown(made: object) -> str:
 def _embeddings(clips: Clips, made: Mapping[Modality, NDArray[Any]]) -> Embeddings:
     for modality, values in made.items():
         if values.ndim != 2 or values.dtype.kind not in "fiu":
-            raise InputError(f"{modality}: {values.dtype} of shape {values.shape} came; wanted numbers (n, e)")
+            raise InputError(f"{modality}: {values.dtype} of shape {values.shape} returned; wanted numbers (n, e)")
     counts = {len(values) for values in made.values()}
     count = min(counts)
     if len(counts) != 1 or count > len(clips):
-        raise InputError(f"{', '.join(map(str, sorted(counts)))} embeddings came of {len(clips)} clips")
+        raise InputError(f"{', '.join(map(str, sorted(counts)))} embeddings for {len(clips)} clips")
     vectors = {m: torch.from_numpy(np.array(values, dtype=np.float32)) for m, values in made.items()}
     # where some are missing, the audit says so; which ones cannot be known
     return Embeddings(vectors, clips.labels[:count], clips.ids[:count], class_names=clips.class_names)

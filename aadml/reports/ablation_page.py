@@ -1,7 +1,8 @@
 """What an ablation leaves for people: tables, figures, and one self-contained page of both."""
 
+import re
 from collections.abc import Mapping, Sequence
-from html import escape
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,16 @@ import numpy as np
 
 from aadml.reports import page
 from aadml.reports.ablation_tables import data_notes, describe, results_table
-from aadml.reports.sweep_figures import Band, difference_curve, side_by_side, spread_curve, spread_dots
+from aadml.reports.page import Section
+from aadml.reports.sweep_figures import Band, bands_over, difference_curve, spread_curve, spread_dots
+from aadml.reports.sweep_parts import result_tables, summary
 from aadml.reports.tables import Table, write_tables
 from aadml.sweeps.ablate import Ablation, config_of
 from aadml.sweeps.grid import Axis
-from aadml.sweeps.results import CellScores, difference
+from aadml.sweeps.results import CellScores, difference, differences
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import number
 
 REPORT = "report.html"
 LINES = 8
@@ -46,43 +50,59 @@ def write_ablation(
     table = results_table(ablation, scores, describe(scores, ablation.seeds, folder), metrics)
     write_tables(table, folder / "results")
     try:
-        figures = _figures(ablation, scores)
+        drawn = _drawn(ablation, scores)
     except InputError:
         return table, None
-    for name, (_, drawing, _) in figures.items():
-        write_text(folder / f"{name}.svg", drawing + "\n")
-    parts = [f"<p>{escape(table.caption)}</p>", *(f"<p>{escape(note)}</p>" for note in data_notes(scores, folder))]
-    parts += [page.section(title, drawing, note) for title, drawing, note in figures.values()]
-    parts.append(page.section("Table", table_html(table), " ".join(table.notes)))
-    parts.append(_how(ablation, command))
+    for _, panels, _ in drawn:
+        for panel in panels:
+            write_text(folder / f"{panel.file}.svg", panel.svg + "\n")
+    shown = [
+        Section(title, page.drawings([page.drawing(one.svg, one.alt, one.caption) for one in panels]), note)
+        for title, panels, note in drawn
+    ]
+    keys = next(n for n, name in enumerate(table.columns) if name.startswith("MAP "))
+    results = Section("Table", result_tables(table, keys), table.notes)
     varied = ", ".join(axis.key for axis in ablation.axes)
-    write_text(folder / REPORT, page.document(f"Ablation of {varied}", "".join(parts)))
+    about = [table.caption, *data_notes(scores, folder)]
+    parts = [shown[0], results, *shown[1:], _how(ablation, command)]
+    html = page.document(f"Ablation of {varied}", "Ablation", _summary(ablation, scores, about), parts)
+    write_text(folder / REPORT, html)
     return table, folder / REPORT
 
 
-def table_html(table: Table) -> str:
-    """Lay out a table of results for a page."""
-    return page.table(table.columns, [[table.text(cell) for cell in row] for row in table.rows])
+@dataclass(frozen=True)
+class Panel:
+    """A figure of the page: the name of its file without ending, the drawing, what it shows, a sentence below it."""
+
+    file: str
+    svg: str
+    alt: str
+    caption: str = ""
 
 
-def _figures(ablation: Ablation, scores: Mapping[str, CellScores]) -> dict[str, tuple[str, str, str]]:
-    """Draw: file name -> (title, drawing, note)."""
+def _summary(ablation: Ablation, scores: Mapping[str, CellScores], about: Sequence[str]) -> str:
+    found = {first: one for (first, _), one in differences(scores, ablation.pairs()).items()}
+    references = set(ablation.baselines.values())
+    reference = references.pop() if len(references) == 1 else None
+    return summary({cell.name: scores[cell.name] for cell in ablation.cells}, found, reference, about, what="cell")
+
+
+def _drawn(ablation: Ablation, scores: Mapping[str, CellScores]) -> list[tuple[str, list[Panel], list[str]]]:
+    """Draw what there is to draw: (title, panels, notes)."""
     chosen = _chosen(ablation, scores)
-    found = {"curve": ("Scores", _scores(ablation, scores), "Mean and standard deviation over the seeds.")}
+    mean = "Mean and standard deviation over the seeds."
+    first = [Panel("curve", _scores(ablation, scores), "MAP of every cell", mean)]
     differing = _differences(ablation, scores)
     if differing:
-        note = (
-            "Paired over seeds and queries; the bars are standard errors, not corrected for the number of comparisons."
-        )
-        found["differences"] = ("Differences to the baselines", differing, note)
-    trained = _training(chosen, scores)
-    shown = "The cells shown are those of the best validation MAP among all with one baseline, and that baseline."
-    if trained:
-        found["training"] = ("Training", trained, f"Loss, and MAP on the validation clips, over epochs. {shown}")
-    scope = _scope(chosen, scores)
-    if scope:
-        found["scope"] = ("Scope", scope, f"Precision among the first K results. {shown}")
-    return found
+        paired = "Paired over seeds and queries; bars are standard errors, not corrected for how many are compared."
+        first.append(Panel("differences", differing, "Differences to the baselines", paired))
+    drawn = [("Scores", first, list[str]())]
+    note = "The cells shown are those of the best validation MAP among all with one baseline, and that baseline."
+    for title, panels in (("Training", _training(chosen, scores)), ("Scope", _scope(chosen, scores))):
+        if panels:
+            own = [Panel(re.sub(r"[^a-z0-9]+", "-", name.lower()), svg, name) for name, svg in panels.items()]
+            drawn.append((title, own, [note]))
+    return drawn
 
 
 def _scores(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
@@ -120,7 +140,7 @@ def _differences(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
         found, place = difference(scores[cell], scores[baseline]), scores[cell].cell.settings.get(axis.key)
         if found is not None and place is not None:
             name = _line_name(scores[cell], axis.key)
-            lines.setdefault(name, []).append((float(place), found.mean, found.error))
+            lines.setdefault(name, []).append((number(place), found.mean, found.error))
     return difference_curve(lines, x=axis.key, y="MAP minus baseline") if lines else ""
 
 
@@ -134,10 +154,10 @@ def _line_name(one: CellScores, key: str) -> str:
 
 
 def _line(members: Sequence[CellScores], key: str, color: int) -> Band:
-    members = sorted(members, key=lambda one: float(one.cell.settings[key]))
+    members = sorted(members, key=lambda one: number(one.cell.settings[key]))
     seeds = sorted({seed for one in members for seed in one.runs})
     y = [[one.runs[seed].map_mean if seed in one.runs else np.nan for one in members] for seed in seeds]
-    return Band([float(one.cell.settings[key]) for one in members], np.array(y), color)
+    return Band([number(one.cell.settings[key]) for one in members], np.array(y), color)
 
 
 def _means(one: CellScores) -> Any:
@@ -169,7 +189,7 @@ def best_valid(one: CellScores) -> float:
     return float(np.mean(best)) if best else -np.inf
 
 
-def _training(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScores]) -> str:
+def _training(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScores]) -> dict[str, str]:
     panels: dict[str, dict[str, Band]] = {}
     for key, title in (("loss", "training loss"), ("valid map_mean", "validation MAP")):
         for name, (color, dashed) in chosen.items():
@@ -181,10 +201,10 @@ def _training(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellS
             if epochs:
                 y = np.array([[one[epoch] for epoch in epochs] for one in series])
                 panels.setdefault(title, {})[name] = Band([float(epoch) for epoch in epochs], y, color, dashed)
-    return side_by_side(panels, x="epoch") if panels else ""
+    return {name: bands_over(bands, x="epoch", y=name) for name, bands in panels.items()}
 
 
-def _scope(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScores]) -> str:
+def _scope(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScores]) -> dict[str, str]:
     panels: dict[str, dict[str, Band]] = {}
     for name, (color, dashed) in chosen.items():
         for direction in scores[name].directions:
@@ -194,18 +214,14 @@ def _scope(chosen: Mapping[str, tuple[int, bool]], scores: Mapping[str, CellScor
                 continue
             y = np.array([curve.precision for curve in curves])
             panels.setdefault(f"precision@K, {direction}", {})[name] = Band(list(cutoffs), y, color, dashed)
-    return side_by_side(panels, x="K") if panels else ""
+    return {name: bands_over(bands, x="K", y=name) for name, bands in panels.items()}
 
 
-def _how(ablation: Ablation, command: str) -> str:
+def _how(ablation: Ablation, command: str) -> Section:
     seeds = ", ".join(str(seed) for seed in ablation.seeds)
-    text = f"<p>Seeds {seeds}. Every run is a folder in runs/.</p>" + (
-        f"<pre>{escape(command)}</pre>" if command else ""
-    )
-    settings = escape(config_of(ablation).yaml())
-    return page.section(
-        "How it was made", text + f"<details><summary>config of the first cell</summary><pre>{settings}</pre></details>"
-    )
+    settings = page.details("config of the first cell", config_of(ablation).yaml())
+    note = f"Seeds {seeds}. Every run is a folder in runs/."
+    return Section("How it was made", page.command(command) + settings, [note])
 
 
 def _is_number(value: Any) -> bool:

@@ -1,20 +1,18 @@
 """The tables of the audio-text papers: which run makes each row, and what the paper printed there."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from aadml.configuration.changes import with_setting
-from aadml.configuration.config import resolve
+from aadml.methods.settings import Training
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import spread
-from aadml.runs.loading import read_evaluation
-from aadml.sweeps.job import Job, is_done
 from aadml.sweeps.published_figures import read_published
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject, inner, nested
 from feature_extraction.ground.tables import lookup
 
 Change = tuple[str, Any]
@@ -38,6 +36,7 @@ class PaperRow:
         changes: of the config the table starts from.
         published: where its figures stand in the published file: column -> value.
         weights: whether the row means published weights, and is left out where none are given.
+        stage: whose best weights the row scores, where several rows are read off one run; "" is the last.
     """
 
     cells: tuple[str, ...]
@@ -45,6 +44,7 @@ class PaperRow:
     changes: tuple[Change, ...]
     published: Mapping[str, str]
     weights: bool = False
+    stage: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,16 +110,16 @@ def _3cmlf_rows(dataset: str) -> list[PaperRow]:
         scratch = _RELEASED["nt-xent"] + (() if weights else (("method.audio_weights", "untrained"),))
         plain = {"paper": "3CMLF", "table": "1", "setting": f"ResNet38+BERT {kind}"}
         rows.append(PaperRow((kind, "plain"), "audio-text", scratch, plain, weights))
-        for name, changes, table, setting in (
-            ("without mining", (("method.mining", False),), "1", f"3CMLF {kind} without mining"),
-            ("stage 1", (("method.until", "easy"),), "2", f"3CMLF {kind} stage 1"),
-            ("stage 2", (("method.until", "median"),), "2", f"3CMLF {kind} stage 2"),
-            ("stage 3", (), "2", f"3CMLF {kind} stage 3"),
-            ("batch 16", (("training.batch", 16),), "3", f"3CMLF {kind} batch 16"),
-            ("batch 64", (("training.batch", 64),), "3", f"3CMLF {kind} batch 64"),
+        for name, changes, table, stage in (
+            ("without mining", (("method.mining", False),), "1", ""),
+            ("stage 1", (("method.score_stages", True),), "2", "easy"),
+            ("stage 2", (("method.score_stages", True),), "2", "median"),
+            ("stage 3", (("method.score_stages", True),), "2", ""),
+            ("batch 16", (("training.batch", 16),), "3", ""),
+            ("batch 64", (("training.batch", 64),), "3", ""),
         ):
-            published = {"paper": "3CMLF", "table": table, "setting": setting}
-            rows.append(PaperRow((kind, name), "3cmlf", (*scratch, *changes), published, weights))
+            published = {"paper": "3CMLF", "table": table, "setting": f"3CMLF {kind} {name}"}
+            rows.append(PaperRow((kind, name), "3cmlf", (*scratch, *changes), published, weights, stage))
     return rows
 
 
@@ -156,8 +156,8 @@ PAPER_TABLES: dict[str, PaperTable] = {
 def starting_config(name: str, data: str | None) -> str:
     """Name the shipped config a table starts from: the published sizes, or narrow ones on the sample clips."""
     if data is None:
-        return {"mei": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}[name]
-    return {"mei": f"mei_{dataset_of(data).lower()}", "3cmlf": "3cmlf", "xie": "xie"}[name]
+        return {"mei": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}[name]
+    return {"mei": f"mei_{dataset_of(data).lower()}", "3cmlf": "3cmlf_audiocaps", "xie": "xie_clotho"}[name]
 
 
 def dataset_of(data: str) -> str:
@@ -165,7 +165,7 @@ def dataset_of(data: str) -> str:
     return next((name for key, name in _DATASETS.items() if key in data.lower()), "AudioCaps")
 
 
-def planned(name: str, values: Mapping[str, Any], dataset: str) -> list[tuple[PaperRow, dict[str, Any]]]:
+def planned(name: str, values: JsonObject, dataset: str) -> list[tuple[PaperRow, dict[str, Json]]]:
     """Lay out the config of every row of a table.
 
     Args:
@@ -174,50 +174,26 @@ def planned(name: str, values: Mapping[str, Any], dataset: str) -> list[tuple[Pa
         dataset: "AudioCaps" or "Clotho".
     """
     pairs = []
-    method = values.get("method") or {}
-    given = {"name": method} if isinstance(method, str) else dict(method)
+    given = nested(values, "method") or {"name": values.get("method")}
     for row in lookup(PAPER_TABLES, name, "table").rows(dataset):
         if row.weights and given.get("audio_weights", "untrained") == "untrained":
             continue
-        complete: dict[str, Any] = dict(values) | {"method": _taken(row.method, given)}
+        complete: dict[str, Json] = {**values, "method": _taken(row.method, given)}
+        if row.method == "3cmlf":  # one model makes the batches of all rows, whatever their own size
+            batch = given.get("ancillary_batch") or inner(values, "training", "batch") or Training().batch
+            complete = with_setting(complete, "method.ancillary_batch", batch)
         for key, value in row.changes:
             complete = with_setting(complete, key, value)
         pairs.append((row, complete))
     return pairs
 
 
-def _taken(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _taken(method: str, given: JsonObject) -> JsonObject:
     from aadml.methods import METHODS
     from feature_extraction.ground.options import schema
 
     known = schema(METHODS[method])
-    return {"name": method} | {key: value for key, value in given.items() if key in known}
-
-
-def jobs_of(
-    name: str, values: Mapping[str, Any], seeds: Sequence[int], folder: Path, data: str
-) -> list[tuple[PaperRow, list[Job]]]:
-    """List the runs of a table, a job a seed for each row, in folders named after the rows.
-
-    Args:
-        name: a key of PAPER_TABLES.
-        values: the config to start from.
-        seeds: of the runs of a row.
-        folder: of the runs.
-        data: what they are trained on; its name says which published figures stand beside ours.
-    """
-    rows = []
-    for row, changed in planned(name, values, dataset_of(data)):
-        configs = {seed: resolve(changed | {"seed": seed, "data": data}) for seed in seeds}
-        jobs = [Job(folder / name / f"{_slug(row.cells)}_seed={seed}", one) for seed, one in configs.items()]
-        rows.append((row, jobs))
-    return rows
-
-
-def table_of(name: str, planned_jobs: Sequence[tuple[PaperRow, Sequence[Job]]], data: str) -> Table:
-    """Lay out a table from those of its runs that are finished."""
-    results = [[read_evaluation(job.folder) for job in jobs if is_done(job)] for _, jobs in planned_jobs]
-    return laid_out(name, [row for row, _ in planned_jobs], results, dataset=dataset_of(data), data=data)
+    return {"name": method, **{key: value for key, value in given.items() if key in known}}
 
 
 def laid_out(
@@ -241,19 +217,25 @@ def laid_out(
             values = [value for result in found if (value := result.figure(metric, direction)) is not None]
             ours.append(spread([factor * value for value in values]) if values else None)
         printed = _printed(row, known, table.columns)
-        lines.append((*row.cells, *ours, *printed))
+        cost = [_mean(record.epochs for record in found), _mean(record.steps for record in found)]
+        lines.append((*row.cells, *ours, *cost, len(found), *printed))
     published = tuple(f"published {column}" for column in table.figures)
     seeds = max((len(found) for found in results), default=0)
     of = "Clotho" if table.file == "negative_sampling.csv" else dataset
     chances = [result.chance for found in results for result in found]
     level = f" The chance level of mAP is {sum(chances) / len(chances):.3f} there." if chances else ""
     return Table(
-        columns=(*table.naming, *table.figures, *published),
+        columns=(*table.naming, *table.figures, "epochs", "steps", "seeds", *published),
         rows=tuple(lines),
         caption=f"{table.source}. Ours: {data}, test split, protocol inductive, {seeds} seed(s).",
         notes=(f"The published columns are of {of}, ours of the data named above, each item embedded alone.{level}",),
         digits=1 if name != "xie" else 3,
     )
+
+
+def _mean(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return round(sum(known) / len(known)) if known else None
 
 
 def _printed(row: PaperRow, known: Sequence[Mapping[str, str]], columns: Sequence[str]) -> list[Cell]:
@@ -270,7 +252,8 @@ def _agrees(key: str, wanted: str, found: str) -> bool:
     return found == wanted
 
 
-def _slug(cells: Sequence[str]) -> str:
+def slug(cells: Sequence[str]) -> str:
+    """Name a row's runs."""
     return re.sub("[^a-z0-9]+", "-", " ".join(cells).lower()).strip("-")
 
 

@@ -1,20 +1,21 @@
 """What a comparison leaves for people: tables, figures, and one self-contained page of both."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 
 import numpy as np
 
 from aadml.configuration.config import DEFAULT_METHOD
 from aadml.reports import page
-from aadml.reports.ablation_page import table_html
 from aadml.reports.ablation_tables import data_notes, describe
 from aadml.reports.comparison_tables import pair_table, proxy_table, table_of
+from aadml.reports.page import Section
 from aadml.reports.sweep_figures import spread_dots
+from aadml.reports.sweep_parts import result_tables, summary
 from aadml.reports.tables import Table, write_tables
 from aadml.sweeps.compare import Row
-from aadml.sweeps.results import CellScores
+from aadml.sweeps.published_figures import NOTE
+from aadml.sweeps.results import CellScores, differences
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
@@ -78,10 +79,22 @@ def write_comparison(
     if not drawings:
         return read, None
     texts = [about, *data_notes(scores, folder), *notes]
-    body = "".join(f"<p>{escape(text)}</p>" for text in texts) + _sections(tables, drawings)
-    body += page.section("How it was made", f"<pre>{escape(command)}</pre>" if command else "")
-    write_text(folder / REPORT, page.document("Comparison", body))
+    parts = [*_sections(tables, drawings), Section("How it was made", page.command(command))]
+    html = page.document("Comparison", "Methods and losses", _summary(rows, scores, baseline, texts), parts)
+    write_text(folder / REPORT, html)
     return read, folder / REPORT
+
+
+def _summary(rows: Sequence[Row], scores: Mapping[str, CellScores], baseline: str | None, texts: Sequence[str]) -> str:
+    """Sum up the first table: what is best in it, against the row that the others are compared with."""
+    own = [row for row in rows if row.table == rows[0].table]
+    against = reference(own, baseline)
+    found = {}
+    if against is not None:
+        tested = differences(scores, [(one.cell.name, against.cell.name) for one in own if one.cell != against.cell])
+        found = {row.name: tested[pair] for row in own if (pair := (row.cell.name, against.cell.name)) in tested}
+    named = {row.name: scores[row.cell.name] for row in own}
+    return summary(named, found, against.name if against else None, texts)
 
 
 def reference(rows: Sequence[Row], baseline: str | None) -> Row | None:
@@ -106,13 +119,14 @@ def check_baseline(rows: Sequence[Row], baseline: str | None) -> None:
         lookup({row.name: row for row in rows}, baseline, "row")
 
 
-def _sections(tables: Mapping[str, Table], drawings: Mapping[str, str]) -> str:
+def _sections(tables: Mapping[str, Table], drawings: Mapping[str, str]) -> list[Section]:
     titles = TITLES | {"proxies": "What the proxy adds", "pairs": "All pairs of methods"}
     parts = []
     for name, table in tables.items():
-        note = " ".join([table.caption, *table.notes] if name in ("proxies", "pairs") else table.notes)
-        parts.append(page.section(titles[name], drawings.get(name, "") + table_html(table), note))
-    return "".join(parts)
+        notes = [table.caption, *table.notes] if name in ("proxies", "pairs") else table.notes
+        drawn = page.drawing(drawings[name], f"{titles[name]}: MAP of every row") if name in drawings else ""
+        parts.append(Section(titles[name], drawn + result_tables(table), [note for note in notes if note != NOTE]))
+    return parts
 
 
 def _drawn(rows: Sequence[Row], scores: Mapping[str, CellScores]) -> str:

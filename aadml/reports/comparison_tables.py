@@ -35,7 +35,7 @@ def table_of(
     columns = [{"methods": "method", "losses": "loss"}[kind], *figure_columns("MAP", directions)]
     columns += [f"difference to {reference.name}"] if reference is not None else []
     columns += [column for metric in metrics for column in figure_columns(metric, directions)]
-    columns += ["epochs", "steps", "seconds", "parameters", "seeds"]
+    columns += ["train MAP", "epochs", "steps", "seconds", "parameters", "seeds"]
     columns += [f"{name} published {figure.replace('_', '-')}" for name in data_sets(kind) for figure in FIGURES]
     lines = []
     for row in rows:
@@ -44,7 +44,7 @@ def table_of(
         if reference is not None:
             line.append(in_words(found.get((row.cell.name, reference.cell.name))))
         line += [cell for metric in metrics for cell in figure_cells(own, metric, directions)]
-        line += [own.epochs, own.steps, _seconds(own), _count(own), len(own.runs)]
+        line += [own.train_map, own.epochs, own.steps, _seconds(own), _count(own), len(own.runs)]
         known = {} if row.control else printed.get(row.item, {})
         line += [known.get(name, {}).get(figure) for name in data_sets(kind) for figure in FIGURES]
         lines.append(tuple(line))

@@ -1,65 +1,112 @@
 """Figures of runs, as SVG that stands in a page by itself."""
 
+import functools
 import io
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.methods.session import Record, numbers
 from feature_extraction.ground.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+P = ParamSpec("P")
+R = TypeVar("R")
 INK, FAINT = "#22303c", "#d8dee4"
 COLORS = ("#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#c2255c", "#1864ab", "#846358", "#868e96")
+LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
+"""Lines that can be told apart without colors."""
+
+DASHED = (0, (4, 2.5))
+WIDTH = 4.6
+"""Of a figure, in inches: narrow, so that its letters can be read where it fills a telephone."""
+
+LEGEND_LETTERS = 58  # in a line of the legend
+LEGEND_LINE = 0.18  # inches
+LONGEST = 44  # letters of a name
+_STYLE = {
+    "font.size": 9, "legend.fontsize": 8.5, "axes.edgecolor": FAINT, "axes.labelcolor": INK, "text.color": INK,
+    "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "axes.axisbelow": True, "grid.color": FAINT, "grid.linewidth": 0.6, "legend.frameon": False,
+    "svg.hashsalt": "aadml", "svg.fonttype": "none", "text.parse_math": False,
+}  # fmt: skip
 Series = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
-def canvas(width: float = 6.0, height: float = 3.4, columns: int = 1) -> tuple["Figure", list["Axes"]]:
-    """Open a figure in the house style, with axes side by side.
+def in_house_style(draw: Callable[P, R]) -> Callable[P, R]:
+    """Let a function draw in the house style, in which no name is taken for a formula.
 
     Raises:
         InputError: matplotlib is not installed.
     """
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise InputError("figures need matplotlib: pip install 'aadml[plot]'") from error
+
+    @functools.wraps(draw)
+    def styled(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            import matplotlib
+        except ImportError as error:
+            raise InputError("figures need matplotlib: pip install 'aadml[plot]'") from error
+        with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the reader's fonts draw the text
+            return draw(*args, **kwargs)
+
+    return styled
+
+
+def canvas(height: float, width: float = WIDTH) -> tuple["Figure", "Axes"]:
+    """Open a figure of one panel."""
     from matplotlib.figure import Figure
 
-    style = {
-        "font.size": 9,
-        "axes.edgecolor": FAINT,
-        "axes.labelcolor": INK,
-        "text.color": INK,
-        "svg.hashsalt": "aadml",
-    }
-    style |= {"xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False}
-    with matplotlib.rc_context(style):
-        figure = Figure(figsize=(width * columns, height), layout="constrained")
-        axes = [figure.add_subplot(1, columns, number + 1) for number in range(columns)]
-    for one in axes:
-        one.grid(color=FAINT, linewidth=0.6)
-        one.set_axisbelow(True)
-    return figure, axes
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def label(name: object, width: int = LONGEST) -> str:
+    """Make any name fit for a figure: printable, on one line, not too long; a leading underscore would hide it."""
+    plain = " ".join("".join(letter if letter.isprintable() else " " for letter in str(name)).split())
+    short = plain if len(plain) <= width else f"{plain[: width - 1]}…"
+    return f" {short}" if short.startswith("_") else short
+
+
+def over_counts(axes: "Axes", x: str, y: str, *, log: bool = False) -> None:
+    """Name the axes; the horizontal one counts (epochs, results), so that its ticks are whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set(xlabel=label(x), ylabel=label(y))
+    if log:
+        axes.set_xscale("log")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def legend(axes: "Axes") -> None:
+    """Put the legend below the axes, in as many columns as fit."""
+    figure: Any = axes.figure
+    handles, names = axes.get_legend_handles_labels()
+    if not names:
+        return
+    columns = max(1, min(len(names), LEGEND_LETTERS // (max(map(len, names)) + 6)))
+    figure.set_figheight(figure.get_figheight() + LEGEND_LINE * -(-len(names) // columns))
+    figure.legend(handles, names, loc="outside lower left", ncols=columns, handlelength=2.2, columnspacing=1.2)
 
 
 def svg(figure: "Figure") -> str:
     """Write a figure as an SVG element that scales with the page, the same bytes for the same figure."""
-    import matplotlib
-
-    text = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "aadml", "svg.fonttype": "none"}):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
-    element = text.getvalue()
-    element = element[element.index("<svg") :]
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    element = out.getvalue()
+    element = element[element.index("<svg") :].strip()
     return re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", re.sub(r'height="[^"]*pt"', "", element, count=1), count=1)
 
 
+@in_house_style
 def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None = None, log: bool = False) -> str:
     """Draw lines over a common axis.
 
@@ -67,75 +114,80 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
         series: name -> (x values, y values).
         x: what the horizontal axis shows.
         y: what the vertical axis shows.
-        marks: name -> height of a dashed line (chance).
+        marks: name -> place on the horizontal axis of a dashed line (the epoch that was kept).
         log: whether the horizontal axis is logarithmic.
     """
-    figure, (axes,) = canvas()
-    for color, (name, (xs, ys)) in zip(COLORS * 9, series.items(), strict=False):
-        axes.plot(xs, ys, color=color, label=name, linewidth=1.6, marker="o" if len(xs) < 12 else None, markersize=3)
-    for name, height in (marks or {}).items():
-        axes.axhline(height, color=INK, linewidth=1, linestyle=(0, (4, 3)), label=f"{name} {height:.3f}")
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    if log:
-        axes.set_xscale("log")
-    axes.legend(frameon=False, fontsize=8)
+    figure, axes = canvas(2.8)
+    for number, (name, (xs, ys)) in enumerate(series.items()):
+        marker = "o" if len(xs) < 12 else None
+        color, line = COLORS[number % len(COLORS)], LINES[number % len(LINES)]
+        axes.plot(xs, ys, color=color, linestyle=line, label=label(name), linewidth=1.6, marker=marker, markersize=3)
+    for name, place in (marks or {}).items():
+        axes.axvline(place, color=INK, linewidth=1, linestyle=DASHED, label=label(name))
+    over_counts(axes, x, y, log=log)
+    legend(axes)
     return svg(figure)
 
 
-def training_curves(records: Sequence[Mapping[str, Any]], selected: int | None) -> str:
-    """Draw loss and validation MAP over epochs, the selected epoch marked."""
-    figure, (losses, scores) = canvas(4.6, 3.2, columns=2)
-    epochs = [record["epoch"] for record in records]
+def training_curves(records: Sequence[Record], selected: int | None) -> dict[str, str]:
+    """Draw loss, and MAP of validation and training clips with the selected epoch marked; only what was logged."""
+    marks = {} if selected is None else {f"epoch {selected}, kept": selected}
     parts = [key for key in records[0] if key == "loss" or key.endswith(("_loss", " loss"))]
-    for color, key in zip(COLORS, parts, strict=False):
-        losses.plot(epochs, [record.get(key, np.nan) for record in records], color=color, label=key.replace("_", " "))
-    scored = [record for record in records if any(key.startswith("valid ") for key in record)]
-    for color, key in zip(COLORS, [key for key in (scored or [{}])[0] if key.startswith("valid ")], strict=False):
-        label = key.removeprefix("valid ").replace("map_mean", "MAP, mean").replace("map ", "MAP, ")
-        values = [record.get(key, np.nan) for record in scored]
-        scores.plot([record["epoch"] for record in scored], values, color=color, label=label)
-    if selected is not None:
-        scores.axvline(selected, color=INK, linewidth=1, linestyle=(0, (4, 3)), label=f"kept: epoch {selected}")
-    for axes, y in ((losses, "training loss"), (scores, "validation")):
-        axes.set_xlabel("epoch")
-        axes.set_ylabel(y)
-        axes.legend(frameon=False, fontsize=8)
-    return svg(figure)
+    scores = list(dict.fromkeys(key for record in records for key in record if key.startswith("valid ")))
+    panels = {"training loss": {key.replace("_", " "): key for key in parts}}
+    panels["validation"] = {key.removeprefix("valid ").replace("map_mean", "MAP, mean").replace("map ", "MAP, "): key
+                            for key in scores}  # fmt: skip
+    fitted = next((record for record in records if "train map_mean" in record), None)
+    if fitted is not None:
+        asked = f" ({fitted['train queries']:,} queries)" if "train queries" in fitted else ""
+        panels["validation and training clips"] = panels.pop("validation") | {
+            f"MAP, mean, training clips{asked}": "train map_mean"
+        }
+    return {
+        name: curves({title: _logged(records, key) for title, key in keys.items()}, x="epoch", y=name, marks=marks)
+        for name, keys in panels.items()
+        if keys
+    }
 
 
+def _logged(records: Sequence[Record], key: str) -> tuple[list[float], list[float]]:
+    known = [numbers(record) for record in records if key in record]
+    return [record["epoch"] for record in known], [record[key] for record in known]
+
+
+@in_house_style
 def class_bars(names: Sequence[str], values: Mapping[str, Sequence[float]], chance: Sequence[float]) -> str:
     """Draw the MAP of every class of queries, one bar a direction, chance as a tick."""
-    figure, (axes,) = canvas(7.0, 0.7 + 0.34 * len(names))
+    figure, axes = canvas(0.6 + 0.3 * len(names))
     places = np.arange(len(names))
     height = 0.8 / max(len(values), 1)
-    for number, (name, heights) in enumerate(values.items()):
-        axes.barh(places + (number - (len(values) - 1) / 2) * height, heights, height, color=COLORS[number], label=name)
+    for number, (name, widths) in enumerate(values.items()):
+        shift = (number - (len(values) - 1) / 2) * height
+        axes.barh(places + shift, widths, height, color=COLORS[number % len(COLORS)], label=label(name))
     axes.scatter(chance, places, marker="|", s=90, color=INK, label="chance", zorder=3)
-    axes.set_yticks(places, names)
-    axes.invert_yaxis()
+    axes.set_yticks(places, [label(name, 28) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlim(0, 1)
     axes.set_xlabel("MAP of the class's queries")
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    legend(axes)
     return svg(figure)
 
 
+@in_house_style
 def class_map(points: Mapping[str, NDArray[np.float64]], labels: NDArray[np.int64], names: Sequence[str]) -> str:
     """Draw embeddings in two dimensions: color is the class, shape the modality; points (n, 2) each."""
-    import matplotlib
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
 
-    figure, (axes,) = canvas(7.0, 4.6)
-    palette = matplotlib.colormaps["tab20" if len(names) > 10 else "tab10"]
-    for marker, (modality, places) in zip("os^", points.items(), strict=False):
-        for label, name in enumerate(names):
-            own = labels == label
-            shown = name if marker == "o" else None
-            color = palette(label % palette.N)
-            axes.scatter(
-                places[own, 0], places[own, 1], s=16, marker=marker, color=color, alpha=0.75, linewidths=0, label=shown
-            )
-        axes.scatter([], [], s=16, marker=marker, color=INK, label=modality)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    figure, axes = canvas(3.6)
+    colors = COLORS if len(names) <= len(COLORS) else [to_hex(colormaps["tab20"](n)) for n in range(20)]
+    for marker, (modality, places) in zip("o^s", points.items(), strict=False):
+        axes.scatter([], [], s=18, marker=marker, color=INK, label=label(modality))
+        for number in range(len(names)):
+            own, color = labels == number, colors[number % len(colors)]
+            axes.scatter(places[own, 0], places[own, 1], s=18, marker=marker, color=color, alpha=0.8, linewidths=0)
+    for number, name in enumerate(names[: len(colors)]):
+        axes.scatter([], [], s=18, marker="s", color=colors[number], label=label(name, 28))
+    axes.set(xticks=[], yticks=[])
+    legend(axes)
     return svg(figure)

@@ -162,6 +162,11 @@ def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[
     return files
 
 
+def is_number(cell: Cell) -> bool:
+    """Tell whether a cell is a count or a figure."""
+    return _figure(cell) is not None
+
+
 def _figure(cell: Cell) -> float | None:
     value = cell.mean if isinstance(cell, Spread) else cell
     return float(value) if isinstance(value, int | float) and not math.isnan(value) else None

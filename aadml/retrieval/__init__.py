@@ -10,12 +10,8 @@ from feature_extraction.ground.places import imported_on_demand
 from feature_extraction.ground.tables import Table
 
 if TYPE_CHECKING:
-    from aadml.retrieval.evaluation import (
-        evaluate,
-        mean_average_precision,
-        running_average_precisions,
-        score_direction,
-    )
+    from aadml.retrieval.directions import score_direction
+    from aadml.retrieval.evaluation import evaluate, mean_average_precision, running_average_precisions
     from aadml.retrieval.results import DirectionResult, Evaluation
     from aadml.retrieval.scores import SIMILARITIES, MatrixScores, ScoreSource, score_source
     from aadml.retrieval.ties import Values
@@ -40,6 +36,8 @@ METRICS: Table["Callable[..., Values]"] = Table(
         "map": "aadml.retrieval.metrics:average_precision",
         "map-min": "aadml.retrieval.metrics:average_precision_over_reachable",
         "map-hits": "aadml.retrieval.metrics:average_precision_over_hits",
+        "map-without-partner": "aadml.retrieval.galleries:average_precision_without_partner",
+        "map-disjoint": "aadml.retrieval.galleries:average_precision_disjoint",
         "map-at-r": "aadml.retrieval.metrics:average_precision_at_r",
         "precision": "aadml.retrieval.metrics:precision",
         "recall": "aadml.retrieval.metrics:recall",
@@ -57,9 +55,8 @@ queries is the figure (the median under "median-rank"), larger is better save fo
 __getattr__ = imported_on_demand(
     __name__,
     {
-        **dict.fromkeys(
-            ("evaluate", "mean_average_precision", "running_average_precisions", "score_direction"), "evaluation"
-        ),
+        **dict.fromkeys(("evaluate", "mean_average_precision", "running_average_precisions"), "evaluation"),
+        "score_direction": "directions",
         **dict.fromkeys(("DirectionResult", "Evaluation"), "results"),
         **dict.fromkeys(("SIMILARITIES", "MatrixScores", "ScoreSource", "score_source"), "scores"),
     },

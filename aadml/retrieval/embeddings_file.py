@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +91,8 @@ def check_once(embeddings: Embeddings, once: Collection[str]) -> None:
     """
     first = np.unique(embeddings.labels.numpy(), return_index=True, return_inverse=True)[1:]
     for modality in once:
-        vectors = lookup(
-            {str(name): rows for name, rows in embeddings.vectors.items()}, modality, "modality to rank once"
-        )
+        known: dict[str, Modality] = {str(name): name for name in embeddings.vectors}
+        vectors = embeddings.matrix(lookup(known, modality, "modality to rank once"))
         if not torch.equal(vectors, vectors[torch.from_numpy(first[0][first[1]])]):
             raise InputError(
                 f"--once {modality}: its rows of one label differ; only what stands in several equal rows (the sound "
@@ -131,7 +130,7 @@ def _one_row_a_caption(
     return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
 
 
-def _dataset(file: Mapping[str, Any], key: str, place: Path) -> NDArray[Any]:
+def _dataset(file: h5py.File, key: str, place: Path) -> NDArray[Any]:
     data = file[key]
     if not isinstance(data, h5py.Dataset) or data.shape is None:
         raise InputError(f"{place}: '{key}' is a group or empty; wanted an array")

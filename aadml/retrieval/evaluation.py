@@ -1,42 +1,49 @@
 """The evaluation of embeddings: every direction, every metric, with ties, bounds and chance beside each figure."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 from torch import Tensor
 
 from aadml.comparison.types import Direction, Embeddings, Modality
-from aadml.retrieval import metrics, ties
+from aadml.retrieval import metrics
+from aadml.retrieval.directions import CUTOFFS, score_direction
+from aadml.retrieval.galleries import Sides, of_others, sides_of
 from aadml.retrieval.label_space import label_space_quality
+from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
-from aadml.retrieval.requested import Function, Requested, check_cutoff, function_of, requested
-from aadml.retrieval.results import Curves, DirectionResult, Evaluation
+from aadml.retrieval.requested import Function, check_cutoff, function_of
+from aadml.retrieval.results import DirectionResult, Evaluation, both_ways
 from aadml.retrieval.running import running_average_precision
-from aadml.retrieval.scores import Indices, ScoreSource, score_source
+from aadml.retrieval.scores import Indices, MatrixScores, ScoreSource, score_source
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
-CUTOFFS = (1, 5, 10, 50, 100)
-SCOPE = tuple(range(10, 1001, 10))
-
 
 def mean_average_precision(
-    embeddings: Embeddings, direction: Direction, *, similarity: str | None = None, threads: int | None = None
+    embeddings: Embeddings,
+    direction: Direction,
+    *,
+    queries: Indices | None = None,
+    similarity: str | None = None,
+    threads: int | None = None,
 ) -> float:
     """MAP of one direction: the whole gallery is ranked, ties count by exact expectation.
 
     Args:
         embeddings: of both modalities.
         direction: (queries, gallery).
+        queries: the rows that ask; by default all.
         similarity: instead of the one that belongs to the embeddings.
         threads: by default as many as torch uses.
     """
-    found = _over_direction(embeddings, direction, metrics.average_precision, similarity, threads)
+    function = metrics.average_precision
+    found = _over_direction(embeddings, direction, function, asking=queries, similarity=similarity, threads=threads)
     return float(found.mean())
 
 
@@ -47,9 +54,10 @@ def mean_figure(embeddings: Embeddings, metric: str) -> float:
         InputError: an unknown metric, or a cutoff beyond the size of a gallery.
     """
     function, directions = function_of(metric), embeddings.directions()
-    for _, gallery in directions:
-        check_cutoff(metric, len(_rows(embeddings.labels, gallery in embeddings.once)))
-    means = [float(_over_direction(embeddings, direction, function).mean()) for direction in directions]
+    gallery: Gallery = OTHER_GALLERIES.get(metric, "full")
+    for direction in directions:
+        check_cutoff(metric, len(sides_of(embeddings, direction, "full")[0].gallery))
+    means = [float(_over_direction(embeddings, one, function, gallery).mean()) for one in directions]
     return sum(means) / len(means)
 
 
@@ -64,6 +72,7 @@ def evaluate(
     cutoffs: Sequence[int] = CUTOFFS,
     precision: str = "float32",
     once: Collection[Modality] | None = None,
+    gallery: Gallery = "full",
     threads: int | None = None,
 ) -> Evaluation:
     """Score embeddings in every direction.
@@ -80,6 +89,8 @@ def evaluate(
         once: modalities of which one item a label is ranked, by default those the embeddings name. Sound with five
             captions a clip comes as five rows a clip, the clip as label: `once=("audio",)` makes it n clips against
             5 n captions.
+        gallery: what each query ranks: all clips ("full"), all but its own, which is then not relevant either
+            ("without-partner"), or the half of the clips that it is not of, both halves in turn ("disjoint").
         threads: by default as many as torch uses.
 
     Raises:
@@ -88,160 +99,127 @@ def evaluate(
     pairs = tuple(embeddings.directions() if directions is None else directions)
     if not pairs:
         raise InputError(f"embeddings of {', '.join(embeddings.vectors) or 'nothing'} alone; retrieval needs two kinds")
+    lookup(dict.fromkeys(get_args(Gallery)), gallery, "gallery")
     chosen = similarity or embeddings.similarity
-    once = embeddings.once if once is None else once
-    rows = {modality: _rows(embeddings.labels, modality in once) for modality in embeddings.vectors}
-    labels, names = embeddings.labels.cpu().numpy(), embeddings.class_names
-    results = []
-    for direction in pairs:
-        query, gallery = direction
-        queries, candidates = (_vectors(embeddings, modality)[rows[modality]] for modality in direction)
-        results.append(
-            score_direction(
-                score_source(queries, candidates, chosen, precision=precision),
-                labels[rows[query]],
-                labels[rows[gallery]],
-                direction=direction,
-                ids=[embeddings.ids[i] for i in rows[query]],
-                names=dict(enumerate(names)),
-                extra=extra,
-                cutoffs=cutoffs,
-                threads=threads,
-            )
-        )
-    return Evaluation(protocol, split, chosen, tuple(results), _label_space(embeddings))
-
-
-def score_direction(
-    source: ScoreSource,
-    query_groups: NDArray[Any],
-    gallery_groups: NDArray[Any],
-    *,
-    direction: Direction = ("audio", "visual"),
-    ids: Sequence[str] | None = None,
-    names: Mapping[int, str] | None = None,
-    extra: Collection[str] = (),
-    cutoffs: Sequence[int] = CUTOFFS,
-    threads: int | None = None,
-) -> DirectionResult:
-    """Score one direction, whatever makes the scores and whatever makes relevant.
-
-    Args:
-        source: scores of q queries against n items.
-        query_groups: (q,) integers; a gallery item is relevant if it has the query's: class labels, or the numbers of
-            clips where an instance is looked for. A query without any relevant item is left out and counted.
-        gallery_groups: (n,) integers.
-        direction: names of the two sides.
-        ids: names of the queries.
-        names: group -> name, for the table by class.
-        extra: further metrics: names of METRICS, with a cutoff where they take one ("recall@3").
-        cutoffs: the K of precision@K and the like, beside the scope curve; those above n are left out.
-        threads: by default as many as torch uses.
-
-    Raises:
-        InputError: no query has anything relevant, a NaN score, or an unknown metric.
-    """
-    queries, items = source.shape
-    if (len(query_groups), len(gallery_groups)) != (queries, items):
-        raise InputError(
-            f"scores of {queries} queries against {items} items, but groups of {len(query_groups)} and "
-            f"{len(gallery_groups)}"
-        )
-    wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
-    shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])
-    functions = requested(extra, [int(k) for k in shown], items)
-    measure = partial(_measure, wanted=wanted, functions=functions)
-    parts = list(over_rankings(source, query_groups, gallery_groups, measure, threads=threads))
-    if not parts:
-        raise InputError(f"{'-'.join(direction)}: no query has a relevant item; queries and gallery share no label")
-    index = np.concatenate([part.index for part in parts])
-    count = len(index)
-    return DirectionResult(
-        direction=direction,
-        ids=tuple(str(i) if ids is None else ids[i] for i in index),
-        groups=np.asarray(query_groups)[index],
-        names=dict(names or {}),
-        gallery=items,
-        without_relevant=queries - count,
-        average_precision=np.concatenate([part.average_precision for part in parts]),
-        bounds=np.concatenate([part.bounds for part in parts], axis=1),
-        chance=ties.chance(np.concatenate([part.relevant for part in parts]), items),
-        rank=np.concatenate([part.rank for part in parts]),
-        tie_rate=sum(part.tied for part in parts) / (count * items),
-        curves=Curves(wanted, *(np.sum([part.curves for part in parts], axis=0) / count)),
-        cutoffs=tuple(int(k) for k in shown),
-        figures={path: sum(part.figures[path] for part in parts) / count for path in parts[0].figures},
-    )
+    embeddings = embeddings if once is None else replace(embeddings, once=tuple(once))
+    task = _Task(embeddings, gallery, chosen, precision, tuple(extra), tuple(cutoffs), threads)
+    results = tuple(_with_other_galleries(task, direction) for direction in pairs)
+    return Evaluation(protocol, split, chosen, results, _label_space(embeddings), gallery)
 
 
 @dataclass(frozen=True)
-class _Part:
-    """What is kept of a block of rankings: values of queries, and sums where each query's would take too much."""
+class _Task:
+    """What is the same in all directions of an evaluation; see `evaluate`."""
 
-    index: Indices
-    average_precision: Values
-    bounds: Values
-    rank: Values
-    relevant: Indices
-    tied: int
-    curves: Values
-    figures: dict[tuple[str, ...], float]
+    embeddings: Embeddings
+    gallery: Gallery
+    similarity: str
+    precision: str
+    extra: tuple[str, ...]
+    cutoffs: tuple[int, ...]
+    threads: int | None
+    made: dict[tuple[object, ...], MatrixScores] = field(default_factory=dict)
+
+    def scores(self, direction: Direction, sides: Sides) -> ScoreSource:
+        """Score the queries against the gallery; a matrix of scores serves both ways."""
+        one, other = ((m, rows.tobytes()) for m, rows in zip(direction, (sides.queries, sides.gallery), strict=True))
+        if (other, one) in self.made:
+            return MatrixScores(np.ascontiguousarray(self.made[other, one].matrix.T))
+        rows = sides.queries, sides.gallery
+        queries, candidates = (_vectors(self.embeddings, m, own) for m, own in zip(direction, rows, strict=True))
+        source = score_source(queries, candidates, self.similarity, precision=self.precision)
+        if isinstance(source, MatrixScores):
+            self.made[one, other] = source
+        return source
+
+    def result(self, direction: Direction, sides: Sides) -> DirectionResult:
+        """Score the queries of some sides."""
+        labels, names = self.embeddings.labels.cpu().numpy(), self.embeddings.class_names
+        return score_direction(
+            self.scores(direction, sides),
+            labels[sides.queries],
+            labels[sides.gallery],
+            direction=direction,
+            ids=[self.embeddings.ids[i] for i in sides.queries],
+            names=dict(enumerate(names)),
+            extra=self.extra,
+            cutoffs=self.cutoffs,
+            partner=sides.partner,
+            exclude_partner=self.gallery == "without-partner",
+            threads=self.threads,
+        )
 
 
-def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Requested) -> _Part:
-    hits = metrics.hits_at(ranking, wanted)
-    recall, rate = hits / ranking.relevant[:, None], metrics.hit_rate_at(ranking, wanted)
-    figures: dict[tuple[str, ...], Values] = {("map_at_r",): metrics.average_precision_at_r(ranking)}
-    figures |= {place: function(ranking) for place, function in functions.items()}
-    return _Part(
-        index,
-        metrics.average_precision(ranking),
-        np.stack(metrics.average_precision_bounds(ranking)),
-        metrics.best_rank(ranking),
-        ranking.relevant,
-        int(ranking.tied.sum()),
-        np.stack([hits.sum(axis=0) / wanted, recall.sum(axis=0), rate.sum(axis=0)]),
-        {path: float(values.sum()) for path, values in figures.items()},
-    )
+def _with_other_galleries(task: _Task, direction: Direction) -> DirectionResult:
+    """Score a direction, with the figures of other galleries that were asked for by name."""
+    found = [task.result(direction, sides) for sides in sides_of(task.embeddings, direction, task.gallery)]
+    result = found[0] if len(found) == 1 else both_ways(*found)
+    figures = dict(result.figures)
+    for metric in task.extra:
+        gallery = OTHER_GALLERIES.get(metric)
+        if gallery is not None and place_of(metric) not in figures:
+            other = _with_other_galleries(replace(task, gallery=gallery, extra=()), direction)
+            place = place_of(metric)[0]
+            values = {"map": other.map, "chance": float(other.chance.mean()), "queries": len(other.ids)}
+            figures |= {(place, name): value for name, value in values.items()}
+    return replace(result, figures=figures)
 
 
-def _vectors(embeddings: Embeddings, modality: Modality) -> Tensor:
-    vectors = {str(name): vectors for name, vectors in embeddings.vectors.items()}
-    return lookup(vectors, modality, "modality among the embeddings")
-
-
-def _rows(labels: Tensor, once: bool) -> Indices:
-    if once:
-        return np.sort(np.unique(labels.cpu().numpy(), return_index=True)[1])
-    return np.arange(len(labels))
+def _vectors(embeddings: Embeddings, modality: Modality, rows: Indices) -> Tensor:
+    known: dict[str, Modality] = {str(name): name for name in embeddings.vectors}
+    return embeddings.of(lookup(known, modality, "modality among the embeddings"), torch.from_numpy(rows))
 
 
 def _label_space(embeddings: Embeddings) -> dict[str, tuple[float, float]]:
     labels = embeddings.labels
     classes = len(embeddings.class_names) or int(labels.max()) + 1
     inside = bool((labels >= 0).all()) and int(labels.max()) < classes
-    spaces = {m: v for m, v in embeddings.vectors.items() if inside and v.shape[1] == classes > 1}
+    spaces = {m: embeddings.matrix(m) for m, v in embeddings.vectors.items() if inside and v.shape[1] == classes > 1}
     return {modality: label_space_quality(vectors.cpu(), labels.cpu()) for modality, vectors in spaces.items()}
 
 
 def running_average_precisions(
-    embeddings: Embeddings, direction: Direction, *, similarity: str | None = None, threads: int | None = None
+    embeddings: Embeddings,
+    direction: Direction,
+    *,
+    gallery: Gallery = "full",
+    similarity: str | None = None,
+    threads: int | None = None,
 ) -> Values:
-    """The running variant of AP for each query (q,), see `aadml.retrieval.running`; args as of the function above."""
-    return _over_direction(embeddings, direction, running_average_precision, similarity, threads)
+    """The running variant of AP for each query (q,), see `aadml.retrieval.running`; args as of the functions above."""
+    return _over_direction(
+        embeddings, direction, running_average_precision, gallery, similarity=similarity, threads=threads
+    )
 
 
 def _over_direction(
     embeddings: Embeddings,
     direction: Direction,
     metric: Function,
+    gallery: Gallery = "full",
+    *,
+    asking: Indices | None = None,
     similarity: str | None = None,
     threads: int | None = None,
 ) -> Values:
     """Measure each query of a direction that has something relevant (q,)."""
-    rows = [_rows(embeddings.labels, modality in embeddings.once) for modality in direction]
-    queries, gallery = (_vectors(embeddings, m)[own] for m, own in zip(direction, rows, strict=True))
-    source = score_source(queries, gallery, similarity or embeddings.similarity)
+
+    def measured(_: Indices, ranking: Ranking) -> Values:
+        return metric(ranking)
+
+    measure = partial(of_others, measured) if gallery == "without-partner" else measured
+    found: list[Values] = []
     labels = embeddings.labels.cpu().numpy()
-    found = over_rankings(source, labels[rows[0]], labels[rows[1]], lambda _, ranking: metric(ranking), threads=threads)
-    return np.concatenate(list(found))
+    for sides in sides_of(embeddings, direction, gallery):
+        if asking is not None:
+            sides = replace(sides, queries=np.intersect1d(sides.queries, asking), partner=None)
+        rows = sides.queries, sides.gallery
+        queries, candidates = (_vectors(embeddings, m, own) for m, own in zip(direction, rows, strict=True))
+        source = score_source(queries, candidates, similarity or embeddings.similarity)
+        partner = sides.partner if gallery == "without-partner" else None
+        groups = labels[sides.queries], labels[sides.gallery]
+        parts = over_rankings(source, *groups, measure, partner=partner, threads=threads)
+        found += [part for part in parts if part is not None]
+    if not found:
+        raise InputError(f"{'-'.join(direction)}: no query has a relevant item")
+    return np.concatenate(found)

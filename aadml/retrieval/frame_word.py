@@ -5,20 +5,27 @@ that it is exact in half precision too, the dimension of its vectors, whether th
 number of the relevance's form, and the vectors one after the other, then zeros.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import get_args
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from aadml.comparison.relevance import Form, relevance
+from aadml.comparison.relevance import Form
 from feature_extraction.ground.errors import InputError
 
 FRAME_WORD = "frame-word"
 FORMS: tuple[str, ...] = get_args(Form)
 SIDES = ("frames", "words")
+BUDGET = 1 << 25
+"""Bytes of frame-word products held at once."""
+
 _HEADER = 4
 _WHOLE = 1024  # whole numbers up to twice this are exact in half precision
 _FORMS = 16  # room for forms below the thousands of the length
+_FRAMES = 512  # of one sequence at a time
 
 
 def pack(values: Tensor, lengths: Tensor, *, side: str, form: str = "mean") -> Tensor:
@@ -33,19 +40,40 @@ def pack(values: Tensor, lengths: Tensor, *, side: str, form: str = "mean") -> T
     Returns:
         (n, 4 + t d) of the type of `values`.
     """
-    count, steps, dimension = values.shape
-    header = torch.tensor([0.0, dimension, SIDES.index(side), FORMS.index(form)]).repeat(count, 1)
-    header[:, 0] = (lengths.cpu() % _WHOLE).float()
-    header[:, 3] += _FORMS * (lengths.cpu() // _WHOLE).float()
-    kept = torch.arange(steps, device=values.device)[None, :, None] < lengths.to(values.device)[:, None, None]
-    return torch.cat([header.to(values), (values * kept).flatten(1)], 1)
+    parts = [own[:length] for own, length in zip(values, lengths.tolist(), strict=True)]
+    return pack_each(parts, side=side, form=form, steps=values.shape[1])
+
+
+def pack_each(sequences: list[Tensor], *, side: str, form: str = "mean", steps: int = 0) -> Tensor:
+    """Write sequences (t, d) of any length as rows; the list is emptied, so that nothing lies in memory twice.
+
+    Args:
+        sequences: at least one.
+        side: see `pack`.
+        form: see `pack`.
+        steps: room for so many vectors at least.
+
+    Returns:
+        (n, 4 + t d), t of the longest.
+    """
+    lengths = torch.tensor([len(one) for one in sequences])
+    dimension = sequences[0].shape[1]
+    rows = sequences[0].new_zeros(len(sequences), _HEADER + max(steps, int(lengths.max())) * dimension)
+    header = torch.tensor([0.0, dimension, SIDES.index(side), FORMS.index(form)]).repeat(len(sequences), 1)
+    header[:, 0] = (lengths % _WHOLE).float()
+    header[:, 3] += _FORMS * (lengths // _WHOLE).float()
+    rows[:, :_HEADER] = header.to(rows)
+    while sequences:
+        values = sequences.pop().flatten()
+        rows[len(sequences), _HEADER : _HEADER + len(values)] = values
+    return rows
 
 
 def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str, str]:
-    """Read rows back: values (n, t, d) in float32, lengths (n,), side, form.
+    """Read rows back: values (n, t, d) in the type of the rows, lengths (n,), side, form.
 
     Raises:
-        InputError: the rows are no packed sequences.
+        InputError: the rows are not packed sequences.
     """
     header = rows[:, :_HEADER].long()
     thousands = header[:, 3] // _FORMS
@@ -54,18 +82,84 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str, str]:
     whole = rows.shape[1] - _HEADER
     fits = dimension > 0 and whole % max(dimension, 1) == 0 and side in (0, 1) and form in range(len(FORMS))
     if not fits or bool((header[:, 1:] != header[:1, 1:]).any()):
-        raise InputError("frame-word: the rows are no sequences written by a method of this similarity")
-    values = rows[:, _HEADER:].float().view(len(rows), -1, dimension)
+        raise InputError("frame-word: the rows are not sequences written by a method of this similarity")
+    values = rows[:, _HEADER:].view(len(rows), -1, dimension)
     return values, header[:, 0] + _WHOLE * thousands, SIDES[side], FORMS[form]
 
 
 @torch.no_grad()
-def frame_word_scores(queries: Tensor, gallery: Tensor) -> Tensor:
-    """Score packed queries (q, ...) against packed gallery items (n, ...): their relevance (q, n) float32."""
-    query_values, query_lengths, query_side, form = unpack(queries)
-    values, lengths, side, other = unpack(gallery)
-    if form != other or query_side == side:
-        raise InputError(f"frame-word: cannot compare {query_side} ({form}) with {side} ({other})")
-    if query_side == "frames":
-        return relevance(query_values, query_lengths, values, lengths, form=form)
-    return relevance(values, lengths, query_values, query_lengths, form=form).T.contiguous()
+def frame_word_scores(queries: Tensor, gallery: Tensor, *, budget: int = BUDGET) -> Tensor:
+    """Score packed queries (q, ...) against packed gallery items (n, ...): their relevance (q, n) float32.
+
+    See `aadml.comparison.relevance` for the formula. Products and sums are in float64 and rounded once, so that a score
+    does not depend on how the work is cut; one sequence of frames at a time meets as many words as the budget allows.
+
+    Args:
+        queries: frames or words.
+        gallery: the other of the two.
+        budget: bytes of products held at once.
+
+    Raises:
+        InputError: not packed sequences, both of the same side, or of different forms.
+    """
+    query, other = _Sequences(*unpack(queries)), _Sequences(*unpack(gallery))
+    if query.form != other.form or query.side == other.side:
+        raise InputError(f"frame-word: cannot compare {query.side} ({query.form}) with {other.side} ({other.form})")
+    if query.side == "frames":
+        return _scores(query, other, budget)
+    return _scores(other, query, budget).T.contiguous()
+
+
+@dataclass(frozen=True)
+class _Sequences:
+    values: Tensor  # (n, t, d)
+    lengths: Tensor  # (n,)
+    side: str
+    form: str
+
+    def at(self, number: int) -> Tensor:
+        """Give the vectors of one sequence, of unit length (t, d) float64."""
+        return F.normalize(self.values[number, : int(self.lengths[number])].double(), dim=-1, eps=1e-12)
+
+
+def _scores(frames: _Sequences, words: _Sequences, budget: int) -> Tensor:
+    """Score frames against words: (a, c) float32."""
+    scores = torch.zeros(len(frames.lengths), len(words.lengths))
+    longest = min(max(int(frames.lengths.max()), 1), _FRAMES)
+    for start, stop in _tiles(words.lengths.tolist(), budget // (8 * longest)):
+        lengths = words.lengths[start:stop]
+        spoken = torch.cat([words.at(number) for number in range(start, stop)])
+        for number in range(len(scores)):
+            if int(frames.lengths[number]):
+                scores[number, start:stop] = _relevance(frames.at(number), spoken, lengths, frames.form)
+    return scores
+
+
+def _tiles(lengths: list[int], wide: int) -> Iterator[tuple[int, int]]:
+    """Cut sequences into runs of at most `wide` vectors, or of one sequence that is longer."""
+    start, held = 0, 0
+    for number, length in enumerate(lengths):
+        if number > start and held + length > wide:
+            yield start, number
+            start, held = number, 0
+        held += length
+    yield start, len(lengths)
+
+
+def _relevance(frames: Tensor, words: Tensor, lengths: Tensor, form: str) -> Tensor:
+    """Score one sequence (t, d) against c sequences that lie one after the other (w, d): (c,); 0 for an empty one."""
+    if form == "max-word":
+        parts = [_best_word(words @ part.T, lengths).sum(1) for part in frames.split(_FRAMES)]
+        return torch.stack(parts).sum(0) / len(frames)
+    if form == "mean":
+        heard = torch.stack([(words @ part.T).relu_().sum(1) for part in frames.split(_FRAMES)]).sum(0) / len(frames)
+    else:
+        heard = torch.stack([(words @ part.T).amax(1) for part in frames.split(_FRAMES)]).amax(0)
+    owner = torch.repeat_interleave(lengths)
+    return heard.new_zeros(len(lengths)).index_add_(0, owner, heard) / lengths.clamp_min(1)
+
+
+def _best_word(products: Tensor, lengths: Tensor) -> Tensor:
+    """Take the best word of each sequence for each frame: (w, t) -> (c, t); 0 for a sequence without words."""
+    best = torch.segment_reduce(products, "max", lengths=lengths, axis=0)
+    return best.masked_fill((lengths == 0)[:, None], 0)

@@ -1,11 +1,19 @@
 """How metrics are named ("map", "recall@10", "package.module:name@5"), and where their figures stand in the JSON."""
 
+from typing import Literal
+
 from feature_extraction.ground.errors import InputError
 
 ALWAYS = ("map", "map-at-r", "mean-rank", "median-rank")
 """Metrics that every evaluation has; those of AT_CUTOFFS it has at the cutoffs of its tables."""
 
 SMALLER_IS_BETTER = ("mean-rank", "median-rank")
+
+Gallery = Literal["full", "without-partner", "disjoint"]
+"""What a query ranks: all clips, all but its own, or the half of the clips that it is not of."""
+
+OTHER_GALLERIES: dict[str, Gallery] = {"map-without-partner": "without-partner", "map-disjoint": "disjoint"}
+"""Metrics of another gallery than the full one."""
 
 AT_CUTOFFS = {"precision": "precision_at", "recall": "recall_at", "hit-rate": "hit_rate_at"}
 NORMALIZED = {"map": "all", "map-min": "min(R,k)", "map-hits": "hits"}
@@ -15,7 +23,7 @@ def split_name(metric: str) -> tuple[str, int | None]:
     """Read a name: "recall@10" -> ("recall", 10), "map" -> ("map", None).
 
     Raises:
-        InputError: what stands behind the @ is no cutoff.
+        InputError: what stands behind the @ is not a cutoff.
     """
     name, at, cutoff = metric.partition("@")
     if not at:
@@ -32,6 +40,8 @@ def place_of(metric: str) -> tuple[str, ...]:
         return AT_CUTOFFS[name], str(cutoff)
     if cutoff is not None and name in NORMALIZED:
         return "map_at", NORMALIZED[name], str(cutoff)
+    if metric in OTHER_GALLERIES:
+        return OTHER_GALLERIES[metric].replace("-", "_"), "map"
     if cutoff is None and name in ALWAYS:
         return (name.replace("-", "_"),)
     return ("running_map",) if metric == "running" else ("metrics", metric)

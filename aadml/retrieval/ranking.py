@@ -34,6 +34,7 @@ class Ranking:
         hits: (t,) relevant items in the group, at least 1.
         relevant: (b,) relevant items in the whole gallery.
         tied: (b,) items that share their score with another item.
+        above_partner: (b,) items scored better than the query's own clip; None where that is not known.
     """
 
     items: int
@@ -44,6 +45,7 @@ class Ranking:
     hits: Indices
     relevant: Indices
     tied: Indices
+    above_partner: Indices | None = None
 
     def __len__(self) -> int:
         return len(self.relevant)
@@ -58,12 +60,13 @@ class Ranking:
         return np.add.reduceat(values, self.offsets[:-1]) if len(self) else np.zeros(0)
 
 
-def rank(scores: Scores, relevant: NDArray[np.bool_]) -> Ranking:
+def rank(scores: Scores, relevant: NDArray[np.bool_], partner: Indices | None = None) -> Ranking:
     """Rank the gallery for each query.
 
     Args:
         scores: (b, n) floats; higher is better; ties are equal values (minus zero equals zero).
         relevant: (b, n) booleans, at least one true in each row.
+        partner: (b,) the column of each query's own clip, which is relevant; None where that is not known.
 
     Raises:
         InputError: a score is NaN or infinite.
@@ -93,7 +96,10 @@ def rank(scores: Scores, relevant: NDArray[np.bool_]) -> Ranking:
         groups = np.bincount(row[kept], minlength=count)
         offsets = np.concatenate([[0], np.cumsum(groups)])
         above, sizes, order, inside = above[kept], sizes[kept], order[kept], inside[kept]
-    return Ranking(items, offsets, above, sizes, order, inside, totals, tied)
+    better = None
+    if partner is not None:
+        better = (scores > np.take_along_axis(scores, partner[:, None], axis=1)).sum(axis=1, dtype=np.int64)
+    return Ranking(items, offsets, above, sizes, order, inside, totals, tied, better)
 
 
 def _keys(scores: Scores) -> Keys:
@@ -136,6 +142,7 @@ def over_rankings(
     gallery_groups: NDArray[Any],
     measure: Callable[[Indices, Ranking], T],
     *,
+    partner: Indices | None = None,
     threads: int | None = None,
 ) -> Iterator[T]:
     """Rank a gallery for many queries and measure the rankings, in blocks of bounded memory.
@@ -146,6 +153,7 @@ def over_rankings(
             relevant item is left out.
         gallery_groups: (n,).
         measure: called with the numbers of b queries and their rankings, by several threads.
+        partner: (q,) the place of each query's own clip in the gallery, where it is of one group with the query.
         threads: how many work at a time; by default as many as torch uses, 16 at most.
 
     Yields:
@@ -166,7 +174,8 @@ def over_rankings(
             if len(local):
                 scores = block[first : first + step] if len(local) == min(step, len(block) - first) else block[local]
                 index = start + local
-                found.append(measure(index, rank(scores, own[index, None] == codes[None, :])))
+                places = None if partner is None else partner[index]
+                found.append(measure(index, rank(scores, own[index, None] == codes[None, :], places)))
         return found
 
     for found in _in_threads(measured, range(0, queries, rows), threads):

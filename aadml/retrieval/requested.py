@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.retrieval import METRICS
-from aadml.retrieval.metric_names import ALWAYS, SMALLER_IS_BETTER, place_of, split_name
+from aadml.retrieval.metric_names import ALWAYS, OTHER_GALLERIES, SMALLER_IS_BETTER, place_of, split_name
 from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
@@ -26,7 +26,8 @@ def requested(names: Iterable[str], cutoffs: Sequence[int], items: int) -> Reque
     """Find the functions of metrics.
 
     Args:
-        names: of METRICS, alone or with a cutoff; one that needs a cutoff and has none is computed at all of `cutoffs`.
+        names: of METRICS, alone or with a cutoff; one that needs a cutoff and has none is computed at all of `cutoffs`;
+            those of another gallery are checked and left out.
         cutoffs: those of the tables.
         items: the size of the gallery.
 
@@ -37,7 +38,7 @@ def requested(names: Iterable[str], cutoffs: Sequence[int], items: int) -> Reque
     for name in names:
         for one in _spelled_out(name, cutoffs):
             check_cutoff(one, items)
-            if one not in ALWAYS:
+            if one not in ALWAYS and one not in OTHER_GALLERIES:
                 functions[place_of(one)] = function_of(one)
     return functions
 

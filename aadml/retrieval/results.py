@@ -1,7 +1,7 @@
 """What an evaluation found, for people, for JSON and for tests of significance."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from aadml.comparison.types import Direction
 from aadml.retrieval.intervals import bootstrap_interval
-from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve
+from aadml.retrieval.metric_names import Gallery
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve, placed
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
+from feature_extraction.ground.json_values import JsonObject
 
 SCOPE_STEP = 10  # the scope curve has K = 10, 20, ... 1000
 
@@ -121,13 +123,11 @@ class DirectionResult:
         """Give every figure under its name; with `queries` the AP of each query too."""
         table, scope = self.curves.at(self.cutoffs), self.curves.scope
         names = ("precision", "recall", "hit_rate")
-        figures: dict[str, Any] = {f"{name}_at": _by_cutoff(table.cutoffs, getattr(table, name)) for name in names}
-        figures |= {"median_rank": float(np.median(self.rank)), "mean_rank": float(self.rank.mean())}
+        ranks = {"median_rank": float(np.median(self.rank)), "mean_rank": float(self.rank.mean())}
+        at = {f"{name}_at": _by_cutoff(table.cutoffs, getattr(table, name)) for name in names}
+        figures: JsonObject = {**at, **ranks}
         for path, value in self.figures.items():
-            place = figures
-            for key in path[:-1]:
-                place = place.setdefault(key, {})
-            place[path[-1]] = value
+            figures = placed(figures, path, value)
         return DirectionRecord(
             map=self.map,
             map_bounds=list(self.map_bounds),
@@ -146,6 +146,40 @@ class DirectionResult:
         )
 
 
+def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResult:
+    """Join the results of two disjoint halves, each of which was the other's gallery: every clip has asked once.
+
+    The galleries differ by one clip at most; the size of the smaller one is given.
+    """
+    parts, items = (first, second), min(first.gallery, second.gallery)
+    weights = np.array([len(part.ids) for part in parts]) / (len(first.ids) + len(second.ids))
+    cutoffs = tuple(k for k in first.cutoffs if k in second.cutoffs)
+    curves = [part.curves.at(tuple(k for k in first.curves.cutoffs if k in second.curves.cutoffs)) for part in parts]
+
+    def mean(values: Iterable[Any]) -> Any:
+        return sum(weight * value for weight, value in zip(weights, values, strict=True))
+
+    figures = [path for path in first.figures if path in second.figures]
+    return replace(
+        first,
+        ids=first.ids + second.ids,
+        groups=np.concatenate([part.groups for part in parts]),
+        gallery=items,
+        without_relevant=first.without_relevant + second.without_relevant,
+        average_precision=np.concatenate([part.average_precision for part in parts]),
+        bounds=np.concatenate([part.bounds for part in parts], axis=1),
+        chance=np.concatenate([part.chance for part in parts]),
+        rank=np.concatenate([part.rank for part in parts]),
+        tie_rate=float(mean(part.tie_rate for part in parts)),
+        curves=Curves(
+            curves[0].cutoffs,
+            *(mean(getattr(one, name) for one in curves) for name in ("precision", "recall", "hit_rate")),
+        ),
+        cutoffs=cutoffs,
+        figures={path: float(mean(part.figures[path] for part in parts)) for path in figures},
+    )
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """The evaluation of a set of embeddings.
@@ -156,6 +190,7 @@ class Evaluation:
         similarity: how vectors were compared.
         directions: one result each.
         label_space: modality -> (accuracy, log-loss) of vectors with one dimension a class.
+        gallery: what each query ranks: "full", "without-partner" or "disjoint".
     """
 
     protocol: str
@@ -163,6 +198,7 @@ class Evaluation:
     similarity: str
     directions: tuple[DirectionResult, ...]
     label_space: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    gallery: Gallery = "full"
 
     def __getitem__(self, name: str) -> DirectionResult:
         return {result.name: result for result in self.directions}[name]
@@ -188,6 +224,7 @@ class Evaluation:
             protocol=self.protocol,
             split=self.split,
             similarity=self.similarity,
+            gallery=self.gallery,
             chance=self.chance,
             tie_rate=self.tie_rate,
             map_mean=self.map_mean,
@@ -198,7 +235,7 @@ class Evaluation:
             },
         )
 
-    def to_json(self, *, queries: bool = False) -> dict[str, Any]:
+    def to_json(self, *, queries: bool = False) -> JsonObject:
         """Give every figure under its name, ready for `json.dumps`; with `queries` the AP of each query too."""
         return self.record(queries=queries).to_json()
 

@@ -15,7 +15,7 @@ _CELLS = 1 << 20  # of the table over places and hits of one group, held at a ti
 def running_average_precision(ranking: Ranking) -> Values:
     """Average AP@j over all ranks j = 1..N, AP@j being divided by the hits so far and 0 before the first: (b,).
 
-    This is no average precision: it favors early ranks, and chance scores higher (0.123 where AP has 0.099 on 189
+    This is not an average precision: it favors early ranks, and chance scores higher (0.123 where AP has 0.099 on 189
     clips of 15 classes). Published evaluation code of this field computes it, so old tables can be explained with it.
     Ties are expectations here too; a group of n tied items with m relevant costs n m once.
     """

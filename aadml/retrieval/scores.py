@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aadml.comparison.arrays import all_finite
 from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
@@ -216,7 +217,7 @@ def score_source(
     for side, vectors in sides.items():
         if vectors.ndim != 2 or not vectors.numel():
             raise InputError(f"{side}: vectors of shape {tuple(vectors.shape)}; wanted (n, d) with n and d above 0")
-        if not bool(torch.isfinite(vectors).all()):
+        if not all_finite(vectors):
             row = int((~torch.isfinite(vectors)).any(1).nonzero()[0])
             raise InputError(f"{side}: row {row} holds NaN or infinity; such vectors cannot be ranked")
     if similarity == FRAME_WORD:

@@ -29,8 +29,9 @@ def embed_file(
 ) -> tuple[int, str]:
     """Embed every clip of a feature file, each item of each modality alone.
 
-    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/label`, `/id`, `/split`, `/class_names` and
-    the attributes `similarity` and `model` (the model's facts): `aadml evaluate --embeddings` reads it.
+    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split`, `/label`
+    (unless the clips have no labels), `/class_names` and the attributes `similarity` and `model` (the model's facts):
+    `aadml evaluate --embeddings` reads it.
 
     Args:
         model: a model, or the path of a run or a model folder.
@@ -70,7 +71,7 @@ def _embed_captioned(model: Model, path: str | Path, output: Path) -> tuple[int,
     for modality in splits.train.modalities:
         # packed sequences are as wide as the longest of their split
         wide = max(part.vectors[modality].shape[1] for part in parts.values())
-        rows = [F.pad(v := part.vectors[modality], (0, wide - v.shape[1])) for part in parts.values()]
+        rows = [F.pad(v := part.matrix(modality), (0, wide - v.shape[1])) for part in parts.values()]
         vectors[modality] = torch.cat(rows)
     texts = {
         "id": [name for part in parts.values() for name in part.ids],
@@ -94,7 +95,8 @@ def _write(
         file.attrs["model"] = json.dumps(model.facts.to_json())
         for modality, values in vectors.items():
             file.create_dataset(modality, data=values.numpy(), track_times=False)
-        file.create_dataset("label", data=labels, track_times=False)
+        if texts["class_names"]:
+            file.create_dataset("label", data=labels, track_times=False)
         for name, written in texts.items():
             strings = np.array(written, dtype=object)
             file.create_dataset(name, data=strings, dtype=h5py.string_dtype(), track_times=False)

@@ -1,9 +1,11 @@
-"""Where new runs go."""
+"""Where new runs go, and how their later evaluations are called."""
 
 import time
 from pathlib import Path
 
 from feature_extraction.ground.errors import InputError
+
+EVALUATIONS = "evaluations"
 
 
 def new_run_folder(runs: Path, label: str, seed: int) -> Path:
@@ -27,3 +29,8 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
             ) from error
         return folder
     raise InputError(f"{runs}: a thousand runs of this second are there already")
+
+
+def file_of(protocol: str, split: str, *changed: str) -> str:
+    """Name the file that keeps a further evaluation in its run; what was scored otherwise is part of the name."""
+    return f"{EVALUATIONS}/{'-'.join([protocol.replace(':', '-'), split, *changed])}.json"

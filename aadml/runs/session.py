@@ -3,12 +3,12 @@
 import json
 import math
 import time
-from typing import Any
 
-from aadml.methods.session import Checkpoint, Record, Session
+from aadml.methods.session import SILENT, Callbacks, Checkpoint, Record, Session
 from aadml.model.packing import pack_tensors, unpack_tensors
 from aadml.runs.manifest import read_log
 from aadml.runs.store import RunStore
+from feature_extraction.ground.atomic import remove_leftovers
 
 
 class RunSession(Session):
@@ -21,13 +21,14 @@ class RunSession(Session):
         callbacks: see `Session`.
     """
 
-    def __init__(self, store: RunStore, *, saving_share: int = 0, **callbacks: Any) -> None:
-        super().__init__(**callbacks)
+    def __init__(self, store: RunStore, callbacks: Callbacks = SILENT, *, saving_share: int = 0) -> None:
+        super().__init__(callbacks)
         self._store = store
         self._best_is_stored = True
         self._saving_share = saving_share
         self._saved_at, self._saving_seconds = -math.inf, 0.0
         self._seconds_before = store.manifest.seconds
+        self._added: dict[str, bytes] = {}
 
     @property
     def seconds(self) -> float:
@@ -38,6 +39,16 @@ class RunSession(Session):
         """Append the figures of an epoch to the log."""
         self._store.append((json.dumps(record) + "\n").encode())
         super().log(record)
+
+    def add(self, name: str, data: bytes) -> None:
+        """Take a file of the run; the next `save` commits it with the state that follows it."""
+        remove_leftovers(self._store.folder / name)
+        self._added[name] = data
+
+    def added(self) -> dict[str, bytes]:
+        """Give the files that no commit holds yet, and forget them."""
+        files, self._added = self._added, {}
+        return files
 
     def keep_best(self, checkpoint: Checkpoint) -> None:
         """Take the weights of the best epoch so far; the next `save` stores them."""
@@ -63,7 +74,7 @@ class RunSession(Session):
             files[f"best-{number}.safetensors"] = best
             drop.append(manifest.numbered("best"))
         packed = {name: pack_tensors(one.tensors, one.facts) for name, one in files.items()}
-        self._store.commit(packed, drop=[name for name in drop if name], seconds=self.seconds)
+        self._store.commit(packed | self.added(), drop=[name for name in drop if name], seconds=self.seconds)
         self._best_is_stored = True
         self._saved_at = time.monotonic()
         self._saving_seconds = self._saved_at - started

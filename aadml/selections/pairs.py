@@ -13,7 +13,7 @@ def one_pair_a_class(
 ) -> Comparison:
     """Keep one anchor a class with one positive; its negatives are the positives of the other classes' anchors.
 
-    Classes are read off the masks: anchors i and j are of one class where the positive of j is no negative of i. So
+    Classes are read off the masks: anchors i and j are of one class where the positive of j is not a negative of i. So
     pairs by id are clips: of several captions of a clip one stays.
 
     Args:

@@ -5,14 +5,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from aadml.configuration.config import Config
+from aadml.methods.session import Callbacks, Record
 from aadml.retrieval.record import EvaluationRecord
-from aadml.runs.evaluate import evaluate, file_of
+from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import read_evaluation
 from aadml.runs.manifest import is_finished, read_manifest
-from aadml.runs.train import Scoring, train_into
+from aadml.runs.naming import file_of
+from aadml.runs.scoring import Scoring
+from aadml.runs.train import train_into
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
 
@@ -32,12 +34,14 @@ class Job:
         config: what.
         split: that is scored: "test", or "valid" for a trial of a search.
         metrics: that are scored beside those of every evaluation.
+        needs: the run whose model its method needs trained first; None leaves it to the run itself, in its own folder.
     """
 
     folder: Path
     config: Config
     split: str = "test"
     metrics: tuple[str, ...] = ()
+    needs: "Job | None" = None
 
 
 def is_done(job: Job) -> bool:
@@ -53,7 +57,7 @@ def scored(job: Job) -> EvaluationRecord:
     """
     record = read_evaluation(job.folder)
     missing = _missing(job, record)
-    name = file_of(record.protocol, job.split, {"extra": missing})
+    name = file_of(record.protocol, job.split, *missing)
     if not missing or name not in read_manifest(job.folder).files:
         return record
     return record.with_figures(missing, read_evaluation(job.folder, name=name))
@@ -73,22 +77,25 @@ def work_off(job: Job, note: Note | None = None) -> str:
     Returns:
         Why it failed, empty where it did not. The whole story of an error nobody expected goes to `failure.txt`.
     """
-    epochs = {"done": 0, "total": int(job.config["training"]["epochs"])}
+    epochs = {"done": 0, "total": job.config.training.epochs}
 
     def planned(total: int, done: int) -> None:
         epochs.update(done=done, total=total)
 
-    def logged(record: dict[str, Any]) -> None:
+    def logged(record: Record) -> None:
         epochs["done"] = int(record["epoch"])
         if note:
             note(epochs["done"], epochs["total"])
 
     try:
         if not is_done(job):
-            callbacks: dict[str, Any] = {"on_plan": planned, "on_epoch": logged, "saving_share": SAVING_SHARE}
+            callbacks = Callbacks(on_plan=planned, on_epoch=logged)
             # a process that outlived its parent may still be at it: wait
             scoring = Scoring(job.split, queries=True, metrics=job.metrics)
-            train_into(job.config, job.folder, scoring, wait=True, **callbacks)
+            train_into(
+                job.config, job.folder, scoring, callbacks=callbacks, saving_share=SAVING_SHARE, wait=True,
+                priors=job.needs.folder.parent if job.needs else None,
+            )  # fmt: skip
             if missing := _missing(job, scored(job)):  # trained before anybody asked for them
                 evaluate(job.folder, split=job.split, metrics=missing)
         if (job.folder / FAILURE).exists():

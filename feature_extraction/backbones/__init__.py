@@ -6,16 +6,17 @@ in the main process on several clips at once: the network. A descriptor without 
 `prepare` returns is the description.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.options import schema
 from feature_extraction.ground.tables import Table, lookup
 from feature_extraction.ground.validation import checked_options
@@ -38,6 +39,18 @@ def mean_over_time(description: Description) -> NDArray[np.float32]:
     return np.asarray(description.mean(axis=0, dtype=np.float64), dtype=np.float32)
 
 
+class Fit(Protocol):
+    """What is fitted to the descriptions of the training clips, and applied to those of all clips."""
+
+    def arrays(self, train: Iterable[Description]) -> dict[str, NDArray[np.float32]]:
+        """Fit: descriptions (t_i, d) of the training clips, read once -> the named arrays that the file keeps."""
+        ...
+
+    def transformation(self, arrays: Mapping[str, NDArray[np.float32]]) -> Callable[[Description], Description]:
+        """Give what turns any description (t, d) into its features (t, k)."""
+        ...
+
+
 @dataclass(frozen=True)
 class Extractor:
     """One way to turn a decoded clip into features.
@@ -45,7 +58,7 @@ class Extractor:
     Attributes:
         name: its name in `EXTRACTORS`, or its place.
         modality: what it listens to or looks at.
-        dimension: d of its descriptions, after `finish` where there is one.
+        dimension: d of its features, after `fit` where there is one.
         inputs: what is to be decoded.
         parameters: everything that decides its values, JSON-able: variant, front-end settings, precision, `weights`
             (SHA-256, "untrained" or None for weight-free). With the name it is the fingerprint by which a model knows
@@ -64,25 +77,23 @@ class Extractor:
         minimum_seconds: a clip with less sound, or less video, is refused as `too-short`; 0 accepts anything of one
             sample or frame.
         batch_clips: at most so many clips are given to `describe` at once.
-        finish: descriptions of all clips and their splits -> (n descriptions, named fitted arrays), for what is fitted
-            on the training clips (a whitening). None: nothing is fitted.
+        fit: what is fitted to the descriptions of the training clips and then applied to all (a whitening). None:
+            nothing is fitted.
     """
 
     name: str
     modality: Literal["audio", "visual"]
     dimension: int
     inputs: "Sound | Frames"
-    parameters: Mapping[str, Any]
+    parameters: JsonObject
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     describe: Callable[[Sequence[NDArray[Any]]], list[Description]] | None = None
     pool: Callable[[Description], NDArray[np.float32]] = mean_over_time
     begins: Callable[[int, float], NDArray[np.float64]] | None = None
     minimum_seconds: float = 0.0
     batch_clips: int = 16
-    about: Mapping[str, Any] = field(default_factory=dict)
-    finish: (
-        Callable[[list[Description], Sequence[str]], tuple[list[Description], dict[str, NDArray[np.float32]]]] | None
-    ) = field(default=None)
+    about: JsonObject = field(default_factory=dict)
+    fit: Fit | None = None
 
     def times(self, rows: int, seconds: float) -> NDArray[np.float64]:
         """Say when each of the rows of a description of a clip of so many seconds begins: (rows,)."""
@@ -127,7 +138,7 @@ def options_of(name: str, modality: str) -> list[str]:
     return list(schema(_factory(name, modality)))
 
 
-def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None) -> Extractor:
+def extractor(name: str, modality: str, options: JsonObject | None = None) -> Extractor:
     """Build an extractor of the table.
 
     Args:

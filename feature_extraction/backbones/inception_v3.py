@@ -6,7 +6,7 @@ the features.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -21,13 +21,14 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from feature_extraction.backbones import Description, Extractor, FrameRate
 from feature_extraction.chosen_weights import load_weights
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
-from feature_extraction.inception_readings import Reading, reading_of
+from feature_extraction.inception_readings import Asked, Reading, reading_of
 from feature_extraction.media import Frames
 from feature_extraction.network_run import batched, bfloat16_units, chosen_device, loaded, seeded
 from feature_extraction.tensor_files import sha256
 from feature_extraction.weights import weights_path
-from feature_extraction.whitening import Whitening, dequantize, fit_whitening, quantize, youtube8m_whitening
+from feature_extraction.whitening import PcaWhitening, reduced, youtube8m_whitening
 
 Reduction = Callable[[Description], Description]
 
@@ -192,7 +193,7 @@ def inception_v3(
     Raises:
         InputError: an option is out of its range, or the weights cannot be had or read.
     """
-    given = {"pool_padding": pool_padding, "last_pool": last_pool, "transform_input": transform_input}
+    given = Asked(pool_padding, last_pool, transform_input)
     if eight_bit and reduction == "none":
         raise InputError("inception-v3.eight_bit: 8 bits hold whitened values; choose reduction own-pca or youtube-8m")
     if matrices != "auto" and reduction != "youtube-8m":
@@ -203,7 +204,7 @@ def inception_v3(
     half = precision == "bfloat16" or (precision == "auto" and bfloat16_units(target))
     network, reading, found, file = _loaded(weights, given)
     reduce, source = _reduction(reduction, matrices, eight_bit)
-    parameters: dict[str, Any] = {
+    parameters: JsonObject = {
         **asdict(reading),
         "side": SIDE,
         "frames_per_second": frames_per_second,
@@ -223,7 +224,7 @@ def inception_v3(
         prepare=np.asarray,
         describe=_describer(folded(network), target, reading.transform_input, half, reduce),
         batch_clips=8,  # five minutes of frames are 80 MB
-        finish=partial(_whitened, eight_bit=eight_bit) if reduction == "own-pca" else None,
+        fit=PcaWhitening(REDUCED, eight_bit) if reduction == "own-pca" else None,
     )
 
 
@@ -244,10 +245,10 @@ def _describer(
     return describe
 
 
-def _loaded(weights: str, given: Mapping[str, Any]) -> tuple[InceptionV3, Reading, str, str]:
+def _loaded(weights: str, given: Asked) -> tuple[InceptionV3, Reading, str, str]:
     """Build the network; with it how it was read, the checksum of its weights and the name of their file."""
     if weights == "untrained":
-        reading = replace(Reading(), **{name: value for name, value in given.items() if value is not None})
+        reading = given.over(Reading())
         build = partial(
             InceptionV3, pool_padding=reading.pool_padding, last_pool=reading.last_pool, classes=0, auxiliary=False
         )
@@ -257,25 +258,9 @@ def _loaded(weights: str, given: Mapping[str, Any]) -> tuple[InceptionV3, Readin
     return load_inception_v3(found.tensors, reading), reading, found.sha256, found.name
 
 
-def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, Any]]:
+def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, str]]:
     """Return the reduction that needs no fit, and what has to be said about its origin."""
     if reduction != "youtube-8m":
         return None, {}
     path = weights_path("youtube-8m-pca") if matrices == "auto" else Path(matrices).expanduser()
-    return partial(_reduced, youtube8m_whitening(path, REDUCED), eight_bit=eight_bit), {"matrices": sha256(path)}
-
-
-def _reduced(whitening: Whitening, rows: Description, *, eight_bit: bool) -> Description:
-    white = whitening.transform(rows)
-    return dequantize(quantize(white, rounding="nearest")) if eight_bit else white
-
-
-def _whitened(
-    descriptions: list[Description], splits: Sequence[str], *, eight_bit: bool
-) -> tuple[list[Description], dict[str, NDArray[np.float32]]]:
-    """Fit the whitening to the frames of the training clips, apply it to all."""
-    train = (rows for rows, split in zip(descriptions, splits, strict=True) if split == "train")
-    whitening = fit_whitening(train, REDUCED)
-    kept = whitening.arrays()
-    whitening = Whitening.of_arrays(kept)  # what is written down is what was used, to the last bit
-    return [_reduced(whitening, rows, eight_bit=eight_bit) for rows in descriptions], kept
+    return partial(reduced, youtube8m_whitening(path, REDUCED), eight_bit=eight_bit), {"matrices": sha256(path)}

@@ -184,7 +184,7 @@ def load_published(network: Panns, weights: Mapping[str, Tensor]) -> None:
             raise InputError(f"PANNs weights: no '{key}' among {len(kept)} weights; is it another network's file?")
     for key, value in kept.items():
         if key not in own:
-            raise InputError(f"PANNs weights: '{key}' is no weight of this network; is it another network's file?")
+            raise InputError(f"PANNs weights: '{key}' is not a weight of this network; is it another network's file?")
         if own[key].shape != value.shape:
             raise InputError(f"PANNs weights: '{key}' is {tuple(value.shape)}, wanted {tuple(own[key].shape)}")
     network.load_state_dict(kept, strict=False)

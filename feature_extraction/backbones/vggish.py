@@ -18,11 +18,13 @@ from torch.nn import functional as F
 
 from feature_extraction.backbones import Description, Extractor, every
 from feature_extraction.chosen_weights import load_weights
+from feature_extraction.eight_bits import quantize
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.log_mel import VGGISH, filled_log_mel
 from feature_extraction.media import Sound
 from feature_extraction.network_run import batched, chosen_device, loaded, seeded
-from feature_extraction.whitening import quantize, vggish_pca
+from feature_extraction.whitening import vggish_pca
 
 Variant = Literal["pre-activation", "post-relu", "pca", "pca-8bit"]
 
@@ -156,9 +158,10 @@ def vggish(
     if pca != "auto" and "pca" not in variant:
         raise InputError(f"vggish.pca: {pca} given; only the variants pca and pca-8bit read one, not {variant}")
     network, found, files, matrices = _loaded(weights, pca, wants_pca="pca" in variant)
-    parameters: dict[str, Any] = {
+    step = hop * VGGISH.hop / VGGISH.sample_rate
+    parameters: JsonObject = {
         "variant": variant,
-        "patch_hop": hop * VGGISH.hop / VGGISH.sample_rate,
+        "patch_hop": step,
         "short": "filled with zeros to one patch",
         "front_end": VGGISH.provenance(),
         **found,
@@ -179,7 +182,7 @@ def vggish(
         about={"torch": torch.__version__, **files},
         prepare=partial(filled_log_mel, settings=VGGISH, shortest=SHORTEST),
         describe=describe,
-        begins=partial(every, parameters["patch_hop"]),
+        begins=partial(every, step),
     )
 
 

@@ -173,7 +173,7 @@ def _text(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vec
         try:
             vector = np.array([float(value) for value in values], dtype=np.float32)
         except ValueError as error:
-            raise InputError(f"{path}: word {number} has a value that is no number") from error
+            raise InputError(f"{path}: word {number} has a value that is not a number") from error
         if len(vector) != dimension or dimension < 1:
             raise InputError(f"{path}: word {number} has {len(vector)} values, wanted {dimension}")
         yield word, vector

@@ -3,25 +3,35 @@
 Layout: root attributes `format`, `version`; `/<modality>` float32 (n, d) with a JSON attribute `provenance`; `/label`
 int64 (n,); `/id`, `/split` UTF-8 (n,); `/class_names` UTF-8; `/column/<name>` UTF-8 (n,); optionally
 `/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,), and `/fitted/<modality>/<name>` for arrays
-that were fitted on the training rows (a whitening).
+that were fitted on the training rows (a whitening), and `/fingerprint/<modality>` uint8 (n, 256), by which a clip is
+known again after another encoding.
 
-Version 2 adds `/<modality>_times` float64 (total,) beside a sequence. A file is written in the lowest version that can
-hold it, and every version is read.
+Version 2 adds `/<modality>_times` float64 (total,) beside a sequence; `/label` -1 in every row of a file without
+labels, which has no class names; and `/labels` uint8 (n, C) where clips are of several classes (`/label` is then the
+first). A file is written in the lowest version that can hold it, and every version is read.
 """
 
 from feature_extraction.feature_file.checks import check
-from feature_extraction.feature_file.content import FORMAT, MODALITIES, FeatureFile, Shard, Timeline
-from feature_extraction.feature_file.reading import is_feature_file, read_features
-from feature_extraction.feature_file.writing import write_features
+from feature_extraction.feature_file.content import FORMAT, MODALITIES, UNLABELLED, FeatureFile, Shard, Timeline
+from feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
+from feature_extraction.feature_file.rows import Cursor, ModalityRows, Rows, gathered
+from feature_extraction.feature_file.writing import write_features, write_rows
 
 __all__ = [
     "FORMAT",
     "MODALITIES",
+    "UNLABELLED",
+    "Cursor",
     "FeatureFile",
+    "ModalityRows",
+    "Rows",
     "Shard",
     "Timeline",
     "check",
+    "gathered",
     "is_feature_file",
+    "open_features",
     "read_features",
     "write_features",
+    "write_rows",
 ]

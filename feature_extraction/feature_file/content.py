@@ -1,14 +1,18 @@
 """What a feature file holds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from feature_extraction.feature_file.rows import ModalityRows, Rows
+from feature_extraction.ground.json_values import JsonObject, inner, texts
+
 FORMAT = "aadml-features"
 MODALITIES = ("audio", "visual", "text")
+UNLABELLED = -1
+"""The label of every clip of a file without labels, which has no class names."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,13 @@ class Timeline:
         place = np.searchsorted(self.times[start:stop], np.asarray(seconds, dtype=np.float64) + 1e-9, side="right")
         return np.where(place > 0, start + place - 1, -1).astype(np.int64)
 
+    def select(self, clips: NDArray[np.int64]) -> "Timeline":
+        """Give the rows of some clips, in that order."""
+        starts, lengths = self.offsets[clips], np.diff(self.offsets)[clips]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        rows = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Timeline(self.values[rows], offsets, None if self.times is None else self.times[rows])
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -60,6 +71,9 @@ class Shard:
         manifest: fingerprint of the manifest.
         rows: (n,) int64, the manifest's row of each clip of the file.
         failures: of each clip that failed: its row, and what the list of failures says of it.
+        pending: by modality, what merging has to fit to the training clips of all shards: the name of the kind, and its
+            options. Until then the features and sequences are those from before.
+        sequence: whether a job with anything pending keeps the descriptions over time; here they are kept anyway.
     """
 
     index: int
@@ -68,6 +82,8 @@ class Shard:
     manifest: str
     rows: NDArray[np.int64]
     failures: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    pending: Mapping[str, JsonObject] = field(default_factory=dict)
+    sequence: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +92,8 @@ class FeatureFile:
 
     Attributes:
         features: per modality (n, d) float32, finite.
-        labels: (n,) int64, positions in `class_names`.
+        labels: (n,) int64, positions in `class_names`; all of them UNLABELLED where there are no class names. Of a
+            clip with several classes, the first.
         ids: n names of clips.
         splits: n of `train`, `valid`, `test`.
         class_names: C names of classes.
@@ -85,6 +102,9 @@ class FeatureFile:
         sequences: per modality the descriptions over time, where they were kept.
         fitted: per modality named arrays that were fitted on the training rows.
         shard: which part of a job this is, where it is a part.
+        all_labels: (n, C) uint8, 1 where a clip is of a class; None where no clip of the job is of several.
+        fingerprints: per modality (n, 256) uint8, by which a clip is known again after another encoding; see
+            `feature_extraction.fingerprints`. Files made elsewhere, and older ones, have none.
     """
 
     features: Mapping[str, NDArray[np.float32]]
@@ -92,22 +112,50 @@ class FeatureFile:
     ids: tuple[str, ...]
     splits: tuple[str, ...]
     class_names: tuple[str, ...]
-    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    provenance: Mapping[str, JsonObject] = field(default_factory=dict)
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sequences: Mapping[str, Timeline] = field(default_factory=dict)
     fitted: Mapping[str, Mapping[str, NDArray[np.float32]]] = field(default_factory=dict)
     shard: Shard | None = None
+    all_labels: NDArray[np.uint8] | None = None
+    fingerprints: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Give the row numbers of one split, in order."""
         return np.flatnonzero(np.asarray(self.splits) == split).astype(np.int64)
 
+    def select(self, rows: NDArray[np.int64]) -> "FeatureFile":
+        """Give the clips `rows`, in that order; they are no shard of a job any more."""
+        return replace(
+            self,
+            features={name: values[rows] for name, values in self.features.items()},
+            labels=self.labels[rows],
+            ids=tuple(self.ids[row] for row in rows),
+            splits=tuple(self.splits[row] for row in rows),
+            columns={name: tuple(values[row] for row in rows) for name, values in self.columns.items()},
+            sequences={name: timeline.select(rows) for name, timeline in self.sequences.items()},
+            shard=None,
+            all_labels=None if self.all_labels is None else self.all_labels[rows],
+            fingerprints={name: values[rows] for name, values in self.fingerprints.items()},
+        )
+
+    def rows_by_modality(self) -> dict[str, ModalityRows]:
+        """Give the numbers of each modality, to be taken in blocks."""
+        found = {}
+        for name, values in self.features.items():
+            timeline, times = self.sequences.get(name), None
+            if timeline is None:
+                found[name] = ModalityRows(Rows.of(values))
+                continue
+            if timeline.times is not None:
+                times = Rows.of(timeline.times)
+            found[name] = ModalityRows(Rows.of(values), Rows.of(timeline.values), timeline.offsets, times)
+        return found
+
     def notes(self) -> tuple[str, ...]:
         """Say what people should know of where the features come from: what readers did, networks without training."""
-        found = [str(note) for origin in self.provenance.values() for note in origin.get("notes", [])]
+        found = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
         for modality, origin in self.provenance.items():
-            parameters = origin.get("parameters")
-            inner = parameters.get("weights") if isinstance(parameters, Mapping) else None
-            if "untrained" in (origin.get("weights"), inner):
+            if "untrained" in (origin.get("weights"), inner(origin, "parameters", "weights")):
                 found.append(f"{modality}: made by an untrained network (random weights)")
         return tuple(dict.fromkeys(found))

@@ -2,19 +2,25 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file.checks import check
+from feature_extraction.feature_file.checks import checked
 from feature_extraction.feature_file.content import FORMAT, MODALITIES, FeatureFile, Shard, Timeline
+from feature_extraction.feature_file.rows import ModalityRows, Rows, block_rows
 from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 VERSIONS = (1, 2)
+Group = Mapping[str, "h5py.Dataset | Group"]
 
 
 def is_feature_file(path: str | os.PathLike[str]) -> bool:
@@ -39,14 +45,33 @@ def read_features(path: str | os.PathLike[str]) -> FeatureFile:
         InputError: the file is missing, not a feature file, damaged, made to harm, or contradicts itself; the message
             names the key.
     """
+    with open_features(path) as (content, rows):
+        features = {name: each.pooled.array() for name, each in rows.items()}
+        return replace(
+            content, features=features, sequences={n: t for n, each in rows.items() if (t := _timeline(each))}
+        )
+
+
+@contextmanager
+def open_features(path: str | os.PathLike[str]) -> Iterator[tuple[FeatureFile, dict[str, ModalityRows]]]:
+    """Open a feature file without bringing the numbers of its modalities into memory.
+
+    Args:
+        path: as in `read_features`.
+
+    Yields:
+        Its content without these numbers, and the numbers, which are read and checked block by block while it is open.
+
+    Raises:
+        InputError: as in `read_features`.
+    """
     place = os.fspath(path)
     with open_hdf5(path) as file:
-        content = _read(file, place)
-    check(content, place)
-    return content
+        content, rows = _read(file, place)
+        yield content, checked(content, rows, place)
 
 
-def _read(file: h5py.File, place: str) -> FeatureFile:
+def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityRows]]:
     if _attribute(file, "format") != FORMAT:
         raise InputError(f"{place}: is not a feature file (its attribute `format` is not '{FORMAT}')")
     version = _attribute(file, "version")
@@ -55,33 +80,55 @@ def _read(file: h5py.File, place: str) -> FeatureFile:
         raise InputError(f"{place}: is a feature file of version {version[:20]}; this program reads versions {read}")
     names = [name for name in MODALITIES if name in file]
     columns, fitted = _group(file, "column", place), _group(file, "fitted", place)
-    return FeatureFile(
-        features={name: _array(file, name, np.float32, place) for name in names},
+    fingerprints = _group(file, "fingerprint", place)
+    content = FeatureFile(
+        features={},
         labels=_array(file, "label", np.int64, place),
         ids=_strings(file, "id", place),
         splits=tuple("valid" if split == "val" else split for split in _strings(file, "split", place)),
         class_names=_strings(file, "class_names", place),
-        provenance={name: _provenance(file[name], f"{place}: /{name}") for name in names},
+        provenance={name: _provenance(_dataset(file, name, place), f"{place}: /{name}") for name in names},
         columns={name: _strings(columns, name, place) for name in columns},
-        sequences={name: _sequence(file, name, place) for name in names if f"{name}_sequence" in file},
         fitted={name: _fitted(_group(fitted, name, place), place) for name in fitted},
         shard=_shard(file, place) if "shard" in file else None,
+        all_labels=_array(file, "labels", np.uint8, place) if "labels" in file else None,
+        fingerprints={name: _array(fingerprints, name, np.uint8, place) for name in names if name in fingerprints},
     )
+    return content, {name: _modality(file, name, place) for name in names}
 
 
-def _group(owner: Mapping[str, Any], key: str, place: str) -> Mapping[str, Any]:
+def _modality(file: h5py.File, name: str, place: str) -> ModalityRows:
+    pooled = _rows(file, name, np.float32, place)
+    if f"{name}_sequence" not in file:
+        return ModalityRows(pooled)
+    times = _rows(file, f"{name}_times", np.float64, place) if f"{name}_times" in file else None
+    offsets = _array(file, f"{name}_offsets", np.int64, place)
+    return ModalityRows(pooled, _rows(file, f"{name}_sequence", np.float32, place), offsets, times)
+
+
+def _timeline(rows: ModalityRows) -> Timeline | None:
+    if rows.sequence is None or rows.offsets is None:
+        return None
+    return Timeline(rows.sequence.array(), rows.offsets, None if rows.times is None else rows.times.array())
+
+
+def _group(owner: Group, key: str, place: str) -> Group:
     """Return a group; an absent one is empty."""
     group = owner.get(key, {})
     if not isinstance(group, Mapping):
-        raise InputError(f"{place}: /{key} is no group")
+        raise InputError(f"{place}: /{key} is not a group")
     return group
 
 
-def _fitted(group: Mapping[str, Any], place: str) -> dict[str, NDArray[np.float32]]:
+def _fitted(group: Group, place: str) -> dict[str, NDArray[np.float32]]:
     return {key: _array(group, key, np.float32, place) for key in group}
 
 
-def _array(group: Mapping[str, Any], key: str, dtype: type, place: str) -> NDArray[Any]:
+def _array(group: Group, key: str, dtype: type, place: str) -> NDArray[Any]:
+    return _rows(group, key, dtype, place).array()
+
+
+def _rows(group: Group, key: str, dtype: type, place: str) -> Rows:
     dataset = _dataset(group, key, place)
     if dataset.dtype.kind not in "fiu":
         raise InputError(f"{place}: /{key} holds {dataset.dtype}; real numbers are needed")
@@ -89,11 +136,17 @@ def _array(group: Mapping[str, Any], key: str, dtype: type, place: str) -> NDArr
         raise InputError(f"{place}: /{key} holds {dataset.dtype}; integers are needed")
     if not dataset.shape:
         raise InputError(f"{place}: /{key} is a single value or nothing at all; a row a clip is needed")
-    with np.errstate(over="ignore"):  # what is beyond float32 is infinity, and refused as that
-        return np.asarray(dataset[()], dtype=dtype)
+    return Rows(dataset.shape, np.dtype(dtype), partial(_blocks, dataset, np.dtype(dtype)))
 
 
-def _strings(group: Mapping[str, Any], key: str, place: str) -> tuple[str, ...]:
+def _blocks(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
+    step = block_rows(dataset.shape, dtype)
+    for start in range(0, len(dataset), step):
+        with np.errstate(over="ignore"):  # what is beyond float32 is infinity, and refused as that
+            yield np.asarray(dataset[start : start + step], dtype=dtype)
+
+
+def _strings(group: Group, key: str, place: str) -> tuple[str, ...]:
     dataset = _dataset(group, key, place)
     if h5py.check_string_dtype(dataset.dtype) is None or dataset.shape is None or dataset.ndim != 1:
         raise InputError(f"{place}: /{key} holds {dataset.dtype} {dataset.shape}; a list of strings is needed")
@@ -103,24 +156,27 @@ def _strings(group: Mapping[str, Any], key: str, place: str) -> tuple[str, ...]:
         raise InputError(f"{place}: /{key} holds strings that are not UTF-8") from error
 
 
-def _sequence(file: h5py.File, name: str, place: str) -> Timeline:
-    values = _array(file, f"{name}_sequence", np.float32, place)
-    times = _array(file, f"{name}_times", np.float64, place) if f"{name}_times" in file else None
-    return Timeline(values=values, offsets=_array(file, f"{name}_offsets", np.int64, place), times=times)
-
-
 def _shard(file: h5py.File, place: str) -> Shard:
     rows = _array(file, "shard_rows", np.int64, place)
     try:
         described = json.loads(_dataset(file, "shard", place).asstr()[()])
         numbers = {key: int(described[key]) for key in ("index", "count", "total")}
         failures = tuple((int(row), tuple(map(str, failure))) for row, failure in described["failures"])
-        return Shard(**numbers, manifest=str(described["manifest"]), rows=rows, failures=failures)
+        pending = {str(name): dict(fit) for name, fit in described.get("pending", {}).items()}
+        sequence = bool(described.get("sequence", False))
+        return Shard(
+            **numbers,
+            manifest=str(described["manifest"]),
+            rows=rows,
+            failures=failures,
+            pending=pending,
+            sequence=sequence,
+        )
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{place}: /shard does not describe a shard") from error
 
 
-def _provenance(dataset: h5py.Dataset, place: str) -> dict[str, Any]:
+def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:
     try:
         provenance = json.loads(_attribute(dataset, "provenance") or "{}")
     except (ValueError, RecursionError) as error:
@@ -133,7 +189,7 @@ def _provenance(dataset: h5py.Dataset, place: str) -> dict[str, Any]:
     return provenance
 
 
-def _dataset(group: Mapping[str, Any], key: str, place: str) -> h5py.Dataset:
+def _dataset(group: Group, key: str, place: str) -> h5py.Dataset:
     if key not in group or not isinstance(group[key], h5py.Dataset):
         raise InputError(f"{place}: holds no /{key}")
     return group[key]

@@ -2,11 +2,13 @@
 
 import json
 import os
+from collections.abc import Mapping
 
 import h5py
 
-from feature_extraction.feature_file.checks import check
-from feature_extraction.feature_file.content import FORMAT, FeatureFile
+from feature_extraction.feature_file.checks import checked
+from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile
+from feature_extraction.feature_file.rows import ModalityRows, Rows
 from feature_extraction.ground.atomic import atomic_path
 from feature_extraction.ground.errors import InputError
 
@@ -16,41 +18,83 @@ def write_features(path: str | os.PathLike[str], content: FeatureFile) -> None:
 
     Args:
         path: the file to make or replace.
-        content: what to write; it is checked first.
+        content: what to write; it is checked as it is written.
 
     Raises:
         InputError: the content contradicts itself, or the place cannot be written.
     """
-    check(content, os.fspath(path))
+    write_rows(path, content, content.rows_by_modality())
+
+
+def write_rows(path: str | os.PathLike[str], content: FeatureFile, rows: Mapping[str, ModalityRows]) -> None:
+    """Write a feature file of which a block of rows at a time is in memory; the bytes are those of `write_features`.
+
+    Args:
+        path: the file to make or replace.
+        content: what to write, but for the numbers of its modalities.
+        rows: these; they are checked as they are written.
+
+    Raises:
+        InputError: the content contradicts itself, or the place cannot be written.
+    """
+    watched = checked(content, rows, os.fspath(path))
     try:
         with atomic_path(path) as temporary, h5py.File(temporary, "w", libver=("v108", "v110")) as file:
-            _write(file, content)
+            _write(file, content, watched)
     except RuntimeError as error:  # h5py's word for a disk that fills up while a file is closed
         raise InputError(f"{path}: cannot be written ({error}); choose another place or free some space") from error
 
 
-def _write(file: h5py.File, content: FeatureFile) -> None:
+def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRows]) -> None:
     text = h5py.string_dtype("utf-8")
     file.attrs["format"] = FORMAT
-    file.attrs["version"] = 1 if all(sequence.times is None for sequence in content.sequences.values()) else 2
-    for name, values in sorted(content.features.items()):
-        dataset = file.create_dataset(name, data=values, track_times=False)
-        dataset.attrs["provenance"] = json.dumps(content.provenance.get(name, {}), sort_keys=True, ensure_ascii=False)
-    for name, sequence in sorted(content.sequences.items()):
-        file.create_dataset(f"{name}_sequence", data=sequence.values, track_times=False)
-        file.create_dataset(f"{name}_offsets", data=sequence.offsets, track_times=False)
-        if sequence.times is not None:
-            file.create_dataset(f"{name}_times", data=sequence.times, track_times=False)
+    file.attrs["version"] = 2 if _needs_version_2(content, rows) else 1
+    for name, each in sorted(rows.items()):
+        _write_blocks(file, name, each.pooled)
+        provenance = json.dumps(content.provenance.get(name, {}), sort_keys=True, ensure_ascii=False)
+        file[name].attrs["provenance"] = provenance
+    for name, each in sorted(rows.items()):
+        if each.sequence is None:
+            continue
+        _write_blocks(file, f"{name}_sequence", each.sequence)
+        file.create_dataset(f"{name}_offsets", data=each.offsets, track_times=False)
+        if each.times is not None:
+            _write_blocks(file, f"{name}_times", each.times)
     for name, arrays in sorted(content.fitted.items()):
         for key, array in sorted(arrays.items()):
             file.create_dataset(f"fitted/{name}/{key}", data=array, track_times=False)
     file.create_dataset("label", data=content.labels, track_times=False)
+    if content.all_labels is not None:
+        file.create_dataset("labels", data=content.all_labels, track_times=False)
     for name, strings in [("id", content.ids), ("split", content.splits), ("class_names", content.class_names)]:
         file.create_dataset(name, data=list(strings), dtype=text, track_times=False)
     if content.shard is not None:
-        described = {key: getattr(content.shard, key) for key in ("index", "count", "total", "manifest", "failures")}
+        keys = [
+            "index",
+            "count",
+            "total",
+            "manifest",
+            "failures",
+            *(("pending", "sequence") if content.shard.pending else ()),
+        ]
+        described = {key: getattr(content.shard, key) for key in keys}
         file.create_dataset("shard", data=json.dumps(described, sort_keys=True), dtype=text, track_times=False)
         file.create_dataset("shard_rows", data=content.shard.rows, track_times=False)
+    for name, values in sorted(content.fingerprints.items()):
+        file.create_dataset(f"fingerprint/{name}", data=values, track_times=False)
     columns = file.create_group("column", track_order=False)
     for name, strings in sorted(content.columns.items()):
         columns.create_dataset(name, data=list(strings), dtype=text, track_times=False)
+
+
+def _write_blocks(file: h5py.File, name: str, rows: Rows) -> None:
+    dataset = file.create_dataset(name, shape=rows.shape, dtype=rows.dtype, track_times=False)
+    start = 0
+    for block in rows.blocks():
+        dataset[start : start + len(block)] = block
+        start += len(block)
+
+
+def _needs_version_2(content: FeatureFile, rows: Mapping[str, ModalityRows]) -> bool:
+    timed = any(each.times is not None for each in rows.values())
+    return timed or content.all_labels is not None or bool((content.labels == UNLABELLED).any())

@@ -13,10 +13,12 @@ from pathlib import Path
 import h5py
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.processor_time import reached_limit
 
-_SECONDS = 2  # of processor time for a look at a small file
-_BYTES_A_SECOND = 10_000_000  # what a look gets through at least
-_PATIENCE = 20  # times as much wall-clock time, as the machine may be busy
+_SECONDS = 0.5  # of processor time for a look at a small file, without the start of the process that looks
+_OBJECT_BYTES_A_SECOND, _OBJECT_SECONDS = 1e6, 60.0  # a file of nothing but small objects, and the most it can take
+_BYTES_A_SECOND = 1e7  # what a look gets through at least of other files
+_PATIENCE = 120.0, 20.0  # seconds on the clock, and for each second of processor time: the machine may be busy
 _QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HDF5_PLUGIN_PRELOAD": "::"}
 
 
@@ -62,7 +64,8 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
 def _looked_at(path: str, size: int, changed: int, number: int) -> str:
     """Have a file looked at; return what is wrong. The other arguments only tell whether it is still the same file."""
     del changed, number
-    seconds = _SECONDS + size // _BYTES_A_SECOND
+    seconds = _SECONDS + min(size / _OBJECT_BYTES_A_SECOND, _OBJECT_SECONDS) + size / _BYTES_A_SECOND
+    patience = _PATIENCE[0] + _PATIENCE[1] * seconds
     program = [sys.executable, "-P", str(Path(__file__).with_name("hdf5_look.py")), path, str(seconds)]
     try:
         done = subprocess.run(
@@ -70,13 +73,14 @@ def _looked_at(path: str, size: int, changed: int, number: int) -> str:
             capture_output=True,
             stdin=subprocess.DEVNULL,
             env={**os.environ, **_QUIET},
-            timeout=_PATIENCE * seconds,
+            timeout=patience,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"cannot be looked through in {_PATIENCE * seconds} s"
-    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        return f"cannot be looked through in {seconds} s of processor time: it is damaged, or made to keep readers busy"
+        return f"cannot be looked through in {patience:.0f} s"
+    if reached_limit(done.returncode):
+        limit = f"{seconds:.1f} s of processor time"
+        return f"cannot be looked through in {limit}: it is damaged, or made to keep readers busy"
     if done.returncode < 0:
         return f"takes down what reads it ({signal.Signals(-done.returncode).name}): it is damaged"
     if done.returncode:

@@ -7,6 +7,7 @@ memory. Standard output gets one line: what is wrong, or nothing. This file impo
 
 import os
 import resource
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -129,9 +130,10 @@ def _linked(group: h5py.Group, name: str) -> Any:
     return group[name]
 
 
-def _limit(seconds: int) -> None:
+def _limit(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # from here on: how long the imports took is not the file's doing
     if Path("/proc/self/statm").exists():
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
@@ -139,7 +141,7 @@ def _limit(seconds: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
-def main(path: str, seconds: int) -> str:
+def main(path: str, seconds: float) -> str:
     """Look at a file under limits; return what is wrong with it."""
     _limit(seconds)
     try:
@@ -154,4 +156,4 @@ def main(path: str, seconds: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(" ".join(main(sys.argv[1], int(sys.argv[2])).split()))
+    sys.stdout.write(" ".join(main(sys.argv[1], float(sys.argv[2])).split()))

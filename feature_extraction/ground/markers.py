@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen, MultipleOf, Unit
 
+from feature_extraction.ground.json_values import Json
+
 
 @dataclass(frozen=True, init=False)
 class Choice:
@@ -36,9 +38,9 @@ class Tuning:
         values: to try.
     """
 
-    values: tuple[object, ...]
+    values: tuple[Json, ...]
 
-    def __init__(self, *values: object) -> None:
+    def __init__(self, *values: Json) -> None:
         object.__setattr__(self, "values", values)
 
 
@@ -49,7 +51,7 @@ class NoOption:
 
 @dataclass(frozen=True)
 class OwnSection:
-    """Marks an argument that is no option of its entry but a whole section of the config, of the argument's name."""
+    """Marks an argument that is not an option of its entry but a section of the config, of the argument's name."""
 
 
 @dataclass(frozen=True)

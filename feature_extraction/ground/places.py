@@ -80,13 +80,18 @@ def _failure(place: str, error: BaseException) -> str:
 
 
 def first_line(place: str) -> str:
-    """Read the first line of the documentation of what stands at a place, without importing it.
+    """Read the first line of the `documentation` of what stands at a place."""
+    return documentation(place).partition("\n")[0]
+
+
+def documentation(place: str) -> str:
+    """Read the documentation of what stands at a place, without importing it.
 
     The documentation is the docstring of a function or class, or the string below an assignment; a name that a module
     has from another is followed there, and so is what an assigned call is given.
 
     Returns:
-        The line; empty where there is no source or no documentation.
+        The text; empty where there is no source or no documentation.
     """
     module, _, name = place.partition(":")
     file = _source_file(module)
@@ -100,12 +105,12 @@ def first_line(place: str) -> str:
         if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
             for alias in statement.names:
                 if (alias.asname or alias.name) == name:
-                    return first_line(f"{statement.module}:{alias.name}")
+                    return documentation(f"{statement.module}:{alias.name}")
         if name in _defined_names(statement):
             made_of = _argument(statement)
             if made_of and not _documentation(statement, following):
-                return first_line(f"{module}:{made_of}")
-            return _documentation(statement, following).strip().partition("\n")[0]
+                return documentation(f"{module}:{made_of}")
+            return _documentation(statement, following).strip()
     return ""
 
 

@@ -1,25 +1,25 @@
 """Validation of what comes from outside against the options of the function or class that it is for.
 
-Values are judged by pydantic, strictly and as JSON: a list fits a tuple and 1 fits a float, but "3" is no number and
-true is no count. Pydantic is imported here alone, when the first value is checked; a refusal is worded here too.
+Values are judged by pydantic, strictly and as JSON: a list fits a tuple and 1 fits a float, but "3" is not a number and
+true is not a count. Pydantic is imported here alone, when the first value is checked; a refusal is worded here too.
 """
 
 import json
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject
 from feature_extraction.ground.markers import possible
-from feature_extraction.ground.options import completed, schema
+from feature_extraction.ground.options import as_yaml, completed, schema
 
-LONGEST = 60
-"""Characters of a refused value that a message repeats."""
+T = TypeVar("T")
 
 
 def checked_options(
-    entry: Callable[..., object], given: Mapping[str, Any], where: str, *, name: str = "", without: Container[str] = ()
-) -> dict[str, Any]:
+    entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "", without: Container[str] = ()
+) -> dict[str, Json]:
     """Check `given` against the options of an entry, and complete it with their defaults.
 
     Args:
@@ -41,7 +41,12 @@ def checked_options(
     return complete | {key: checked(known[key].kind, given[key], f"{prefix}{key}") for key in complete if key in given}
 
 
-def checked(kind: Any, value: object, key: str) -> Any:
+def built(kind: Callable[..., T], given: JsonObject, where: str) -> T:
+    """Build a dataclass of what was given for a section; see `checked_options`."""
+    return kind(**checked_options(kind, given, where, name=where))
+
+
+def checked(kind: Any, value: Json, key: str) -> Any:
     """Return `value` as the type has it (a list as a tuple, an int as a float).
 
     Args:
@@ -58,15 +63,6 @@ def checked(kind: Any, value: object, key: str) -> Any:
         return _adapter(kind).validate_json(json.dumps(value))
     except (ValidationError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{key}: {as_yaml(value)} given; {possible(kind)} is possible") from error
-
-
-def as_yaml(value: object) -> str:
-    """Write a refused value as YAML has it, in one short line."""
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Frames: the first video stream that is no cover picture, looked at on a grid in time."""
+"""Frames: the first video stream that is not a cover picture, looked at on a grid in time."""
 
 import math
 from typing import Any

@@ -45,9 +45,11 @@ class Sound:
 
     Attributes:
         sample_rate: in Hz; the sound is resampled once, straight to it.
+        seconds: at most so much of each clip, the first ones; None for all of it.
     """
 
     sample_rate: int
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Frames:
     limit: int = 300
 
     def __post_init__(self) -> None:
-        """Refuse what is no rate, no size and no number of frames."""
+        """Refuse what is not a rate, size or number of frames."""
         rate = self.frames_per_second
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < float("inf"):
             raise InputError(f"frames_per_second: {rate!r} given; a number above zero is needed")

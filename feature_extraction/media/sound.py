@@ -19,22 +19,27 @@ def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds
         raise MediaFailure("no-audio", "no sound track")
     track = source(container, container.streams.audio[0], open_ended=open_ended)
     rate, most, count = inputs.sample_rate, int(limits.seconds * inputs.sample_rate), 0
+    wanted = None if inputs.seconds is None else int(inputs.seconds * rate)
     blocks, begins = [], list[float]()
     for block in _resampled(_timed(track.frames(), begins), rate):
         blocks.append(block)
         count += len(block)
+        if wanted is not None and count >= wanted:
+            break
         if count > most + rate:
             raise MediaFailure("too-large", f"more than {limits.seconds:g} s of sound")
     if not count:
         raise MediaFailure("corrupt", "the sound track yields no samples")
-    samples = _trimmed(np.concatenate(blocks), track, rate)
+    samples = _trimmed(np.concatenate(blocks), track, rate)[:wanted]
     if not np.isfinite(samples).all():
         raise MediaFailure("corrupt", "the sound holds NaN or infinity")
     seconds = len(samples) / rate
     if len(samples) < minimum_seconds * rate:
         raise MediaFailure("too-short", f"{seconds:.3f} s of sound; {minimum_seconds:g} s are needed")
     silent = () if samples.any() else ("the sound is all zero",)
-    return Clip(np.clip(samples, -1.0, 1.0), track.start(begins[0]), seconds, (*track.shortfall(seconds), *silent))
+    broken_off = wanted is not None and len(samples) == wanted
+    remarks = () if broken_off else track.shortfall(seconds)
+    return Clip(np.clip(samples, -1.0, 1.0), track.start(begins[0]), seconds, (*remarks, *silent))
 
 
 def _timed(frames: Iterator[Any], begins: list[float]) -> Iterator[Any]:

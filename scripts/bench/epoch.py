@@ -1,7 +1,8 @@
 """One training epoch at VEGAS size: how much of it are the encoders' matrix products?
 
 Measures, in one run: the bare forward and backward passes of the encoders over the same batches, the bare forward pass
-that fills the proxies' bank, and the whole epoch of the training loop. Usage: epoch.py [--loss aa-triplet] [--rounds 3]
+that fills the proxies' bank, the score of the training clips (every tenth epoch has one), and the whole epoch of the
+training loop. Usage: epoch.py [--loss aa-triplet] [--rounds 3]
 """
 
 import argparse
@@ -16,6 +17,7 @@ from aadml.configuration.assembly import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
 from aadml.methods.session import Session
+from aadml.methods.train_scores import train_scores
 from aadml.runs.train import untrained_model
 
 
@@ -35,25 +37,25 @@ def main() -> None:
         device=arguments.device,
     )  # fmt: skip
     device = torch.device(arguments.device)
-    print(f"{len(splits.train)} clips, batch {config['training']['batch']}, {arguments.loss}; {platform.machine()}, "
+    print(f"{len(splits.train)} clips, batch {config.training.batch}, {arguments.loss}; {platform.machine()}, "
           f"{torch.get_num_threads()} threads, {device}")  # fmt: skip
     encoder = untrained_model(config, splits, device)
-    bare = [
-        passes(encoder.method.learner, splits, config["training"]["batch"], device) for _ in range(arguments.rounds)
-    ]
+    bare = [passes(encoder.method.learner, splits, config.training.batch, device) for _ in range(arguments.rounds)]
     forward = [bank(encoder.method.learner, splits, device) for _ in range(arguments.rounds)]
     session = Session()
     train, none = encoder.scaling.clips(splits.train), splits.valid.select(torch.arange(0))
     encoder.method.fit(train, none, session)
     epoch = median(record["seconds"] for record in session.history[1:])
-    again = [
-        passes(encoder.method.learner, splits, config["training"]["batch"], device) for _ in range(arguments.rounds)
-    ]
+    again = [passes(encoder.method.learner, splits, config.training.batch, device) for _ in range(arguments.rounds)]
+    scored = [scores(encoder.method.learner, train) for _ in range(arguments.rounds)]
     products, filling = median(bare + again), median(forward)
     needs_bank = arguments.loss.startswith("aa-")
     print(f"encoders, forward and backward       {products:8.3f} s")
     print(f"encoders, forward for the bank       {filling if needs_bank else 0:8.3f} s")
     print(f"whole epoch                          {epoch:8.3f} s")
+    every = config.training.train_map
+    print(f"MAP of the training clips            {median(scored):8.3f} s, every {every} epochs: "
+          f"{median(scored) / every / epoch:.1%} of them")  # fmt: skip
     share = (products + (filling if needs_bank else 0)) / epoch
     print(f"share of the encoders                {share:8.2f}   (forward and backward alone {products / epoch:.2f})")
 
@@ -78,6 +80,13 @@ def bank(learner, splits: Splits, device: torch.device) -> float:
     for modality in splits.train.modalities:
         learner.label_space(splits.train, modality)
     synchronize(device)
+    return time.perf_counter() - started
+
+
+def scores(learner, train) -> float:
+    """Time the embedding of all training clips and their MAP."""
+    started = time.perf_counter()
+    train_scores(learner.embed_clips(train))
     return time.perf_counter() - started
 
 

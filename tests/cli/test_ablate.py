@@ -27,7 +27,7 @@ def test_a_grid_leaves_table_figures_and_page(aadml, features, tmp_path):
         "results.tex",
         "curve.svg",
         "differences.svg",
-        "training.svg",
+        "training-loss.svg",
         "report.html",
     } <= names
     assert len(list((out / "runs").iterdir())) == (4 + 2) * 2  # the losses without proxy join in

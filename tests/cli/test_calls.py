@@ -12,6 +12,7 @@ FUNCTIONS = {
     "sample-data": "aadml.data.sample_clips:sample_data",
     "manifest": "aadml.data.manifests.making:manifest",
     "extract": "feature_extraction.job:extract",
+    "status": "feature_extraction.status:status",
     "merge": "feature_extraction.merge:merge",
     "inspect": "aadml.data.examination:inspect",
     "convert": "aadml.data.conversion:convert",
@@ -40,8 +41,9 @@ OTHER_NAMES = {
 }
 """Command -> name of a parameter -> the argument of the function that it is."""
 
-OF_OTHER_FUNCTIONS = {"train": {"resume"}, "list": {"kind"}}
-"""`aadml train --resume RUN` is `aadml.resume(RUN)`; `aadml list` alone names the kinds that `listing` takes."""
+OF_OTHER_FUNCTIONS = {"train": {"resume"}, "list": {"kind", "name"}}
+"""`aadml train --resume RUN` is `aadml.resume(RUN)`; `aadml list` alone names the kinds that `listing` takes, and with
+a name it is `options(kind, name)`, the neighbor of `listing`."""
 
 OTHER_DEFAULTS = {
     "extract": {
@@ -50,6 +52,7 @@ OTHER_DEFAULTS = {
         "visual": (None, "hog-color"),
     },
     "compare": {"with_controls": (True, True)},
+    "merge": {"shards": (None, inspect.Parameter.empty)},  # none: the shards named after the output
     "train": {"runs": ("runs", None)},  # Python trains in memory where no folder is named
 }
 """Command -> parameter -> (default of the command line, default of the function)."""

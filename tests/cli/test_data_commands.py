@@ -109,7 +109,7 @@ def test_manifest_lists_a_tree_and_tells_what_it_is(tmp_path):
         (("av",), "did you mean 'ave'"),
         (("class-folders", "--folds", "f"), "takes no such option"),
         (("ave", "--clock-limit", "many"), "--clock-limit"),
-        (("vegas",), "is no folder"),
+        (("vegas",), "is not a folder"),
     ],
 )
 def test_manifest_refuses_in_one_line(tmp_path, words, message):
@@ -136,6 +136,60 @@ def test_convert_draws_features_of_the_published_sizes(tmp_path):
         call("convert", "synthetic:avee", tmp_path / "x.h5")
 
 
+def test_embeddings_without_a_split_are_trained_on_after_one_was_drawn(tmp_path):
+    generator = np.random.default_rng(0)
+    arrays = {name: generator.standard_normal((60, 4)).astype(np.float32) for name in ("audio", "visual")}
+    np.savez(tmp_path / "e.npz", **arrays, label=np.arange(60) % 3)
+    assert call("evaluate", "--embeddings", tmp_path / "e.npz").exit_code == 0
+    with pytest.raises(
+        InputError, match=r"has no 'split'.*`aadml convert .*e\.npz F\.h5 --split random:0\.7/0\.1/0\.2`"
+    ):
+        call("train", "--data", tmp_path / "e.npz", "--runs", tmp_path / "runs")
+    result = call("convert", tmp_path / "e.npz", tmp_path / "f.h5", "--split", "random:0.7/0.1/0.2")
+    assert "note: the split was drawn at random (0.7/0.1/0.2, seed 0): 42 train, 6 valid, 12 test" in result.stderr
+    content = open_data(tmp_path / "f.h5")
+    for label in range(3):
+        splits = [split for split, of in zip(content.splits, content.labels, strict=True) if of == label]
+        assert [splits.count(split) for split in ("train", "valid", "test")] == [14, 2, 4]
+    trained = call("train", "--data", tmp_path / "f.h5", "--method", "cca", "--runs", tmp_path / "runs", "--set",
+                   "method.dimension=2")  # fmt: skip
+    assert trained.exit_code == 0
+    with pytest.raises(InputError, match="--split half: write random"):
+        call("convert", tmp_path / "e.npz", tmp_path / "g.h5", "--split", "half")
+
+
+def test_a_flat_folder_becomes_features_that_are_inspected_and_embedded_but_not_trained_on(tmp_path):
+    call("sample-data", tmp_path / "clips", "--clips", 10, "--seconds", 0.5, "--workers", 1)
+    result = call("manifest", tmp_path / "clips", "--no-labels")
+    assert "10 clips, no labels (7 train, 1 valid, 2 test)" in result.stderr
+    assert call("extract", result.stdout.strip(), "-o", tmp_path / "f.h5", "--workers", 1).exit_code == 0
+    found = json.loads(call("inspect", tmp_path / "f.h5", "--json").stdout)
+    assert (found["clips"], found["classes"]) == (10, {})
+    shown = call("inspect", tmp_path / "f.h5")
+    assert shown.exit_code == 0
+    assert "warning: the clips have no labels; they can be embedded" in shown.stderr
+    call("convert", tmp_path / "f.h5", tmp_path / "g.h5")
+    assert (tmp_path / "g.h5").read_bytes() == (tmp_path / "f.h5").read_bytes()
+    with pytest.raises(InputError, match="its clips have no labels, without which nothing is trained") as caught:
+        call("train", "--data", tmp_path / "f.h5", "--runs", tmp_path / "runs")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_several_labels_are_inspected_and_refused_by_training_until_the_first_is_kept(tmp_path):
+    content = synthetic(classes=3, train=12, valid=3, test=6, dimensions=(3, 3))
+    marked = np.eye(3, dtype=np.uint8)[content.labels]
+    marked[0] = 1
+    write_features(tmp_path / "f.h5", replace(content, all_labels=marked))
+    shown = call("inspect", tmp_path / "f.h5")
+    assert "1 clips have several labels" in shown.stderr
+    with pytest.raises(InputError, match=r"1 clips have several labels.*--first-label"):
+        call("train", "--data", tmp_path / "f.h5", "--runs", tmp_path / "runs")
+    call("convert", tmp_path / "f.h5", tmp_path / "g.h5", "--first-label")
+    assert open_data(tmp_path / "g.h5").all_labels is None
+    assert open_data(tmp_path / "g.h5").labels.tolist() == content.labels.tolist()
+
+
 @pytest.mark.parametrize("command", [("inspect",), ("evaluate", "--embeddings"), ("convert", "out.h5")])
 def test_a_file_that_reads_another_is_refused_by_every_command(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
@@ -149,3 +203,28 @@ def test_a_file_that_reads_another_is_refused_by_every_command(tmp_path, monkeyp
     with pytest.raises(InputError, match="/id: keeps its values in another file, which is not read"):
         call(*words)
     assert not (tmp_path / "out.h5").exists()
+
+
+def test_near_duplicates_are_listed_and_left_out_of_a_new_file(tmp_path):
+    content = synthetic(classes=3, train=90, valid=15, test=60, dimensions=(12, 16))
+    train, test = content.rows("train"), content.rows("test")
+    features = {name: values.copy() for name, values in content.features.items()}
+    for values in features.values():
+        values[train[:25]] = values[test[:25]] + 1e-4
+    write_features(tmp_path / "f.h5", replace(content, features=features))
+    before = (tmp_path / "f.h5").read_bytes()
+    shown = call("inspect", tmp_path / "f.h5")
+    assert shown.stdout.count("near-duplicate: test ") == 20
+    assert "and 5 more near-duplicates (--json lists all)" in shown.stdout
+    assert "25 test clips stand in train up to noise or encoding (25 by audio, 25 by visual)" in shown.stderr
+    found = json.loads(call("inspect", tmp_path / "f.h5", "--json").stdout)["near_duplicates"]
+    assert {(pair["id"], pair["other"]) for pair in found} == {
+        (content.ids[one], content.ids[other]) for one, other in zip(test[:25], train[:25], strict=True)
+    }
+    result = call("convert", tmp_path / "f.h5", tmp_path / "g.h5", "--drop-duplicates", "train")
+    assert "note: 25 train clips that stand in two splits up to noise or encoding were left out" in result.stderr
+    assert len(open_data(tmp_path / "g.h5").ids) == len(content.ids) - 25
+    assert json.loads(call("inspect", tmp_path / "g.h5", "--json").stdout)["near_duplicates"] == []
+    with pytest.raises(InputError, match="is what is read; name another OUT"):
+        call("convert", tmp_path / "f.h5", tmp_path / "f.h5", "--drop-duplicates", "test")
+    assert (tmp_path / "f.h5").read_bytes() == before

@@ -74,6 +74,22 @@ def test_shards_merge_into_the_whole(clips, tmp_path):
     assert (alone.returncode, alone.stderr) == (2, "aadml: shard 0/2 missing: the job is not complete\n")
 
 
+def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
+    lines = (clips / "manifest.csv").read_text().splitlines()
+    (clips / "two.csv").write_text("\n".join([*lines[:2], lines[2].replace(".mp4", ".mp5")]))
+    rest = ["-o", tmp_path / "s.h5", "--visual", "none", "--workers", 1]
+    codes = [aadml("extract", clips / "two.csv", "--shard", f"{index}/2", *rest)[0] for index in (0, 1)]
+    assert codes == [0, 1]
+    names = ["s.0-of-2.h5", "s.0-of-2.h5.work", "s.1-of-2.h5", "s.1-of-2.h5.failures.csv", "s.1-of-2.h5.work"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    code, out, _ = aadml("merge", "-o", tmp_path / "s.h5")
+    assert code == 1
+    assert "1 clips of 2 shards, 1 failed" in out
+    assert len(read_features(tmp_path / "s.h5").ids) == 1
+    (tmp_path / "s.0-of-2.h5").unlink()
+    assert aadml("merge", "-o", tmp_path / "s.h5")[::2] == (2, "shard 0/2 missing: the job is not complete")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -7,12 +7,21 @@ from click.testing import CliRunner
 
 from aadml.cli import cli
 from aadml.cli.list import KINDS
+from aadml.configuration.config import FIXED, TABLES, Common
+from aadml.configuration.listing import SECTIONS, WITH_OPTIONS, listing, options
+from aadml.losses import LOSSES
+from aadml.methods.networks import NetworkOptions
+from aadml.methods.settings import Training
+from aadml.objective.recipes import RECIPES
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import schema
+from feature_extraction.ground.places import imported
 
 HEAVY = {"torch", "numpy", "scipy", "av", "cv2", "h5py", "sklearn", "yaml"}
 
 
 def test_listing_imports_neither_torch_nor_any_other_large_package():
-    kinds = [kind for kind in KINDS if kind not in ("extractors", "configs")]
+    kinds = [kind for kind in KINDS if kind != "extractors"]
     code = (
         "import sys; from click.testing import CliRunner; from aadml.cli import cli\n"
         f"for kind in {kinds!r}: assert CliRunner().invoke(cli, ['list', kind]).exit_code == 0, kind\n"
@@ -40,3 +49,57 @@ def test_every_entry_has_a_line_and_an_origin(kind):
         assert entry["description"], name
         assert entry["from"] == "aadml", name
         assert entry["place"], name
+
+
+def test_a_name_lists_the_options_of_its_entry():
+    answer = CliRunner().invoke(cli, ["list", "methods", "dscmr"])
+    assert answer.exit_code == 0
+    assert "dimension = 1024    (a whole number from 1 to 65536)\n    size of the common space" in answer.stdout
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_lists_its_loss_as_the_recipe_sets_it(name):
+    found = json.loads(CliRunner().invoke(cli, ["list", "losses", name, "--json"]).stdout)
+    given = {key: value for key, value in RECIPES[name].loss.items() if key != "name"}
+    assert {key: found[key]["default"] for key in given} == given
+    assert set(schema(LOSSES[RECIPES[name].loss["name"]])) < set(found)
+
+
+@pytest.mark.parametrize("kind", WITH_OPTIONS)
+def test_the_options_of_every_entry_have_a_default_a_range_and_a_sentence(kind):
+    for entry in listing(kind):
+        for option in options(kind, entry.name):
+            assert option.sentence, (entry.name, option.name)
+            assert option.possible, (entry.name, option.name)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["methods", "dscm"], "did you mean 'dscmr'?"),
+        (["sections", "trainig"], "did you mean 'training'?"),
+        (["configs", "aadml"], "list: configs have no options; what has: losses,"),
+        (["metrics", "recall"], "list: metrics have no options; what has: losses,"),
+    ],
+)
+def test_a_name_that_has_no_options_is_refused_in_one_line(words, message):
+    answer = CliRunner().invoke(cli, ["list", *words])
+    assert isinstance(answer.exception, InputError)
+    assert message in str(answer.exception)
+
+
+def test_the_sections_are_those_of_the_config():
+    declared = {
+        "general": (Common,),
+        "network": (NetworkOptions,),
+        **{name: (entry,) for name, entry in FIXED.items()},
+        **{name: tuple(reversed(shared)) for name, (_, shared) in TABLES.items() if shared},
+    }
+    assert {name: tuple(imported(place) for place in places) for name, places in SECTIONS.items()} == declared
+
+
+def test_the_help_of_a_flag_that_sets_a_key_is_the_sentence_of_its_declaration():
+    text = " ".join(CliRunner().invoke(cli, ["train", "--help"]).stdout.split())
+    epochs = schema(Training)["epochs"].sentence
+    assert f"--epochs INTEGER {epochs[0].upper()}{epochs[1:]} [training.epochs]" in text
+    assert "--seed INTEGER Of initial weights" in text

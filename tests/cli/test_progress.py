@@ -35,6 +35,26 @@ def test_a_slow_epoch_shows_its_steps(shown):
     assert one._bar.n == 1
 
 
+def test_a_method_that_chooses_by_recall_shows_the_mean_of_its_maps(shown):
+    one, calls, _ = shown
+    calls["on_epoch"](
+        {"loss": 1.5, "valid recall_sum": 2.0, "valid map text-audio": 0.25, "valid map audio-text": 0.75}
+    )
+    assert one._bar.postfix == "loss 1.5, MAP 0.5000"
+
+
+def test_a_model_trained_before_another_has_a_bar_of_its_own(shown):
+    one, calls, clock = shown
+    calls["on_epoch"]({"loss": 0.25, "steps": 40})
+    first = one._bar
+    calls["on_plan"](5, 2)
+    assert first.disable, "it was closed"
+    assert (one._bar.total, one._bar.n) == (5, 2)
+    clock[0] += 2
+    calls["on_step"](3)
+    assert one._bar.postfix == "step 3", "the steps of the other model's epochs say nothing of these"
+
+
 def test_a_warning_of_python_is_one_line_without_its_source(shown, capsys):
     one, _, _ = shown
     with warnings.catch_warnings():
@@ -47,10 +67,10 @@ def test_a_warning_of_python_is_one_line_without_its_source(shown, capsys):
 
 
 def test_a_session_counts_the_steps_of_each_epoch():
-    from aadml.methods.session import Session
+    from aadml.methods.session import Callbacks, Session
 
     seen = []
-    session = Session(on_step=seen.append)
+    session = Session(Callbacks(on_step=seen.append))
     for number in (1, 2):
         session.step(number)
     Session().step(1)

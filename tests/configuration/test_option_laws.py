@@ -1,7 +1,5 @@
 """Laws of every option that a config reaches, over all tables: a new entry is covered the day it enters."""
 
-from pathlib import Path
-
 import pytest
 
 from aadml.configuration.config import FIXED, TABLES, Common, resolve
@@ -11,7 +9,6 @@ from feature_extraction.backbones import EXTRACTORS
 from feature_extraction.ground.markers import Unbounded, is_bounded, leaves
 from feature_extraction.ground.options import REQUIRED, schema
 from feature_extraction.ground.validation import checked
-from scripts.option_tables import options_page
 
 ENTRIES = {"common": Common, "network": NetworkOptions} | FIXED | {f"method {n}": e for n, e in METHODS.items()}
 ENTRIES |= {f"{section} {name}": entry for section, (table, _) in TABLES.items() for name, entry in table.items()}
@@ -48,8 +45,3 @@ def test_what_a_search_tries_is_possible(options):
 def test_every_method_resolves_from_its_name_alone(method):
     once = resolve({"method": method})
     assert resolve(once.values).values == once.values
-
-
-def test_the_page_of_options_is_that_of_the_code():
-    page = Path(__file__).parents[2] / "docs" / "options.md"
-    assert page.read_text(encoding="utf-8") == options_page()

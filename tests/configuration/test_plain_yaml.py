@@ -39,8 +39,8 @@ PLAIN = st.recursive(
         ("a: b: c\n", "line 1: not YAML"),
         ("a: [1\n", "not YAML"),
         ("a: " + "9" * 5000, "5000 digits"),
-        ('a: "\\0"\n', "no text"),
-        ('a: "\\ud800"\n', "no text"),
+        ('a: "\\0"\n', "cannot be text"),
+        ('a: "\\ud800"\n', "cannot be text"),
     ],
 )
 def test_what_can_be_misread_is_refused_with_its_line(text, words):

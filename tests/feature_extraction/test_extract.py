@@ -242,7 +242,7 @@ def late_sound(path):
         file.mux(audio.encode(None))
 
 
-def network(batch_clips, finish=None):
+def network(batch_clips, fit=None):
     """An extractor whose `describe` runs here: the RMS of each quarter second, and how many clips came together."""
     groups = []
 
@@ -262,7 +262,7 @@ def network(batch_clips, finish=None):
         np.abs,
         describe=describe,
         batch_clips=batch_clips,
-        finish=finish,
+        fit=fit,
     )
     return made, groups
 
@@ -278,19 +278,48 @@ def test_a_network_sees_groups_of_clips_and_rows_stay_aligned(collection, tmp_pa
         np.testing.assert_allclose(content.features["audio"][number], made.pool(made.describe([clip])[0]), atol=1e-6)
 
 
-def test_what_is_fitted_sees_every_description_and_its_split(small):
-    def finish(descriptions, splits):
-        train = np.concatenate([each for each, split in zip(descriptions, splits, strict=True) if split == "train"])
-        return [each - train.mean(axis=0) for each in descriptions], {"mean": train.mean(axis=0)}
+class Centering:
+    """A fit that no table knows."""
 
-    made, _ = network(2, finish)
-    run(small, small / "f.h5", (made,))
-    content = read_features(small / "f.h5")
+    def arrays(self, train):
+        return {"mean": np.concatenate(list(train)).mean(axis=0)}
+
+    def transformation(self, arrays):
+        return lambda description: description - arrays["mean"]
+
+
+def test_what_is_fitted_sees_the_training_clips_and_changes_all(small):
+    made, _ = network(2, Centering())
+    plain, _ = network(2)
+    run(small, small / "f.h5", (made,), sequence=True)
+    run(small, small / "plain.h5", (plain,), sequence=True)
+    content, before = read_features(small / "f.h5"), read_features(small / "plain.h5")
     assert content.splits == ("train", "valid", "test")
-    np.testing.assert_allclose(content.features["audio"][0], 0, atol=1e-3)
-    assert content.fitted["audio"]["mean"].shape == (2,)
+    mean = before.sequences["audio"].values[:4].mean(axis=0)
+    np.testing.assert_allclose(content.fitted["audio"]["mean"], mean)
+    np.testing.assert_allclose(content.sequences["audio"].values, before.sequences["audio"].values - mean, atol=1e-6)
+    np.testing.assert_allclose(content.features["audio"], before.features["audio"] - mean, rtol=1e-5, atol=1e-4)
+
+
+def test_what_merging_cannot_fit_is_not_left_to_it(small):
+    made, _ = network(2, Centering())
     with pytest.raises(InputError, match="is fitted on all training clips"):
         run(small, small / "g.h5", (made,), shard=(0, 2))
+
+
+def test_damaged_values_are_described_again(small, monkeypatch):
+    run(small, small / "f.h5", sequence=True)
+    before = (small / "f.h5").read_bytes()
+    values = small / "f.h5.work" / "values.f32"
+    whole = values.read_bytes()
+    for damaged in (whole[:-1] + bytes([whole[-1] ^ 1]), whole[: len(whole) // 2], b""):
+        values.write_bytes(damaged)
+        with monkeypatch.context() as patch:
+            seen = decoded(patch)
+            outcome = run(small, small / "f.h5", sequence=True)
+        assert (outcome.clips, len(outcome.failures)) == (4, 1)
+        assert 1 <= len(seen) <= 3
+        assert (small / "f.h5").read_bytes() == before
 
 
 def test_a_description_that_is_not_a_number_is_a_failure(small):
@@ -312,7 +341,7 @@ def test_counts_progress_to_the_end(small):
 def test_refuses_jobs_that_make_no_sense(small):
     (small / "notes.txt").write_text("mine")
     for output, options, message in [
-        ("notes.txt", {}, "exists and is no feature file"),
+        ("notes.txt", {}, "exists and is not a feature file"),
         ("", {}, "is a folder"),
         ("f.h5", {"shard": (2, 2)}, "0/2 to 1/2"),
         ("f.h5", {"time_limit": 0.0}, "must be above zero"),

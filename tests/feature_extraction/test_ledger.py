@@ -1,86 +1,140 @@
+import fcntl
 import resource
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ledger import Record, open_ledger
+from feature_extraction.ledger import Beginning, DamagedValues, Progress, Record, is_in_use, notes_of, open_ledger
+from feature_extraction.ledger.positions import Positions
 
 
 def record(number, **changes):
-    values = np.arange(3, dtype=np.float32) + number
     return Record(
-        **{
-            "id": f"clip {number}",
-            "modality": "audio",
-            "settings": "s",
-            "content": "c",
-            "stamp": (1, 2),
-            "values": values,
-            **changes,
-        }
+        **{"id": f"clip {number}", "modality": "audio", "settings": "s", "content": "c", "stamp": (1, 2), **changes}
     )
+
+
+def numbers(number):
+    return np.arange(3, dtype=np.float32) + number
+
+
+def append(ledger, number):
+    ledger.append(record(number), numbers(number))
 
 
 def filled(folder, count=3):
     with open_ledger(folder) as ledger:
         for number in range(count):
-            ledger.append(record(number))
-    return folder / "ledger.jsonl"
+            append(ledger, number)
+    return folder / "records.jsonl", folder / "values.f32"
+
+
+def found(ledger, number):
+    """The values of a clip; None where it is not on record."""
+    record = ledger.find(f"clip {number}", "audio", "s")
+    return None if record is None else ledger.values(record.block)
 
 
 def test_remembers_what_was_appended(tmp_path):
     filled(tmp_path)
+    failure = record(7, id="ö\n", reason="corrupt", detail="why", warnings=("w",))
     with open_ledger(tmp_path) as ledger:
-        ledger.append(record(7, id="ö\n", reason="corrupt", detail="why", warnings=("w",), values=None))
+        ledger.append(failure)
     with open_ledger(tmp_path) as ledger:
         assert len(ledger) == 4
-        assert ledger.find("ö\n", "audio", "s") == record(7, id="ö\n", reason="corrupt", detail="why", warnings=("w",))
-        np.testing.assert_array_equal(ledger.values("clip 2", "audio", "s"), [2, 3, 4])
+        assert ledger.find("ö\n", "audio", "s") == failure
+        np.testing.assert_array_equal(found(ledger, 2), [2, 3, 4])
         assert ledger.find("clip 2", "visual", "s") is None
         assert ledger.find("clip 2", "audio", "t") is None
+
+
+def test_a_long_record_is_found(tmp_path):
+    failure = record(0, reason="corrupt", detail="why " * 5000)
+    with open_ledger(tmp_path) as ledger:
+        ledger.append(failure)
+        append(ledger, 1)
+        assert ledger.find("clip 0", "audio", "s") == failure
 
 
 def test_keeps_descriptions_over_time(tmp_path):
     values = np.random.default_rng(0).normal(size=(4, 2)).astype(np.float32)
     with open_ledger(tmp_path) as ledger:
-        ledger.append(record(0, values=values))
+        ledger.append(record(0), values)
     with open_ledger(tmp_path) as ledger:
-        np.testing.assert_array_equal(ledger.values("clip 0", "audio", "s"), values)
+        np.testing.assert_array_equal(found(ledger, 0), values)
 
 
 def test_the_newest_record_counts(tmp_path):
     filled(tmp_path)
     with open_ledger(tmp_path) as ledger:
-        ledger.append(record(1, content="new", values=np.zeros(1, np.float32)))
+        ledger.append(record(1, content="new"), np.zeros(1, np.float32))
+        assert ledger.find("clip 1", "audio", "s").content == "new"
     with open_ledger(tmp_path) as ledger:
         assert ledger.find("clip 1", "audio", "s").content == "new"
-        assert len(ledger.values("clip 1", "audio", "s")) == 1
+        assert len(found(ledger, 1)) == 1
 
 
 def test_a_kill_at_any_byte_costs_only_the_record_being_written(tmp_path):
-    whole = filled(tmp_path / "a").read_bytes()
-    ends = [position + 1 for position, byte in enumerate(whole) if byte == ord("\n")]
-    for cut in range(0, len(whole) + 1, 7):
-        folder = tmp_path / f"cut {cut}"
-        folder.mkdir()
-        (folder / "ledger.jsonl").write_bytes(whole[:cut])
+    """Values are written before their line: a kill leaves a torn line, or values that no line knows, or both."""
+    records, values = (path.read_bytes() for path in filled(tmp_path / "a"))
+    ends = [position + 1 for position, byte in enumerate(records) if byte == ord("\n")]
+    for cut in range(0, len(records) + 1, 7):
         kept = sum(end <= cut for end in ends)
-        with open_ledger(folder) as ledger:
-            assert len(ledger) == kept
-            for number in range(kept, 3):
-                ledger.append(record(number))
-        assert (folder / "ledger.jsonl").read_bytes() == whole
+        for torn in {12 * kept, min(12 * kept + 5, len(values)), min(12 * kept + 12, len(values))}:
+            folder = tmp_path / f"cut {cut} {torn}"
+            folder.mkdir()
+            (folder / "records.jsonl").write_bytes(records[:cut])
+            (folder / "values.f32").write_bytes(values[:torn])
+            with open_ledger(folder) as ledger:
+                assert len(ledger) == kept
+                for number in range(kept, 3):
+                    append(ledger, number)
+            assert (folder / "records.jsonl").read_bytes() == records
+            assert (folder / "values.f32").read_bytes() == values
 
 
 def test_a_damaged_record_is_forgotten_and_the_others_are_not(tmp_path):
-    path = filled(tmp_path)
+    path, _ = filled(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
     lines[1] = lines[1].replace(b"clip", b"clop")
     path.write_bytes(b"".join(lines))
     with open_ledger(tmp_path) as ledger:
-        assert [ledger.find(f"clip {number}", "audio", "s") is not None for number in range(3)] == [True, False, True]
-        np.testing.assert_array_equal(ledger.values("clip 2", "audio", "s"), [2, 3, 4])
+        np.testing.assert_array_equal(found(ledger, 0), [0, 1, 2])
+        assert found(ledger, 1) is None
+        np.testing.assert_array_equal(found(ledger, 2), [2, 3, 4])
+
+
+def test_damaged_values_are_noticed_and_forgotten(tmp_path):
+    _, path = filled(tmp_path)
+    content = bytearray(path.read_bytes())
+    content[13] ^= 1  # of the second record
+    path.write_bytes(content)
+    with open_ledger(tmp_path) as ledger:
+        with pytest.raises(DamagedValues):
+            found(ledger, 1)
+        assert ledger.forget_damaged() == 1
+        assert found(ledger, 1) is None
+        np.testing.assert_array_equal(found(ledger, 2), [2, 3, 4])
+        append(ledger, 1)
+        np.testing.assert_array_equal(found(ledger, 1), [1, 2, 3])
+
+
+def test_values_that_were_lost_are_forgotten_at_the_opening(tmp_path):
+    _, path = filled(tmp_path)
+    path.write_bytes(path.read_bytes()[:20])
+    with open_ledger(tmp_path) as ledger:
+        assert [found(ledger, number) is None for number in range(3)] == [False, True, True]
+
+
+def test_an_older_ledger_is_refused_in_one_line_and_left_alone(tmp_path):
+    (tmp_path / "ledger.jsonl").write_text("0000 {}\n")
+    with pytest.raises(InputError, match=r"older version.* remove .* to decode its clips anew") as error:
+        open_ledger(tmp_path).__enter__()
+    assert "\n" not in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.jsonl"]
 
 
 def test_one_process_at_a_time(tmp_path):
@@ -90,24 +144,63 @@ def test_one_process_at_a_time(tmp_path):
         assert len(ledger) == 0
 
 
+def test_who_looks_sees_whether_it_is_in_use_and_hinders_nobody(tmp_path):
+    with open_ledger(tmp_path):
+        assert is_in_use(tmp_path / "records.jsonl")
+    assert not is_in_use(tmp_path / "records.jsonl")
+    with (tmp_path / "records.jsonl").open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        fcntl.flock(looking, fcntl.LOCK_UN)
+        with open_ledger(tmp_path):
+            pass
+
+
 def test_a_full_disk_leaves_what_was_recorded(tmp_path):
-    path = filled(tmp_path)
+    path, _ = filled(tmp_path)
     before = path.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     with open_ledger(tmp_path) as ledger:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, hard))
         try:
             with pytest.raises(InputError, match="3 results so far are safe"):
-                ledger.append(record(3))
+                append(ledger, 3)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert path.read_bytes() == before
-        ledger.append(record(3))
+        append(ledger, 3)
     with open_ledger(tmp_path) as ledger:
         assert len(ledger) == 4
+        np.testing.assert_array_equal(found(ledger, 3), [3, 4, 5])
 
 
 def test_a_place_that_cannot_be_written_is_an_input_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"), open_ledger(tmp_path / "file"):
         pass
+
+
+def test_notes_are_no_records_and_are_read_while_the_ledger_is_in_use(tmp_path):
+    notes = [Beginning(1.0, 3, "aadml extract", "here"), Progress(2.0, 1, 0, {"corrupt": 1})]
+    with open_ledger(tmp_path) as ledger:
+        ledger.note(notes[0])
+        append(ledger, 0)
+        ledger.note(notes[1])
+        assert list(notes_of(tmp_path / "records.jsonl")) == notes
+        assert len(ledger) == 1
+    with open_ledger(tmp_path) as ledger:
+        assert len(ledger) == 1
+    torn = (tmp_path / "records.jsonl").read_bytes()[:-1]
+    (tmp_path / "records.jsonl").write_bytes(torn)
+    assert list(notes_of(tmp_path / "records.jsonl")) == notes[:1]
+
+
+@given(st.lists(st.integers(1, 5), max_size=60), st.integers(1, 9))
+def test_positions_are_those_of_a_dictionary_of_lists(keys, recent):
+    """However often the arrays are sorted in between."""
+    positions, wanted = Positions(recent), {}
+    for place, key in enumerate(keys):
+        positions.add(key, place)
+        wanted.setdefault(key, []).insert(0, place)
+        assert {each: positions.of(each) for each in range(7)} == {each: wanted.get(each, []) for each in range(7)}
+    assert list(positions.all()) == [(key, place) for place, key in enumerate(keys)]
+    assert len(positions) == len(keys)

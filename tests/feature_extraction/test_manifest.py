@@ -96,3 +96,27 @@ def test_refuses_a_folder_and_a_missing_file(tmp_path):
         read_manifest(tmp_path)
     with pytest.raises(InputError, match="no such file"):
         read_manifest(tmp_path / "none.csv")
+
+
+def test_clips_need_no_labels_and_may_have_several(tmp_path):
+    none = read_manifest(written(tmp_path, "id,media,split\na,1,train\nb,2,test\n"))
+    assert ([row.label for row in none.rows], none.class_names) == (["", ""], ())
+    several = read_manifest(written(tmp_path, "id,media,labels,split\na,1,dog| cat |dog,train\nb,2,owl,test\n"))
+    assert [row.labels for row in several.rows] == [("dog", "cat"), ("owl",)]
+    assert [row.label for row in several.rows] == ["dog", "owl"]
+    assert several.class_names == ("cat", "dog", "owl")
+    assert several.has_several_labels
+    assert not read_manifest(written(tmp_path, "id,media,label,split\na,1,dog|cat,train\n")).has_several_labels
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,media,label,labels,split\na,1,x,x,train\n", "has both 'label' and 'labels'"),
+        ("id,media,labels,split\na,1, | ,train\n", "line 2: the label is empty"),
+        ("id;media;split\na;1;train\n", "`aadml manifest` makes a manifest of a table with other columns"),
+    ],
+)
+def test_labels_that_cannot_be_are_refused(tmp_path, text, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_manifest(written(tmp_path, text))

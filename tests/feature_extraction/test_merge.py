@@ -1,15 +1,18 @@
 import dataclasses
 
+import numpy as np
 import pytest
 
-from feature_extraction.backbones import extractor
+from feature_extraction.backbones import extractor, mean_over_time
 from feature_extraction.extract import extract
 from feature_extraction.feature_file import read_features, write_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import read_manifest
 from feature_extraction.merge import merge
+from feature_extraction.whitening import PcaWhitening
 
 AUDIO = extractor("log-mel", "audio")
+PLAIN = dataclasses.replace(AUDIO, pool=mean_over_time)
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +33,11 @@ def job(tmp_path_factory, render):
 
 
 def test_the_shards_of_a_job_give_the_bytes_of_the_whole(job, tmp_path):
-    content, failures = merge([job / "2.h5", job / "0.h5", job / "1.h5"], tmp_path / "f.h5")
+    merged = merge([job / "2.h5", job / "0.h5", job / "1.h5"], tmp_path / "f.h5")
     assert (tmp_path / "f.h5").read_bytes() == (job / "whole.h5").read_bytes()
     assert (tmp_path / "f.h5.failures.csv").read_bytes() == (job / "whole.h5.failures.csv").read_bytes()
-    assert content.ids == ("0", "1", "3")
-    assert [failure.reason for failure in failures] == ["missing"]
+    assert (merged.clips, merged.dimensions) == (3, {"audio": 128})
+    assert [failure.reason for failure in merged.failures] == ["missing"]
 
 
 def test_refuses_shards_that_do_not_make_a_job(job, tmp_path):
@@ -42,11 +45,11 @@ def test_refuses_shards_that_do_not_make_a_job(job, tmp_path):
     for names, message in [
         (["0.h5", "1.h5"], "shard 2/3 missing: the job is not complete"),
         (["0.h5", "1.h5", "1.h5"], "is shard 1/3, as"),
-        (["0.h5", "1.h5", "whole.h5"], "is no shard of a job"),
+        (["0.h5", "1.h5", "whole.h5"], "is not a shard of a job"),
     ]:
         with pytest.raises(InputError, match=message):
             merge([job / name for name in names], tmp_path / "f.h5")
-    with pytest.raises(InputError, match="is no feature file"):
+    with pytest.raises(InputError, match="is not a feature file"):
         merge([job / f"{index}.h5" for index in range(3)], tmp_path / "mine.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -66,10 +69,91 @@ def test_refuses_features_of_another_kind(job, tmp_path):
 def test_refuses_other_jobs_classes_and_lost_rows(job, tmp_path):
     shard = read_features(job / "1.h5").shard
     for changes, message in [
-        ({"shard": dataclasses.replace(shard, manifest="x")}, "is of another job"),
+        ({"shard": dataclasses.replace(shard, manifest="x")}, "belongs to another job"),
         ({"class_names": ("0", "1", "2")}, "classes, columns or sequences"),
         ({"columns": {}}, "classes, columns or sequences"),
         ({"shard": dataclasses.replace(shard, rows=shard.rows + 3)}, "accounts for 0 of its 1 clips"),
     ]:
         with pytest.raises(InputError, match=message):
             merge(altered(job, tmp_path, **changes), tmp_path / "f.h5")
+
+
+@pytest.fixture(scope="module")
+def fitted_job(tmp_path_factory, render):
+    """Extractors with a PCA to be fitted, one clip that fails, and a shard without any clip."""
+    folder = tmp_path_factory.mktemp("fitted")
+    lines = ["id,media,label,split"]
+    for number in range(6):
+        render(folder / f"{number}.m4a", seconds=1.0 + number / 2, tone=300.0 + 90 * number, picture=False)
+        lines.append(f"{number},{number}.m4a,{number % 2},{('train', 'test', 'train')[number % 3]}")
+    (folder / "3.m4a").write_bytes(b"no sound")
+    (folder / "manifest.csv").write_text("\n".join(lines))
+    return folder
+
+
+@pytest.mark.parametrize("sequence", [False, True])
+def test_a_pca_of_shards_is_that_of_the_whole_to_the_byte(fitted_job, tmp_path, sequence):
+    manifest = read_manifest(fitted_job / "manifest.csv")
+    reduced = dataclasses.replace(PLAIN, dimension=3, fit=PcaWhitening(3))
+    plain = fitted_job / f"plain {sequence}.h5"
+    extract(manifest, plain, [PLAIN], workers=1, sequence=True)
+    extract(manifest, tmp_path / "whole.h5", [reduced], workers=1, sequence=sequence)
+    shards = [tmp_path / f"{index}.h5" for index in range(4)]
+    for index, path in enumerate(shards):
+        extract(manifest, path, [reduced], workers=1, sequence=sequence, shard=(index, 4))
+    assert "before what is fitted on all training clips" in read_features(shards[0]).notes()[0]
+    merged = merge(shards, tmp_path / "f.h5")
+    assert merged.dimensions == {"audio": 3}
+    assert (tmp_path / "f.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
+    content, before = read_features(tmp_path / "f.h5"), read_features(plain)
+    assert (content.notes(), list(content.sequences)) == ((), ["audio"] if sequence else [])
+    assert_whitened_by_svd(content, before)
+
+
+def assert_whitened_by_svd(content, before):
+    """Compare features with what a singular value decomposition of the centered training rows gives."""
+    timeline = before.sequences["audio"]
+    clips = np.split(timeline.values.astype(np.float64), timeline.offsets[1:-1])
+    train = np.concatenate([clip for clip, split in zip(clips, before.splits, strict=True) if split == "train"])
+    _, values, vectors = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
+    scale = np.sqrt(values[:3] ** 2 / (len(train) - 1) + 1e-4)
+    wanted = np.stack([((clip - train.mean(axis=0)) @ vectors[:3].T / scale).mean(axis=0) for clip in clips])
+    signs = np.sign((wanted * content.features["audio"]).sum(axis=0))
+    np.testing.assert_allclose(content.features["audio"], wanted * signs, rtol=1e-3, atol=2e-4)
+
+
+def test_what_a_shard_asks_to_be_fitted_is_looked_up_and_never_imported(fitted_job, tmp_path):
+    manifest = read_manifest(fitted_job / "manifest.csv")
+    reduced = dataclasses.replace(PLAIN, dimension=3, fit=PcaWhitening(3))
+    for index in range(2):
+        extract(manifest, tmp_path / f"{index}.h5", [reduced], workers=1, shard=(index, 2))
+    for pending in ({"name": "os:system"}, {"name": "pca-whitening", "dimensions": 3}, {}):
+        paths = []
+        for index in range(2):
+            content = read_features(tmp_path / f"{index}.h5")
+            paths.append(tmp_path / f"other {index}.h5")
+            shard = dataclasses.replace(content.shard, pending={"audio": pending})
+            write_features(paths[-1], dataclasses.replace(content, shard=shard))
+        with pytest.raises(InputError, match="to be fitted; possible are pca-whitening"):
+            merge(paths, tmp_path / "f.h5")
+
+
+@pytest.mark.parametrize(("column", "cells"), [("labels", ["a|b", "b", "c", "c|a"]), (None, None)])
+def test_jobs_with_several_labels_and_with_none_give_the_bytes_of_the_whole(tmp_path, render, column, cells):
+    render(tmp_path / "m.m4a", seconds=1.0, picture=False)
+    header = ["id", "media", "split", *([column] if column else [])]
+    rows = [[str(n), "m.m4a", "train", *([cells[n]] if cells else [])] for n in range(4)]
+    (tmp_path / "manifest.csv").write_text("\n".join(",".join(row) for row in [header, *rows]))
+    manifest = read_manifest(tmp_path / "manifest.csv")
+    extract(manifest, tmp_path / "whole.h5", [AUDIO], workers=1)
+    for index in range(2):
+        extract(manifest, tmp_path / f"{index}.h5", [AUDIO], workers=1, shard=(index, 2))
+    merge([tmp_path / "1.h5", tmp_path / "0.h5"], tmp_path / "f.h5")
+    assert (tmp_path / "f.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
+    content = read_features(tmp_path / "f.h5")
+    if column is None:
+        assert (content.labels.tolist(), content.class_names, content.all_labels) == ([-1] * 4, (), None)
+    else:
+        assert content.class_names == ("a", "b", "c")
+        assert content.labels.tolist() == [0, 1, 2, 2]
+        assert content.all_labels.tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1]]

@@ -140,7 +140,7 @@ def test_a_data_file_that_ends_early_is_named(tmp_path):
     with pytest.raises(InputError, match=r"data-00000-of-00001: ends before net/"):
         read_tf_checkpoint(tmp_path / "version2.ckpt")
     data.unlink()
-    with pytest.raises(InputError, match="not a whole TensorFlow checkpoint"):
+    with pytest.raises(InputError, match="not a complete TensorFlow checkpoint"):
         read_tf_checkpoint(tmp_path / "version2.ckpt")
 
 

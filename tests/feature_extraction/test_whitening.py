@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.decomposition import PCA
 
+from feature_extraction.eight_bits import dequantize, quantize
 from feature_extraction.ground.errors import InputError
 from feature_extraction.whitening import (
+    Moments,
     Whitening,
-    dequantize,
     fit_whitening,
-    quantize,
     vggish_pca,
     youtube8m_whitening,
 )
@@ -37,6 +37,26 @@ def test_blocks_of_any_size_give_the_fit_of_the_whole():
     whole = fit_whitening([train], 5)
     parts = fit_whitening((train[i : i + n] for i, n in [(0, 1), (1, 0), (1, 99), (100, 200)]), 5)
     np.testing.assert_allclose(parts.transform(train), whole.transform(train), rtol=1e-6, atol=1e-6)
+
+
+def test_moments_of_parts_join_to_those_of_the_whole():
+    train = rows(300, 12) + 100.0
+    joined = Moments()
+    for part in np.split(train, [1, 130]):
+        joined.add(Moments.of(part))
+    assert joined.count == 300
+    np.testing.assert_allclose(joined.mean, train.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(joined.scatter, np.cov(train.T) * 299, rtol=1e-9, atol=1e-9)
+
+
+def test_more_rows_than_one_block_holds_give_the_fit_of_the_whole():
+    train = rows(9000, 6) + 100.0
+    whole = fit_whitening([train], 3, epsilon=0.0)
+    parts = fit_whitening(np.split(train, 900), 3, epsilon=0.0)
+    _, values, vectors = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
+    for found in (whole, parts):
+        np.testing.assert_allclose(found.variance, values[:3] ** 2 / 8999, rtol=1e-9)
+        np.testing.assert_allclose(np.abs((found.components * vectors[:3].T).sum(axis=0)), 1.0, rtol=1e-9)
 
 
 def test_training_rows_come_out_uncorrelated_with_unit_variance():

@@ -36,6 +36,10 @@ def test_the_tables_of_options_are_those_of_the_code(page):
     assert page == option_tables().with_tables(page)
 
 
+def test_the_page_of_options_is_that_of_the_code():
+    assert PAGE.with_name("options.md").read_text(encoding="utf-8") == option_tables().option_page()
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_page_gives_every_loss_its_formula_source_and_example(page, name):
     text = section(page, name)

@@ -168,7 +168,7 @@ def test_media_are_refused_where_their_features_cannot_be_made_again(model, cont
     clip = tmp_path / "clip.mp4"
     clip.write_bytes(b"x")
     for origin, message in {
-        "an extractor that is not here": ({"extractor": "clap", "parameters": {}}, "clap, which is no extractor"),
+        "an extractor that is not here": ({"extractor": "clap", "parameters": {}}, "clap, which is not an extractor"),
         "another setting of it": (VISUAL, "the model was trained on other features than can be made here: hog-color"),
         "fitted matrices": (
             origin_of("visual", "inception-v3", {"weights": "untrained", "reduction": "own-pca"}),

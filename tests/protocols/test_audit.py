@@ -11,11 +11,11 @@ import torch
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
-from aadml.methods.inputs import fit_scaling
+from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import Training
-from aadml.model.facts import Facts
+from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.audit import Verdict, audit
@@ -34,7 +34,7 @@ def trained(splits):
         torch.manual_seed(0)
         method = METHODS["aadml"](context, settings, network=NetworkOptions(hidden=(24,)), proxy="anchor-aware")
     facts = Facts(
-        label="aa-triplet", method={"name": "aadml", "arguments": {}}, training=vars(settings), inputs={},
+        label="aa-triplet", method=MethodFacts("aadml", {}), training=settings, inputs=Inputs(),
         dimensions=context.dimensions, class_names=splits.train.class_names, clips=len(splits.train), seed=0,
     )  # fmt: skip
     encoder = Model(method, fit_scaling(splits.train), facts)
@@ -150,6 +150,12 @@ def test_a_users_command_is_audited(subject, tmp_path):
     assert not [f for f in found if f.failed]
 
 
+HARMFUL = (
+    "{{python}} -c \"import sys, h5py; m = h5py.File(sys.argv[2], 'w'); m['visual'] = [[1.0]]; {}; m.close()\""
+    " {{input}} {{output}}"
+)
+
+
 @pytest.mark.parametrize(
     ("command", "says"),
     [
@@ -159,9 +165,12 @@ def test_a_users_command_is_audited(subject, tmp_path):
         ("{python} 'open quote {input} {output}", "cannot be read"),
         ("{python} -c pass {foo}", "write both {input} and {output}"),
         ("", "write both {input} and {output}"),
-        ('{python} -c \'import sys; open(sys.argv[2], "w").write("x")\' {input} {output}', "not HDF5"),
+        ('{python} -c \'import sys; open(sys.argv[2], "w").write("x")\' {input} {output}', "cannot be read as HDF5"),
         ("{python} -c 'import sys, h5py; h5py.File(sys.argv[2], \"w\")' {input} {output}", "holds no audio"),
         ("{python} -c 'import time; time.sleep(60)' {input} {output}", "longer than"),
+        (HARMFUL.format("m['audio'] = h5py.ExternalLink(sys.argv[1], 'visual')"), "is a link to another file"),
+        (HARMFUL.format("m.create_dataset('audio', (10**12, 4))"), "declares 16,000,000,000,000 bytes"),
+        (HARMFUL.format("m.create_group('audio')"), "audio is not an array"),
     ],
 )
 def test_a_command_that_goes_wrong_is_one_sentence(command, says, subject):

@@ -209,3 +209,24 @@ def test_one_number_of_a_direction_is_that_of_the_whole_evaluation(own, asked, o
         running = running_average_precisions(given, direction, similarity=asked)
         assert len(running) == len(result.ids)
         assert running.mean() == pytest.approx(result.figures[("running_map",)])
+
+
+def test_vectors_that_clips_share_score_as_if_repeated():
+    torch.manual_seed(0)
+    audio, text, owner = torch.randn(4, 6), torch.randn(12, 6), torch.arange(12) // 3
+    ids = tuple(map(str, range(12)))
+    shared = Embeddings({"audio": audio, "text": text}, owner, ids, rows={"audio": owner})
+    repeated = Embeddings({"audio": audio[owner], "text": text}, owner, ids)
+    assert torch.equal(shared.matrix("audio"), repeated.vectors["audio"])
+    assert shared.matrix("text") is text
+    for once in ((), ("audio",)):
+        one, other = (evaluate(given, once=once).record(queries=True).to_json() for given in (shared, repeated))
+        assert one == other
+    assert mean_average_precision(shared, ("audio", "text")) == mean_average_precision(repeated, ("audio", "text"))
+
+
+@pytest.mark.parametrize("rows", [torch.arange(12), torch.arange(11) // 3])
+def test_rows_that_name_no_vector_or_not_every_clip_are_refused(rows):
+    owner = torch.arange(12) // 3
+    with pytest.raises(InputError, match="audio must be"):
+        Embeddings({"audio": torch.randn(4, 6)}, owner, tuple(map(str, range(12))), rows={"audio": rows})

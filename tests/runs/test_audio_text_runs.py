@@ -1,17 +1,15 @@
 """Audio-text from the command line, on a handful of short tones."""
 
-import csv
 import json
-import wave
+from pathlib import Path
 
 import h5py
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from aadml.configuration.assembly import assemble, starting_file
 from aadml.runs.data import with_sample_data
-from aadml.runs.train import config_warnings
+from aadml.runs.train import config_warnings, train_into
 
 pytest.importorskip("transformers")
 
@@ -24,23 +22,6 @@ NARROW = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def manifest(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tones")
-    rows = [["id", "media", "label", "split", "caption_1", "caption_2"]]
-    for i in range(30):
-        time = np.arange(6400) / 32_000
-        samples = 9000 * np.sin(2 * np.pi * (200 + 150 * i) * time)
-        with wave.open(str(folder / f"{i}.wav"), "wb") as file:
-            file.setparams((1, 2, 32_000, len(samples), "NONE", ""))
-            file.writeframes(samples.astype("<i2").tobytes())
-        split = "train" if i < 18 else "valid" if i < 24 else "test"
-        rows.append([f"t{i}", f"{i}.wav", "tone", split, f"Tone number {i}.", f"A tone, {i} of thirty"])
-    with (folder / "manifest.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
-    return folder / "manifest.csv"
-
-
 def call(*arguments):
     from aadml.cli import cli
 
@@ -50,13 +31,19 @@ def call(*arguments):
 @pytest.mark.parametrize("method", NARROW)
 def test_a_run_is_trained_evaluated_and_embeds_captioned_sound(manifest, tmp_path, method):
     settings = [part for key in (*NARROW[method], "training.batch=12") for part in ("--set", key)]
-    config = {"audio-text": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}[method]
+    config = {"audio-text": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}[method]
     trained = call(
         "train", "--data", manifest, "--config", config, "--epochs", 3 if method == "3cmlf" else 1,
         "--runs", tmp_path, *settings,
     )  # fmt: skip
     assert trained.exit_code == 0, trained.output
     run = trained.stdout.splitlines()[-1]
+    shown = [line for part in trained.stderr.split("\n") for line in part.split("\r") if line.strip()]
+    assert all(line.lstrip("\x1b[A").startswith(("aadml: ", "training: ")) for line in shown), (
+        "nothing but our own lines"
+    )
+    records = [json.loads(line) for line in (Path(run) / "metrics.jsonl").read_text().splitlines()]
+    assert all(record["steps"] for record in records)
     found = json.loads(call("evaluate", run, "--json").stdout)
     assert {"text-audio", "audio-text"} == found["directions"].keys()
     side = found["directions"]["text-audio"]
@@ -69,7 +56,7 @@ def test_a_run_is_trained_evaluated_and_embeds_captioned_sound(manifest, tmp_pat
         assert len(set(file["label"][()].tolist())) == 30
 
 
-def test_without_data_each_method_starts_from_its_sample_config_and_says_what_is_untrained(tmp_path, monkeypatch):
+def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_what_is_untrained(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     clips = tmp_path / "clips.csv"
     clips.write_text("")
@@ -78,12 +65,11 @@ def test_without_data_each_method_starts_from_its_sample_config_and_says_what_is
         said = []
         config = with_sample_data(assemble(method=method, sample=True), said.append)
         assert config.method == method
-        assert config["data"] == str(clips)
+        assert config.data == str(clips)
         assert any("sample clips" in message for message in said)
         (remark,) = config_warnings(config)
         assert "random weights" in remark
-    assert starting_file(None, "3cmlf", sample=True).values["method"]["audio"] == "cnn10"
-    assert starting_file(None, "3cmlf", sample=False).values.get("method") == "3cmlf"
+        assert starting_file(None, method, sample=True) == starting_file(None, method, sample=False)
     assert starting_file("mei_clotho", "audio-text", sample=True).values["method"] == "audio-text"
 
 
@@ -98,7 +84,7 @@ def test_compare_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stop
     from aadml.cli import cli
 
     narrow = [part for key in (*NARROW["xie"], "training.batch=12") for part in ("--set", key)]
-    arguments = ["compare", "--tables", "xie", "--data", str(manifest), "--config", "xie_sample", "--max-epochs", "1",
+    arguments = ["compare", "--tables", "xie", "--data", str(manifest), "--config", "xie", "--max-epochs", "1",
                  "--seeds", "1", "--workers", "0", "-o", str(tmp_path), "--json", *narrow]  # fmt: skip
     first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert first.exit_code == 0, first.output
@@ -110,3 +96,19 @@ def test_compare_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stop
     again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert json.loads(again.stdout) == table
     assert "8 runs were finished before" in again.stderr
+
+
+@pytest.mark.parametrize("method", NARROW)
+def test_every_step_of_every_epoch_is_reported(manifest, tmp_path, method):
+    config = {"audio-text": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}[method]
+    complete = assemble(
+        config=config, data=str(manifest), settings=[*NARROW[method], "training.batch=12", "training.epochs=3"]
+    )
+    seen = []
+    train_into(
+        complete, tmp_path / "run", on_plan=lambda epochs, done: seen.append(("plan", epochs, done)),
+        on_step=lambda number: seen.append(("step", number)), on_epoch=lambda record: seen.append("epoch"),
+    )  # fmt: skip
+    epoch = [("step", 1), ("step", 2), ("step", 3), "epoch"]
+    before = [("plan", 1, 0), *epoch] if method == "3cmlf" else []
+    assert seen == [*before, ("plan", 3, 0), *epoch * 3]

@@ -14,6 +14,7 @@ LAYOUTS: Table["Layout"] = Table(
         "flat": "aadml.data.layouts.flat:FLAT",
         "embedding-dump": "aadml.data.layouts.embedding_dump:EMBEDDING_DUMP",
         "columns": "aadml.data.layouts.columns:COLUMNS",
+        "columns-h5": "aadml.data.layouts.columns:COLUMNS_H5",
         "views": "aadml.data.layouts.views:VIEWS",
         "ave-h5": "aadml.data.layouts.ave_h5:AVE_H5",
         "bytes-folder": "aadml.data.layouts.bytes_folder:BYTES_FOLDER",

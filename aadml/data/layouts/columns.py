@@ -1,15 +1,24 @@
-"""npz with a row per clip: `audio`, `visual`, `label`, `split`, and optionally `id`, as `aadml evaluate` takes it."""
+"""npz or HDF5 with a row per clip: `audio`, `visual`, `text` (two at least), `label`, `split`, and optionally `id`.
 
+The same file that `aadml evaluate --embeddings` takes, but for several captions a clip.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
 
-from aadml.data.layouts.layout import Layout, ReadOptions, require, same_rows
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, h5_keys, require, same_rows
 from aadml.data.raw import assemble, text
-from feature_extraction.feature_file import FeatureFile
+from feature_extraction.feature_file import MODALITIES, FeatureFile
 from feature_extraction.foreign import npz_arrays
+from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("audio", "visual", "label")
 _MEANINGS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "dev": "valid", "test": "test"}
+_WANTED = (*MODALITIES, "label", "split", "id", "class_names", "text_row")
 
 
 def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
@@ -18,26 +27,54 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
     Raises:
         InputError: a missing key, pickled values, columns of unequal length, or another word for a split.
     """
-    arrays = npz_arrays(path)
-    require(path, KEYS, list(arrays))
+    arrays = _arrays(path)
+    found = [modality for modality in MODALITIES if modality in arrays]
+    if len(found) < 2:
+        require(path, KEYS, list(arrays))
+    if "text_row" in arrays or ("text" in arrays and arrays["text"].ndim == 3):
+        raise InputError(f"{path}: 'text' holds several captions a clip; features to train on have one row a clip")
+    if "split" not in arrays and options.undivided:
+        arrays["split"] = np.full(len(arrays[found[0]]), "train")
     if "split" not in arrays:
-        raise InputError(f"{path}: has no 'split'; add an array with train, valid or test for each clip")
-    chosen = {key: arrays[key] for key in (*KEYS, "split", "id") if key in arrays}
+        raise InputError(
+            f"{path}: has no 'split'; add an array with train, valid or test for each clip, or draw one: "
+            f"`aadml convert {path} F.h5 --split random:0.7/0.1/0.2`"
+        )
+    chosen = {key: arrays[key] for key in (*found, "label", "split", "id") if key in arrays}
     same_rows(path, {name: array.shape[0] if array.ndim else 0 for name, array in chosen.items()})
     words = [text(value) for value in arrays["split"].ravel().tolist()]
     wrong = next((word for word in words if word not in _MEANINGS), None)
-    if wrong is not None or len(words) != len(arrays["label"]):
+    if wrong is not None or len(words) != len(arrays[found[0]]):
         raise InputError(f"{path}: 'split': {wrong!r} given; one of {', '.join(_MEANINGS)} per clip is possible")
     return assemble(
         path,
         "columns",
-        features={"audio": arrays["audio"], "visual": arrays["visual"]},
-        labels=arrays["label"],
+        features={modality: arrays[modality] for modality in found},
+        labels=arrays.get("label"),
         splits=[_MEANINGS[word] for word in words],
         ids=[text(value) for value in arrays["id"].ravel().tolist()] if "id" in arrays else None,
-        class_names=options.class_names,
+        class_names=options.class_names or _class_names(arrays),
     )
 
 
+def _arrays(path: Path) -> dict[str, NDArray[np.generic]]:
+    if is_archive(path):
+        return npz_arrays(path, _WANTED)
+    return h5_arrays(path, tuple(key for key in _WANTED if key in h5_keys(path)))
+
+
+def _class_names(arrays: Mapping[str, NDArray[np.generic]]) -> tuple[str, ...] | None:
+    """Give the names of the classes, where labels are positions among them."""
+    names, labels = arrays.get("class_names"), arrays.get("label")
+    if names is None or labels is None or labels.dtype.kind not in "iu" or not labels.size:
+        return None
+    if labels.min() < 0 or labels.max() >= names.size:
+        return None
+    return tuple(text(name) for name in names.ravel().tolist())
+
+
 COLUMNS = Layout("npz", KEYS, read_columns)
-"""npz with audio, visual, label, split ('train', 'valid', 'test'), and optionally id: a row per clip."""
+"""npz with audio, visual, label or none, split ('train', 'valid', 'test'), and optionally id, text, class_names."""
+
+COLUMNS_H5 = Layout("h5", KEYS, read_columns)
+"""HDF5 with the keys of the npz: audio, visual, label, split, as `aadml embed` writes them."""

@@ -45,7 +45,7 @@ def _splits(values: NDArray[np.generic], place: str) -> list[str]:
     words = [text(value) for value in flat[:, 0].tolist()]
     for row, word in enumerate(words):
         if _meaning(word) is None:
-            raise InputError(f"{place}: '{word}' in row {row} is no split; possible are {', '.join(_MEANINGS)}")
+            raise InputError(f"{place}: '{word}' in row {row} is not a split; possible are {', '.join(_MEANINGS)}")
     return [_meaning(word) or "" for word in words]
 
 

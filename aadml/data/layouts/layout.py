@@ -24,12 +24,14 @@ class ReadOptions:
         visual: the same for visual.
         class_names: names of the classes in the order of the label values.
         test_fold: number of the fold that is the test split, where there are folds; the last by default.
+        undivided: take a file that does not say which clips are for what; all of them count as train.
     """
 
     audio: str | None = None
     visual: str | None = None
     class_names: tuple[str, ...] | None = None
     test_fold: int | None = None
+    undivided: bool = False
 
 
 @dataclass(frozen=True)

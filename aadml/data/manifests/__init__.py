@@ -14,6 +14,8 @@ MANIFESTS: Table[Callable[..., "Listing"]] = Table(
         "ave": "aadml.data.manifests.ave:ave",
         "vegas": "aadml.data.manifests.vegas:vegas",
         "class-folders": "aadml.data.manifests.class_folders:class_folders",
+        "folder": "aadml.data.manifests.class_folders:folder",
+        "table": "aadml.data.manifests.table:table",
     },
 )
 """name -> `(folder, *, options) -> Listing`; the options are those of `aadml manifest`."""

@@ -47,13 +47,13 @@ def ave(
             notes.append(note)
     folder = source / "AVE" if media is None else media
     if media is not None and not media.is_dir():
-        raise InputError(f"{media}: is no folder of videos")
+        raise InputError(f"{media}: is not a folder of videos")
     found = {file.stem: file for file in media_files(folder)} if folder.is_dir() else {}
     entries = tuple(
         Entry(
             id=line.name,
             media=found.get(line.video, folder / f"{line.video}.mp4"),
-            label=line.label,
+            labels=(line.label,),
             split=split_of[line.row],
             source=line.video,
             columns={"video": line.video, "start": line.start, "end": line.end, "quality": line.quality},
@@ -70,7 +70,7 @@ def _split_of(source: Path, count: int) -> dict[int, str]:
         rows = [int(row) for row in h5_arrays(source / name, ("order",))["order"].reshape(-1).tolist()]
         for row in rows:
             if not 0 <= row < count or row in split_of:
-                raise InputError(f"{source / name}: row {row} is no row of Annotations.txt, or stands there twice")
+                raise InputError(f"{source / name}: row {row} is not a row of Annotations.txt, or stands there twice")
             split_of[row] = split
     if len(split_of) != count:
         raise InputError(f"{source}: {count - len(split_of)} rows of Annotations.txt stand in no order file")

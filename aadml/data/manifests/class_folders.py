@@ -1,13 +1,15 @@
-"""A tree of media with one folder per class, divided into splits at random, or already divided by its top folders."""
+"""A folder of media: one folder per class, or no labels; divided at random, or already by its top folders."""
 
+import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
+from aadml.data import division
 from aadml.data.manifests.listing import Entry, Listing, contents, media_files, utf8
 from feature_extraction.ground.errors import InputError
+from feature_extraction.manifest import SPLITS
 
 _SPLIT_FOLDERS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
 
@@ -26,41 +28,67 @@ def class_folders(source: Path, *, valid: float = 0.1, test: float = 0.2, seed: 
     Raises:
         InputError: no such folder, no media, or shares that leave nothing for train.
     """
-    if not source.is_dir():
-        raise InputError(f"{source}: is no folder")
     if min(valid, test) < 0 or valid + test >= 1:
         raise InputError(f"shares: valid {valid:g} and test {test:g} given; both at least 0, their sum below 1")
-    files = [file for file in media_files(source) if len(file.relative_to(source).parts) > 1]
-    if not files:
+    listing = folder(source)
+    if not listing.entries[0].labels:
         raise InputError(f"{source}: holds no media in folders; one folder per class is expected")
-    tops = {file.relative_to(source).parts[0] for file in files}
+    if listing.entries[0].split:
+        return listing
+    labels, groups = [entry.label for entry in listing.entries], [entry.source or entry.id for entry in listing.entries]
+    splits = divide(labels, groups, valid=valid, test=test, seed=seed)
+    note = f"each class was split at random: {valid:.0%} valid, {test:.0%} test, seed {seed}"
+    entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
+    return replace(listing, entries=entries, notes=(note, *listing.notes))
+
+
+def folder(source: Path, *, no_labels: bool = False) -> Listing:
+    """List a folder of media: one folder per class, or no labels; in folders train, valid (or val), test, or undivided.
+
+    Args:
+        source: the folder.
+        no_labels: take what is in folders of classes without labels too.
+
+    Returns:
+        The clips; where the folder is undivided, the split of each is empty.
+
+    Raises:
+        InputError: no such folder, or no media in it.
+    """
+    if not source.is_dir():
+        raise InputError(f"{source}: is not a folder")
+    there = {file: file.relative_to(source).parts[:-1] for file in media_files(source)}
+    tops = {folders[0] for folders in there.values() if folders}
     divided = {"train", "test"} <= tops <= set(_SPLIT_FOLDERS)
-    depth = 1 if divided else 0
     if divided:
-        files = [file for file in files if len(file.relative_to(source).parts) > 2]
-    labels = [file.relative_to(source).parts[depth] for file in files]
+        there = {file: folders for file, folders in there.items() if folders}
+    class_of = {file: folders[int(divided) :][:1] for file, folders in there.items()}
+    labelled = any(class_of.values()) and not no_labels
+    files = [file for file, labels in class_of.items() if labels or not labelled]
+    if not files:
+        raise InputError(f"{source}: holds no media")
     same = contents(files)
-    names = unique_names(files, source)
-    if divided:
-        splits = [_SPLIT_FOLDERS[file.relative_to(source).parts[0]] for file in files]
-        notes = ["the splits are those of the top folders"]
-    else:
-        splits = divide(labels, [same.get(file, str(file)) for file in files], valid=valid, test=test, seed=seed)
-        notes = [f"each class was split at random: {valid:.0%} valid, {test:.0%} test, seed {seed}"]
     entries = tuple(
-        Entry(id=name, media=file, label=utf8(label), split=split, source=same.get(file, ""))
-        for name, file, label, split in zip(names, files, labels, splits, strict=True)
+        Entry(
+            id=name,
+            media=file,
+            labels=tuple(map(utf8, class_of[file])) if labelled else (),
+            split=_SPLIT_FOLDERS[there[file][0]] if divided else "",
+            source=same.get(file, ""),
+        )
+        for name, file in zip(unique_names(files, source), files, strict=True)
     )
-    loose = sorted({file.name for file in media_files(source)} - {file.name for file in files})
+    notes = ["the splits are those of the top folders"] if divided else []
+    loose = len(media_files(source)) - len(files)
     if loose:
-        notes.append(f"{len(loose)} media files outside the folders of classes were left aside")
+        notes.append(f"{loose} media files outside the folders of classes were left aside")
     return Listing(entries, tuple(notes))
 
 
 def divide(
     labels: Sequence[str], groups: Sequence[str], *, valid: float = 0.0, test: float = 0.2, seed: int = 0
 ) -> list[str]:
-    """Divide each class at random; what is in one group stays in one split.
+    """Divide each class at random; what is in one group stays in one split (see `division.divide`).
 
     Every class with two groups has a test part, and with three a validation part, where these shares are above 0.
 
@@ -74,16 +102,8 @@ def divide(
     Returns:
         The n splits.
     """
-    generator = np.random.default_rng(seed)
-    split_of: dict[str, str] = {}
-    for label in sorted(set(labels)):
-        members = [group for group, of in zip(groups, labels, strict=True) if of == label and group not in split_of]
-        order = generator.permutation(sorted(set(members))).tolist()
-        tests = min(max(round(test * len(order)), int(test > 0)), max(len(order) - 1, 0))
-        valids = min(max(round(valid * len(order)), int(valid > 0)), max(len(order) - tests - 1, 0))
-        for place, group in enumerate(order):
-            split_of[group] = "test" if place < tests else "valid" if place < tests + valids else "train"
-    return [split_of[group] for group in groups]
+    shares = (1 - valid - test, valid, test)
+    return division.divide([(label,) for label in labels], groups, shares, seed, covered=SPLITS)
 
 
 def unique_names(files: Sequence[Path], source: Path) -> list[str]:
@@ -104,4 +124,4 @@ def _name(file: Path, source: Path) -> str:
 
 
 def _path(file: Path, source: Path) -> str:
-    return str(file.relative_to(source))
+    return os.path.relpath(file, source)

@@ -4,14 +4,14 @@ import csv
 import io
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from aadml.data.raw import file_hash
 from feature_extraction.ground.atomic import atomic_path
 from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import SPLITS
+from feature_extraction.manifest import LABELS_SEPARATOR, SPLITS
 
 _VIDEO_SUFFIXES = (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv")
 _SOUND_SUFFIXES = (".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac")
@@ -26,19 +26,31 @@ class Entry:
 
     Args:
         id: its name, unique in the listing.
-        media: the file.
-        label: its class.
-        split: `train`, `valid` or `test`.
+        media: the file; where the picture is in another one, that of the sound.
+        labels: its classes: none, one or several.
+        split: `train`, `valid` or `test`; empty where nothing says it yet.
         source: what makes two entries the same recording: a video's name or a content hash; by default nothing does.
         columns: further columns, the same for every entry of a listing.
+        visual: the file of the picture, where it is another than that of the sound.
     """
 
     id: str
     media: Path
-    label: str
+    labels: tuple[str, ...]
     split: str
     source: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
+    visual: Path | None = None
+
+    @property
+    def label(self) -> str:
+        """The first of its classes; empty where it has none."""
+        return self.labels[0] if self.labels else ""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The media file, or those of sound and picture."""
+        return (self.media,) if self.visual is None else (self.media, self.visual)
 
 
 @dataclass(frozen=True)
@@ -49,15 +61,21 @@ class Listing:
         entries: the clips, in order.
         notes: what was done on the way, one sentence each.
         hashes: SHA-256 of the files the listing was made from.
+        absent: names of videos that the data set has and of which there is neither a file nor an entry.
     """
 
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = ()
     hashes: Mapping[str, str] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
+
+    def missing_names(self) -> list[str]:
+        """Name every video of which there is no file, once, as the data set names it."""
+        return list(dict.fromkeys((*(entry.source or entry.id for entry in self.missing()), *self.absent)))
 
     def missing(self) -> list[Entry]:
-        """Return the entries whose media file is not there."""
-        return [entry for entry in self.entries if not entry.media.is_file()]
+        """Return the entries of which a media file is not there."""
+        return [entry for entry in self.entries if not all(file.is_file() for file in entry.files)]
 
     def repeated(self) -> dict[str, list[Entry]]:
         """Return the recordings that stand in more than one entry."""
@@ -83,7 +101,8 @@ class Listing:
         """Say for people what there is, what is missing, repeated and shared, and from which inputs; a line each."""
         splits = Counter(entry.split for entry in self.entries)
         counts = ", ".join(f"{splits[split]} {split}" for split in SPLITS)
-        lines = [f"{len(self.entries)} clips, {len({entry.label for entry in self.entries})} classes ({counts})"]
+        classes = {label for entry in self.entries for label in entry.labels}
+        lines = [f"{len(self.entries)} clips, {f'{len(classes)} classes' if classes else 'no labels'} ({counts})"]
         lines += list(self.notes)
         missing = self.missing()
         lines.append(f"missing media files: {len(missing)}{_some([entry.media.name for entry in missing])}")
@@ -98,8 +117,11 @@ class Listing:
 def write_manifest(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
     """Write a manifest: `id,media,label,split` and further columns; media relative to it if below its folder.
 
+    Where the picture is in another file there are `audio,visual` instead of `media`; where clips have several labels
+    there is `labels` instead of `label`, and where no clip has any, neither.
+
     Raises:
-        InputError: no entries, an id that repeats, or a place that cannot be written.
+        InputError: no entries, an id that repeats, labels that cannot be listed, or a place that cannot be written.
     """
     rows = list(entries)
     if not rows:
@@ -110,14 +132,35 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[Entry]) -> No
     folder = Path(path).absolute().parent
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["id", "media", "label", "split", *rows[0].columns])
+    files = ["media"] if rows[0].visual is None else ["audio", "visual"]
+    labels = _label_column(rows, str(path))
+    writer.writerow(["id", *files, *labels, "split", *rows[0].columns])
     for entry in rows:
-        media = os.fspath(entry.media.absolute())
-        near = os.path.relpath(media, folder)
-        near = media if near.startswith("..") else near
-        writer.writerow([entry.id, near, entry.label, entry.split, *entry.columns.values()])
+        cells = [LABELS_SEPARATOR.join(entry.labels)] * len(labels)
+        writer.writerow([entry.id, *(_near(file, folder) for file in entry.files), *cells, entry.split,
+                         *entry.columns.values()])  # fmt: skip
     with atomic_path(path) as temporary:
         temporary.write_text(table.getvalue(), encoding="utf-8", errors="surrogateescape")
+
+
+def _label_column(rows: Sequence[Entry], place: str) -> list[str]:
+    """Name the column of the labels, where there is one."""
+    counts = {min(len(entry.labels), 2) for entry in rows}
+    if 0 in counts and len(counts) > 1:
+        bare = [entry.id for entry in rows if not entry.labels]
+        raise InputError(f"{place}: {len(bare)} of {len(rows)} clips have no label{_some(bare)}; all or none must")
+    if 2 not in counts:
+        return [] if counts == {0} else ["label"]
+    wrong = [label for entry in rows for label in entry.labels if LABELS_SEPARATOR in label]
+    if wrong:
+        raise InputError(f"{place}: the label '{wrong[0]}' holds '{LABELS_SEPARATOR}', which separates several labels")
+    return ["labels"]
+
+
+def _near(file: Path, folder: Path) -> str:
+    media = os.fspath(file.absolute())
+    near = os.path.relpath(media, folder)
+    return media if near.startswith("..") else near
 
 
 def media_files(folder: Path) -> list[Path]:

@@ -22,12 +22,13 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         InputError: no such folder, no media, or folds that name none of them.
     """
     if not source.is_dir():
-        raise InputError(f"{source}: is no folder")
+        raise InputError(f"{source}: is not a folder")
     files = [file for file in media_files(source) if len(file.relative_to(source).parts) > 1]
     if not files:
         raise InputError(f"{source}: holds no media in folders; one folder per class is expected")
     labels = [file.relative_to(source).parts[0] for file in files]
     names, same = unique_names(files, source), contents(files)
+    unseen: list[str] = []
     if folds is None:
         if test_fold is not None:
             raise InputError("vegas: a test fold was given without a folder of folds")
@@ -37,15 +38,16 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         fold_of, notes = folds_of(folds)
         test, note = chosen_fold(fold_of, test_fold, folds)
         splits = {name: "test" if fold == test else "train" for name, fold in fold_of.items()}
-        unlisted, unseen = [name for name in names if name not in splits], set(splits) - set(names)
+        there = set(names)
+        unlisted, unseen = [n for n in names if n not in splits], [n for n in splits if n not in there]
         notes += [note, f"{len(unlisted)} videos stand in no fold and were left out"]
         notes.append(f"{len(unseen)} ids of the folds have no video")
         hashes = {file.name: file_hash(file) for file in sorted(folds.iterdir()) if file.is_file()}
         if len(unlisted) == len(names):
             raise InputError(f"{folds}: its folds name none of the {len(names)} videos, such as '{names[0]}'")
     entries = tuple(
-        Entry(id=name, media=file, label=utf8(label), split=splits[name], source=same.get(file, ""))
+        Entry(id=name, media=file, labels=(utf8(label),), split=splits[name], source=same.get(file, ""))
         for name, file, label in zip(names, files, labels, strict=True)
         if name in splits
     )
-    return Listing(entries, tuple(notes), hashes)
+    return Listing(entries, tuple(notes), hashes, tuple(unseen))

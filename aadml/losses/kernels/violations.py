@@ -126,7 +126,7 @@ def _count_block(
 def _packed_keys(
     far: NDArray[np.float32], positives: NDArray[np.bool_], negatives: NDArray[np.bool_], margin: float
 ) -> NDArray[np.int64]:
-    """Build sortable keys: the value's bits above; below, whether it is no positive, and where in the block it is.
+    """Build sortable keys: the value's bits above; below, whether it is not a positive, and where in the block it is.
 
     At equal values a positive comes first, so that a hinge of exactly zero is not counted as a violation. Entries in
     neither mask go to the end, where they count for nobody.

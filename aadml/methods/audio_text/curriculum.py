@@ -1,6 +1,7 @@
 """The three stages of 3CMLF: who learns, from which batches, and what its paper leaves open."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,24 +13,27 @@ from aadml.comparison.types import Clips, Modality
 from aadml.data.curriculum import partition
 from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.learner import Epoch, Stage
+from aadml.methods.method import Prior
+from aadml.methods.settings import Training
 
 STAGES = {"easy": "audio", "median": "text", "hard": "all"}
 """Stage -> which side learns; the other is left alone."""
 
-ANCILLARY = "ancillary"
+Described = Callable[[Clips], tuple[Tensor, Tensor, Tensor]]
+"""Training clips -> unit vectors of sound and of captions (n, d), and which pairs are present (n,)."""
 
 
 class Curriculum(nn.Module):
     """Stages easy, median and hard; easy and hard batches are built from the vectors of the pairs.
 
-    The vectors come from an ancillary model: the same network trained plainly for `ancillary_epochs`, after which the
-    weights go back to where they began; with 0, from the network as it is when the easy stage begins.
+    The vectors come from an ancillary model, which is trained before (see `ancillary`); without it, from the network as
+    it is when the easy stage begins.
 
     Attributes:
         batch: pairs a batch.
         options: see `CurriculumOptions`.
         seed: of the batches.
-        initial: weights to return to after the ancillary model.
+        described: what the trained ancillary model makes of the pairs; None where there is none.
     """
 
     def __init__(self, options: CurriculumOptions, *, batch: int, seed: int) -> None:
@@ -37,7 +41,7 @@ class Curriculum(nn.Module):
         self.batch, self.options = batch, options
         self.builders = {"easy": options.easy_builder, "hard": options.hard_builder}
         self.seed = seed
-        self.initial: dict[str, Tensor] = {}
+        self.described: Described | None = None
         self.register_buffer("easy", torch.zeros(0, 0, dtype=torch.int64))
         self.register_buffer("hard", torch.zeros(0, 0, dtype=torch.int64))
 
@@ -48,15 +52,14 @@ class Curriculum(nn.Module):
         counts = {
             name: max(1, round(epochs * share / whole)) for name, share in zip(STAGES, self.options.shares, strict=True)
         }
-        stages = [
+        mined = self.batches if self.options.mining else None
+        return [
             Stage(
-                name, counts[name], (STAGES[name],), self.batches if self.options.mining and name != "median" else None
+                name, counts[name], (STAGES[name],), mined if name != "median" else None,
+                scored=self.options.score_stages and name != names[-1],
             )
             for name in names
-        ]
-        if self.options.mining and self.options.ancillary_epochs:
-            return [Stage(ANCILLARY, self.options.ancillary_epochs, ("all",)), *stages]
-        return stages
+        ]  # fmt: skip
 
     def still(self, stage: str) -> tuple[Modality, ...]:
         """Name the side that a stage leaves alone."""
@@ -71,10 +74,6 @@ class Curriculum(nn.Module):
         return first or (
             self.options.rebuild_every > 0 and epoch.number > 0 and epoch.number % self.options.rebuild_every == 0
         )
-
-    def restarts(self, epoch: Epoch) -> bool:
-        """Say whether the weights go back to where they began."""
-        return self.options.ancillary_epochs > 0 and epoch.stage == "easy" and epoch.number == 0
 
     def pair_vectors(self, audio: Tensor, text: Tensor) -> Tensor:
         """Describe pairs by one vector each, from unit vectors (n, d) of both sides."""
@@ -99,12 +98,25 @@ class Curriculum(nn.Module):
         plan = getattr(self, epoch.stage).cpu()
         return (plan[i] for i in torch.randperm(len(plan), generator=generator))
 
-    def resize(self, state: Mapping[str, Any], prefix: str) -> None:
+    def resize(self, state: Mapping[str, Tensor], prefix: str) -> None:
         """Give the batches the size they have in `state`."""
         for name in self.builders:
             kept = state.get(prefix + name)
             if isinstance(kept, Tensor):
                 setattr(self, name, torch.zeros(kept.shape, dtype=torch.int64, device=getattr(self, name).device))
+
+
+def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
+    """Say which model's vectors make the batches: the plain method, trained before; None where none is wanted.
+
+    Args:
+        options: of the curriculum.
+        training: the `training` section of the curriculum.
+    """
+    if not options.mining or not options.ancillary_epochs:
+        return None
+    batch = options.ancillary_batch or training.batch
+    return Prior("ancillary", "audio-text", replace(training, epochs=options.ancillary_epochs, batch=batch))
 
 
 def _codes_of_captions(train: Clips) -> Tensor:

@@ -5,24 +5,25 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison.relevance import relevance
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.data.padded import Padded
+from aadml.data.texts import Captions
 from aadml.methods.audio_text.options import RelevanceOptions
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput, resize_buffers
 from aadml.methods.audio_text.towers import each_once, padded_batch, prepared, refuse_absent
 from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.objective import Embedded, Objective
-from aadml.retrieval.frame_word import FRAME_WORD, pack
+from aadml.retrieval.frame_word import FRAME_WORD, pack, pack_each
 from feature_extraction.backbones.crnn import Crnn, pooled_lengths
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.log_mel import CRNN, LogMelSettings
 
 _AT_ONCE = 32
 _FLAT = 1e-4
-_LARGE = 1 << 30
 
 
 class CrnnInput(Crnn):
@@ -65,16 +66,13 @@ class FramesAgainstWords(Learner):
         self.guides, self.budget, self.batch = tuple(guides), budget, batch
         self._collapse = ""
 
-    def learn_words(self, captions: Features) -> None:
+    def learn_words(self, captions: Captions) -> None:
         """Look up the words of the training captions."""
-        self.text.learn_words(captions)  # type: ignore[arg-type]
+        self.text.learn_words(captions)
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> JsonObject:
         """Describe nothing: everything follows from the options."""
         return {}
-
-    def begin(self) -> None:
-        """Begin training; there is nothing to take note of."""
 
     def warnings(self, valid: Clips) -> Iterable[str]:
         """Say so where the relevance of all validation pairs has become the same."""
@@ -100,30 +98,33 @@ class FramesAgainstWords(Learner):
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items as packed sequences, each sound once -> (n, 4 + t d) on the CPU.
 
-        Frames come at a quarter of the frame rate, as the GRU gives them, where `score_rate` is "pooled". What would
-        take more than a gibibyte is kept as float16.
+        Frames come at a quarter of the frame rate, as the GRU gives them, where `score_rate` is "pooled".
         """
+        packed, place = self._each_once(features, modality)
+        return packed[place]
+
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed sound and captions; a sound is held once, whatever its captions, and ranked once a clip."""
+        found = {modality: self._each_once(clips[modality], modality) for modality in clips.modalities}
+        vectors = {modality: packed for modality, (packed, _) in found.items()}
+        rows = {modality: place for modality, (packed, place) in found.items() if len(packed) < len(place)}
+        return Embeddings(vectors, clips.labels, clips.ids, self.similarity, clips.class_names, ("audio",), rows)
+
+    def _each_once(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
+        """Embed every sound or caption once as a packed sequence (m, 4 + t d), and say whose each is (n,)."""
         was_training = self.training
         self.eval()
         laid = self._prepared(features, modality)
         once, place = each_once(laid)
-        parts, lengths = [], []
+        parts: list[Tensor] = []
         for rows in once.split(_AT_ONCE):
             batch = padded_batch(laid, rows)
             refuse_absent(laid, batch.present)
             with torch.no_grad():
                 values, own = self._sequences(batch.to(self.device), modality)
-            parts += [v[:n].cpu() for v, n in zip(values, own.tolist(), strict=True)]
-            lengths += own.tolist()
+            parts += [v[:n].cpu().clone() for v, n in zip(values, own.tolist(), strict=True)]
         self.train(was_training)
-        large = len(place) * max(lengths) * parts[0].shape[1] * 4 > _LARGE
-        padded = nn.utils.rnn.pad_sequence([part.half() for part in parts] if large else parts, batch_first=True)
-        side = "frames" if modality == "audio" else "words"
-        return pack(padded, torch.tensor(lengths), side=side, form=self.form)[place]
-
-    def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; sound is ranked once a clip."""
-        return replace(super().embed_clips(clips), once=("audio",))
+        return pack_each(parts, side="frames" if modality == "audio" else "words", form=self.form), place
 
     def validate(self, valid: Clips) -> dict[str, float]:
         """Score the validation pairs: the loss with fixed draws (the paper), or MAP; say so where all is one score."""
@@ -133,7 +134,7 @@ class FramesAgainstWords(Learner):
             figures |= scores | {"score": sum(v for k, v in scores.items() if k.startswith("map ")) / 2}
         return figures
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
         """Take over parameters and buffers, the word vectors among them."""
         resize_buffers(self.text, dict(state_dict), "text.")
         return super().load_state_dict(state_dict, strict=strict, assign=assign)

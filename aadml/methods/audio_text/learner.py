@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.data.padded import Padded
+from aadml.data.texts import Captions
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import BertInput, WordInput, resize_buffers
@@ -17,6 +18,7 @@ from aadml.methods.audio_text.towers import Tower, describe, prepared, refuse_ab
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
 from aadml.objective import Embedded, Objective
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 
 class TwoTowers(Learner):
@@ -53,19 +55,13 @@ class TwoTowers(Learner):
         assert isinstance(tower, Tower)
         return tower
 
-    def learn_words(self, captions: Features) -> None:
+    def learn_words(self, captions: Captions) -> None:
         """Learn the vocabulary from the training captions."""
         network = self.tower("text").network
         assert isinstance(network, BertInput | WordInput)
-        network.learn_words(captions)  # type: ignore[arg-type]
+        network.learn_words(captions)
 
-    def begin(self) -> None:
-        """Take note of the weights that training begins with; a curriculum goes back to them."""
-        if self.curriculum is not None:
-            weights = self.state_dict().items()
-            self.curriculum.initial = {k: v.detach().clone() for k, v in weights if not k.startswith("curriculum.")}
-
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> JsonObject:
         """Describe a text network whose shape was read from a folder."""
         network = self.tower("text").network
         assert isinstance(network, BertInput | WordInput)
@@ -108,10 +104,9 @@ class TwoTowers(Learner):
         if self.curriculum is None:
             return
         if self.curriculum.is_due(epoch):
-            pairs, present = self._pairs(train)
-            self.curriculum.build(pairs, present, train, epoch)
-            if self.curriculum.restarts(epoch):
-                self.load_state_dict(self.curriculum.initial, strict=False)
+            audio, text, present = (self.curriculum.described or self.describe_pairs)(train)
+            self.curriculum.build(self.curriculum.pair_vectors(audio, text), present, train, epoch)
+            self.curriculum.described = None  # what is rebuilt later follows the network itself
         still = self.curriculum.still(epoch.stage)
         if epoch.number == 0 or set(self._still) != set(still):
             self._still = {side: self._vectors_left_alone(train[side], side) for side in still}
@@ -154,7 +149,7 @@ class TwoTowers(Learner):
         """Score the validation pairs: recall sums and MAP both ways."""
         return recall_sums(self.embed_clips(valid), self.recall)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
         """Take over parameters and buffers, some of which are as large as the training captions made them."""
         self._known = {}
         resize_buffers(self.tower("text").network, dict(state_dict), "towers.text.network.")
@@ -174,9 +169,8 @@ class TwoTowers(Learner):
         vectors, present = describe(features, tower, self.device)
         return F.normalize(vectors, dim=1), present
 
-    def _pairs(self, train: Clips) -> tuple[Tensor, Tensor]:
-        """Describe every training pair by one vector, as the curriculum asks; which are present (n,)."""
-        assert self.curriculum is not None
+    def describe_pairs(self, train: Clips) -> tuple[Tensor, Tensor, Tensor]:
+        """Give unit vectors of the sound and of the captions of all pairs (n, d), and which are present (n,)."""
         vectors, present = {}, torch.ones(len(train), dtype=torch.bool)
         for modality in train.modalities:
             features = train[modality]
@@ -185,7 +179,7 @@ class TwoTowers(Learner):
             else:
                 vectors[modality], there = self._described(features, modality)
                 present &= there
-        return self.curriculum.pair_vectors(vectors["audio"], vectors["text"]), present
+        return vectors["audio"], vectors["text"], present
 
     def _vectors_left_alone(self, features: Features, side: Modality) -> Tensor:
         """Give what a side that is left alone makes of all training rows: its embeddings, or its network's vectors."""

@@ -105,7 +105,9 @@ class CurriculumOptions:
 
     Attributes:
         shares: epochs of the stages easy, median and hard, as parts of training.epochs.
-        ancillary_epochs: of the model whose vectors of the pairs make the batches; 0 takes the network as it begins.
+        ancillary_epochs: of the model whose vectors of the pairs make the batches, the method `audio-text` of the same
+            options; 0 takes the network as it begins.
+        ancillary_batch: pairs a batch of that model; 0 takes training.batch.
         mining: whether batches are built; without, all stages take shuffled ones (the paper's "without mining").
         pair: what describes a pair: "sum" of both unit vectors, "audio", "text" or "concatenation".
         easy_builder: of easy batches; "auto" is "stratified".
@@ -114,10 +116,12 @@ class CurriculumOptions:
         rebuild_every: epochs after which a stage builds its batches anew; 0 never.
         freeze_scope: what of the other side is left alone: "encoder" (all) or "backbone" (all but its head).
         until: last stage that is run.
+        score_stages: score the best weights of the easy and the median stage too, beside those of the last.
     """
 
     shares: tuple[Part, Part, Part] = (10.0, 10.0, 30.0)
     ancillary_epochs: CountOrZero = 50
+    ancillary_batch: CountOrZero = 0
     mining: bool = True
     pair: Literal["sum", "audio", "text", "concatenation"] = "sum"
     easy_builder: Literal["auto", "stratified", "greedy", "seeded-nearest"] = "auto"
@@ -126,3 +130,4 @@ class CurriculumOptions:
     rebuild_every: CountOrZero = 0
     freeze_scope: Literal["encoder", "backbone"] = "encoder"
     until: Literal["easy", "median", "hard"] = "hard"
+    score_stages: bool = False

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
-from aadml.methods.audio_text.captioned import AudioText
-from aadml.methods.audio_text.curriculum import Curriculum
+import torch
+
+from aadml.methods.audio_text.captioned import Ancillary, AudioText
+from aadml.methods.audio_text.curriculum import Curriculum, ancillary
 from aadml.methods.audio_text.learner import TwoTowers
 from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, CurriculumOptions, Freezing, TowerOptions
 from aadml.methods.audio_text.towers import audio_tower, text_tower
@@ -75,7 +77,23 @@ def three_stages(
     stages = Curriculum(curriculum, batch=settings.batch, seed=context.seed)
     objective = _objective(towers, loss, selection, directions)
     learner = _learner(context, towers, NOT_FROZEN, captioned, objective, stages)
-    return AudioText(learner, context, settings, towers.start)
+
+    def plain() -> Method:
+        assert prior is not None
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(context.seed)
+            return audio_text(
+                context, prior.training, towers=towers, captioned=captioned, loss=loss,
+                selection=selection, directions=directions,
+            )  # fmt: skip
+
+    def take(trained: Method) -> None:
+        assert isinstance(trained, AudioText)
+        assert isinstance(trained.learner, TwoTowers)
+        stages.described = trained.learner.describe_pairs
+
+    prior = ancillary(curriculum, settings)
+    return AudioText(learner, context, settings, towers.start, Ancillary(prior, plain, take) if prior else None)
 
 
 def _objective(towers: TowerOptions, loss: Section, selection: Section, directions: Directions) -> Objective:

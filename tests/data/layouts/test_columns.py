@@ -1,5 +1,6 @@
 """The npz that `aadml evaluate` takes, `aadml train` takes too."""
 
+import h5py
 import numpy as np
 import pytest
 
@@ -43,10 +44,45 @@ def test_it_is_trained_on_and_evaluated_as_it_is(written):
     assert aadml.evaluate(embeddings=same_width).split == "test"
 
 
+def test_hdf5_with_the_same_keys_is_the_same(written, tmp_path):
+    path, _ = written()
+    with np.load(path) as arrays, h5py.File(tmp_path / "f.h5", "w") as file:
+        for name, values in arrays.items():
+            text = h5py.string_dtype() if values.dtype.kind == "U" else None
+            file.create_dataset(name, data=values.tolist() if text else values, dtype=text)
+    found, wanted = open_data(tmp_path / "f.h5"), open_data(path)
+    assert (found.ids, found.splits, found.class_names) == (wanted.ids, wanted.splits, wanted.class_names)
+    np.testing.assert_array_equal(found.features["visual"], wanted.features["visual"])
+
+
+def test_what_embed_writes_is_trained_on(written, tmp_path):
+    path, content = written()
+    model = aadml.fit(path, method="cca", settings={"method.dimension": 3})
+    aadml.embed(model, path, tmp_path / "e.h5")
+    found = open_data(tmp_path / "e.h5")
+    assert (found.splits, found.class_names) == (content.splits, content.class_names)
+    assert found.features["audio"].shape == (105, 3)
+
+
+def test_names_of_classes_and_text_are_read_as_evaluate_reads_them(written):
+    codes = np.tile(np.asarray([0, 2, 3]), 35)
+    path, _ = written(label=codes, class_names=np.asarray(["cat", "none", "dog", "owl"]), text=np.ones((105, 4)))
+    found = open_data(path)
+    assert found.class_names == ("cat", "dog", "owl")
+    assert found.features["text"].shape == (105, 4)
+    path, _ = written(visual=None, text=np.ones((105, 4)))
+    assert list(open_data(path).features) == ["audio", "text"]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"split": None}, "has no 'split'; add an array with train, valid or test for each clip"),
+        (
+            {"split": None},
+            "has no 'split'; add an array with train, valid or test for each clip, or draw one: `aadml convert",
+        ),
+        ({"text": np.ones((105, 2, 4))}, "several captions a clip"),
+        ({"audio": None, "visual": None}, "holds no 'audio'"),
         ({"split": np.asarray(["train"] * 104 + ["holdout"])}, "'holdout' given; one of train, valid"),
         ({"split": np.asarray(["train"] * 104)}, "104"),
         ({"label": np.zeros(3, np.int64)}, "3"),

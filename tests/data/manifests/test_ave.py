@@ -8,6 +8,7 @@ import pytest
 from aadml.data.ave import AVE15
 from aadml.data.manifests.ave import ave
 from aadml.data.manifests.listing import write_manifest
+from aadml.data.manifests.making import manifest
 from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import read_manifest
 
@@ -84,10 +85,19 @@ def test_videos_are_found_and_missing_ones_told(small, tmp_path):
     assert rows[0].columns == {"video": "-a", "start": "0", "end": "10", "quality": "good"}
 
 
+def test_the_names_of_missing_videos_are_written_beside_the_manifest(small):
+    made = manifest("ave", small, clock_limit="none", output=small / "m.csv")
+    assert made.with_name("m.missing.txt").read_text() == "b\nd\n"
+    for name in ("b", "d"):
+        (small / "AVE" / f"{name}.mp4").write_text(f"video {name}")
+    manifest("ave", small, clock_limit="none", output=small / "whole.csv")
+    assert not (small / "whole.missing.txt").exists()
+
+
 def test_what_is_missing_or_contradicts_is_named(small):
     with pytest.raises(InputError, match=r"15 .* or 28"):
         ave(small, classes=10)
-    with pytest.raises(InputError, match="no folder of videos"):
+    with pytest.raises(InputError, match="is not a folder of videos"):
         ave(small, clock_limit=None, media=small / "absent")
     shutil.copy(small / "test_order.h5", small / "val_order.h5")
     with pytest.raises(InputError, match="twice"):

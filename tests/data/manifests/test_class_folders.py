@@ -97,7 +97,7 @@ def test_division_covers_every_class(sizes, valid, test, seed):
 
 
 def test_what_cannot_be_listed_is_refused(tmp_path):
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         class_folders(tmp_path / "absent")
     with pytest.raises(InputError, match="holds no media in folders"):
         class_folders(tree(tmp_path, "loose.mp4"))

@@ -2,6 +2,7 @@ from collections import Counter
 
 import pytest
 
+from aadml.data.manifests.making import manifest
 from aadml.data.manifests.vegas import vegas
 from feature_extraction.ground.errors import InputError
 
@@ -40,12 +41,20 @@ def test_videos_without_a_fold_and_ids_without_a_video_are_told(folder):
     assert "1 ids of the folds have no video" in notes
 
 
+def test_the_ids_of_missing_videos_are_written_beside_the_manifest(folder):
+    (folder / "data" / "dog" / "videos" / "dog_video_00003.mp4").unlink()
+    notes = []
+    made = manifest("vegas", folder / "data", folds=folder / "folds", output=folder / "m.csv", on_note=notes.append)
+    assert made.with_name("m.missing.txt").read_text() == "dog_video_00003\n"
+    assert notes[-1] == f"the 1 videos that are missing are listed in {folder / 'm.missing.txt'}"
+
+
 def test_what_cannot_be_listed_is_refused(folder, tmp_path):
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         vegas(folder / "absent")
     with pytest.raises(InputError, match="without a folder of folds"):
         vegas(folder / "data", test_fold=2)
-    with pytest.raises(InputError, match="is no folder of folds"):
+    with pytest.raises(InputError, match="is not a folder of folds"):
         vegas(folder / "data", folds=folder / "none")
     (folder / "empty").mkdir()
     with pytest.raises(InputError, match="holds no media"):

@@ -19,13 +19,14 @@ from feature_extraction.backbones.inception_v3 import (
     load_inception_v3,
     network_input,
 )
+from feature_extraction.eight_bits import dequantize, quantize
 from feature_extraction.ground.errors import InputError
 from feature_extraction.inception_blocks import Conv, Mixed, Unit
 from feature_extraction.inception_readings import READINGS, Reading
 from feature_extraction.network_run import seeded
 from feature_extraction.tensor_files import read_tensors, sha256, write_tensors
 from feature_extraction.weights import WEIGHTS
-from feature_extraction.whitening import Whitening, dequantize, quantize
+from feature_extraction.whitening import Whitening
 
 
 def randomized(network: nn.Module, seed: int = 0) -> nn.Module:
@@ -188,22 +189,26 @@ def test_the_own_pca_is_fitted_to_training_frames_alone_and_kept(monkeypatch):
     splits = ["train", "test", "train", "valid"]
     assert reduced().dimension == 1024
     monkeypatch.setattr("feature_extraction.backbones.inception_v3.REDUCED", 16)
-    made = reduced()
-    rows, kept = made.finish(clips, splits)
+    rows, kept = fitted(reduced(), clips, splits)
     assert [part.shape for part in rows] == [(50, 16), (30, 16), (53, 16), (4, 16)]
     again = Whitening.of_arrays(kept)
     for part, clip in zip(rows, clips, strict=True):
         np.testing.assert_allclose(part, again.transform(clip), rtol=1e-5, atol=1e-6)
     other = [clips[0], clips[1] * 100 + 7, clips[2], clips[3]]
-    np.testing.assert_array_equal(made.finish(other, splits)[0][0], rows[0])
-    eight = reduced(eight_bit=True).finish(clips, splits)[0][3]
+    np.testing.assert_array_equal(fitted(reduced(), other, splits)[0][0], rows[0])
+    eight = fitted(reduced(eight_bit=True), clips, splits)[0][3]
     np.testing.assert_array_equal(eight, dequantize(quantize(rows[3], rounding="nearest")))
+
+
+def fitted(made, clips, splits):
+    kept = made.fit.arrays(clip for clip, split in zip(clips, splits, strict=True) if split == "train")
+    return list(map(made.fit.transformation(kept), clips)), kept
 
 
 def test_too_few_training_frames_for_1024_dimensions_are_refused():
     clips = [np.zeros((600, 2048), dtype=np.float32)] * 2
     with pytest.raises(InputError, match=r"given 600 training frames, needs at least 1,024"):
-        reduced().finish(clips, ["train", "test"])
+        fitted(reduced(), clips, ["train", "test"])
 
 
 def test_the_matrices_of_youtube_8m_are_applied_frame_by_frame(frames, tmp_path):

@@ -15,11 +15,12 @@ from torch import nn
 
 from feature_extraction.backbones import extractor
 from feature_extraction.backbones.vggish import Variant, VGGish, vggish, vggish_patches, vggish_state
+from feature_extraction.eight_bits import quantize
 from feature_extraction.ground.errors import InputError
 from feature_extraction.log_mel import VGGISH, log_mel
 from feature_extraction.network_run import seeded
 from feature_extraction.tensor_files import read_tensors, sha256, write_tensors
-from feature_extraction.whitening import quantize, vggish_pca
+from feature_extraction.whitening import vggish_pca
 
 
 def described(made, sounds):

@@ -108,7 +108,7 @@ def test_tensors_that_are_not_there_are_not_made(tmp_path):
 def test_a_safetensors_file_that_lies_is_refused(tmp_path, header):
     text = json.dumps(header).encode()
     (tmp_path / "a.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
-    with pytest.raises(InputError, match="is not a whole safetensors file"):
+    with pytest.raises(InputError, match="is not a complete safetensors file"):
         read_tensors(tmp_path / "a.safetensors")
 
 

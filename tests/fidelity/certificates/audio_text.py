@@ -13,7 +13,7 @@ from aadml.data.curriculum import objective as sum_of_squares
 from aadml.methods.audio_text.negative_sampling import RANKING, STRATEGIES
 from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, compose_objective
-from aadml.retrieval.evaluation import evaluate, score_direction
+from aadml.retrieval import evaluate, score_direction
 from aadml.retrieval.scores import MatrixScores
 from certificates.certificate import Arrays, Certificate, Errors, error, leaves, value_and_gradients, worst
 from certificates.losses import objective
@@ -223,7 +223,7 @@ AUDIO_TEXT_CERTIFICATES = (
         "strategies of xie", "audio_text/xie_strategies", f"{XIE}, `TripletLoss`",
         ("loss at three margins", "gradient", "loss with padded words"), _xie,
         deviations="The random strategy on the negatives that the source drew. The published configuration has margin "
-        "0.5, the paper and `configs/xie.yaml` have 1.",
+        "0.5, the paper and `configs/xie_clotho.yaml` have 1.",
     ),
     Certificate(
         "relevance of frames and words", "audio_text/xie_relevance", f"{XIE}, `score`", ("score", "gradient"),

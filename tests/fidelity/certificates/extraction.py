@@ -18,8 +18,9 @@ from feature_extraction.backbones.crnn import Crnn
 from feature_extraction.backbones.inception_v3 import Reading, load_inception_v3, network_input
 from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
 from feature_extraction.backbones.vggish import VGGish
+from feature_extraction.eight_bits import quantize
 from feature_extraction.log_mel import PANNS, log_mel
-from feature_extraction.whitening import quantize, vggish_pca
+from feature_extraction.whitening import vggish_pca
 from feature_extraction.word_pieces import word_piece_tokenizer
 
 

@@ -6,9 +6,9 @@ from torch import Tensor
 from certificates.audio_text import XIE
 from certificates.certificate import Arrays, Certificate, Errors, error, worst
 from feature_extraction.backbones.vggish import vggish_patches
+from feature_extraction.eight_bits import dequantize, quantize
 from feature_extraction.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel, mel_filters
 from feature_extraction.spec_augment import spec_augment
-from feature_extraction.whitening import dequantize, quantize
 
 TVG = "harritaylor/torchvggish @ f3f9096"
 

@@ -197,5 +197,5 @@ def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp
     torch.testing.assert_close(again.embed(tones.test["text"], "text"), expected, rtol=1e-4, atol=1e-5)
     with pytest.raises(InputError, match="holds other networks"):
         fitted(tones, context, small | {"start": str(tmp_path), "dimension": 8})
-    with pytest.raises(InputError, match="is no trained run"):
+    with pytest.raises(InputError, match="is not a trained run"):
         fitted(tones, context, small | {"start": str(tmp_path / "absent")})

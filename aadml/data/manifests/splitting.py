@@ -1,0 +1,109 @@
+"""Which clip of a listing is for train, valid or test: drawn at random, or read from a column."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from aadml.data.division import divide, shares_of
+from aadml.data.manifests.listing import Entry, Listing
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.tables import suggestion
+from feature_extraction.manifest import ALIASES, SPLITS
+
+DEFAULT = "random:0.7/0.1/0.2"
+
+
+def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -> Listing:
+    """Give every clip a split.
+
+    Args:
+        listing: the clips.
+        rule: "random:0.7/0.1/0.2" or "column:NAME"; None: what the source says, else DEFAULT.
+        by: a column; clips with the same cell are never divided between splits.
+        seed: of a random split.
+
+    Returns:
+        The listing; its notes say which shares were reached.
+
+    Raises:
+        InputError: another rule, shares that cannot be, no such column, or cells that are no splits.
+    """
+    divided = all(entry.split for entry in listing.entries)
+    kind, _, value = (rule or ("" if divided else DEFAULT)).partition(":")
+    if kind == "random":
+        shares = shares_of(value)
+        labels = [entry.labels for entry in listing.entries]
+        splits = divide(labels, _groups(listing.entries, by), shares, seed)
+        how = f"drawn at random, seed {seed}{f', no {by} divided' if by else ''}"
+        how += f": {_shares(shares)} wanted, {_shares([splits.count(split) / len(splits) for split in SPLITS])} reached"
+    elif kind == "column" and value:
+        splits, how = _of_column(listing.entries, value), f"that of the column '{value}'"
+    elif not rule:
+        return _checked(listing, by)
+    else:
+        raise InputError(f"--split {rule}: write random:TRAIN/VALID/TEST, as in {DEFAULT}, or column:NAME")
+    entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
+    return _checked(replace(listing, entries=entries, notes=(*listing.notes, f"the split is {how}")), by)
+
+
+def _of_column(entries: Sequence[Entry], name: str) -> list[str]:
+    cells = [entry.split for entry in entries] if name == "split" else _column(entries, name, "--split column:")
+    words = [ALIASES.get(cell.strip().lower(), cell.strip().lower()) for cell in cells]
+    wrong = Counter(word for word in words if word not in SPLITS)
+    if wrong:
+        word, count = wrong.most_common(1)[0]
+        raise InputError(
+            f"--split column:{name}: {sum(wrong.values())} of {len(words)} cells name no split ('{word}' {count} "
+            f"times); {', '.join(SPLITS)} are possible"
+        )
+    return words
+
+
+def _column(entries: Sequence[Entry], name: str, option: str) -> list[str]:
+    there = list(entries[0].columns)
+    if name not in there:
+        raise InputError(f"{option}{name}: no such column; {suggestion(name, there)}")
+    return [entry.columns[name] for entry in entries]
+
+
+def _groups(entries: Sequence[Entry], by: str | None) -> list[int]:
+    """Number what must stay together: the same recording, and the same cell of `by`; an empty cell is none."""
+    owner = list(range(len(entries)))
+
+    def root(number: int) -> int:
+        while owner[number] != number:
+            owner[number] = number = owner[owner[number]]
+        return number
+
+    cells = _column(entries, by, "--split-by ") if by else [""] * len(entries)
+    for values in ([entry.source for entry in entries], cells):
+        rows_of: dict[str, list[int]] = {}
+        for number, value in enumerate(values):
+            if value:
+                rows_of.setdefault(value, []).append(number)
+        for rows in rows_of.values():
+            for one, two in pairwise(rows):
+                owner[root(two)] = root(one)
+    return [root(number) for number in range(len(entries))]
+
+
+def _checked(listing: Listing, by: str | None) -> Listing:
+    """Refuse a split that divides what must not be divided."""
+    lacking = [entry.id for entry in listing.entries if entry.split not in SPLITS]
+    if lacking:
+        raise InputError(
+            f"{len(lacking)} of {len(listing.entries)} clips have no split, or another word than {', '.join(SPLITS)} "
+            f"('{lacking[0]}'); mend the column 'split', or draw one: --split {DEFAULT}"
+        )
+    splits_of: dict[str, set[str]] = {}
+    for entry, cell in zip(listing.entries, _column(listing.entries, by, "--split-by ") if by else (), strict=False):
+        splits_of.setdefault(cell, set()).add(entry.split)
+    torn = [cell for cell, splits in splits_of.items() if cell and len(splits) > 1]
+    if torn:
+        raise InputError(f"--split-by {by}: {len(torn)} are divided between splits already, such as '{torn[0]}'")
+    return listing
+
+
+def _shares(shares: Sequence[float]) -> str:
+    return "/".join(f"{share:.3g}" for share in shares)

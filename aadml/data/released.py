@@ -1,0 +1,73 @@
+"""Files that look like those of the audio-visual retrieval papers: for rehearsals, where the real ones are not at hand.
+
+`vegas_feature.h5` and `AVE_feature_updated_squence.h5` have the layout "split-keys", rows in blocks of one class, the
+validation rows behind the train rows in the same arrays, VGGish features after their last ReLU and Inception-V3
+features whitened as YouTube-8M's are.
+"""
+
+import os
+from dataclasses import replace
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.feature_file import FeatureFile
+from feature_extraction.ground.atomic import atomic_path
+
+RELEASED = "split-keys"
+"""The layout of the papers' files."""
+ZEROS = 0.6
+"""Share of zeros of a VGGish-like feature: a unit is silent for most clips."""
+RIDGE = 1e-4
+"""Added to the eigenvalues before the root, as in YouTube-8M's whitening."""
+
+
+def like_released(content: FeatureFile) -> FeatureFile:
+    """Give features the shape of the released ones: audio non-negative and sparse, visual whitened.
+
+        audio_ij = max(0, x_ij - q_j),   q_j the train clips' ZEROS-quantile of column j
+        visual   = (x - mean) V / sqrt(eigenvalues + RIDGE),   of the train clips' covariance
+
+    Args:
+        content: "audio" (n, d) and "visual" (n, e); what is fitted is fitted on its train clips.
+    """
+    train = content.rows("train")
+    audio, visual = content.features["audio"], content.features["visual"]
+    silent = np.quantile(audio[train], ZEROS, axis=0).astype(np.float32)
+    features = {"audio": np.maximum(audio - silent, 0), "visual": _whitened(visual, train)}
+    origin = {m: {**content.provenance[m], "notes": [f"drawn, {how}"]} for m, how in _HOW.items()}
+    return replace(content, features=features, provenance=origin)
+
+
+_HOW = {"audio": "like VGGish after its last ReLU", "visual": "like Inception-V3 after YouTube-8M's whitening"}
+
+
+def write_split_keys(path: str | os.PathLike[str], content: FeatureFile) -> None:
+    """Write features in the layout "split-keys" as the papers' files have it.
+
+    Args:
+        path: the HDF5 file.
+        content: its validation rows follow the train rows; in each part the rows stand in blocks of one class.
+    """
+    parts = {"train": [*_by_class(content, "train"), *_by_class(content, "valid")], "test": _by_class(content, "test")}
+    with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
+        for part, rows in parts.items():
+            for modality, values in content.features.items():
+                file.create_dataset(f"{modality}_{part}", data=values[rows], track_times=False)
+            file.create_dataset(f"lab_{part}", data=content.labels[rows][:, None], track_times=False)
+
+
+def _by_class(content: FeatureFile, split: str) -> list[int]:
+    rows = content.rows(split)
+    ordered: list[int] = rows[np.argsort(content.labels[rows], kind="stable")].tolist()
+    return ordered
+
+
+def _whitened(values: NDArray[np.float32], train: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Whiten (n, e) by the mean and covariance of the rows `train`, largest eigenvalue first."""
+    mean = values[train].mean(0, dtype=np.float64)
+    centered = values - mean
+    eigenvalues, vectors = np.linalg.eigh(centered[train].T @ centered[train] / len(train))
+    turned = centered @ vectors[:, ::-1] / np.sqrt(np.maximum(eigenvalues[::-1], 0) + RIDGE)
+    return np.asarray(turned, dtype=np.float32)

@@ -1,0 +1,30 @@
+"""MAP of the training clips: its distance from that of the validation clips shows what was learned by heart."""
+
+import numpy as np
+from torch import Tensor
+
+from aadml.comparison.types import Clips, Embeddings
+from aadml.retrieval import mean_average_precision
+
+QUERIES = 2000
+"""Where there are more training clips, so many of them ask, the same ones in every epoch; all are in the gallery."""
+
+
+def can_be_scored(train: Clips) -> bool:
+    """Tell whether training clips lie in memory; sound and captions made batch by batch are too slow to embed again."""
+    return all(isinstance(features, Tensor) for features in train.features.values())
+
+
+def train_scores(embeddings: Embeddings) -> dict[str, float]:
+    """Score training clips: MAP of every direction, their mean, and the number of queries where not all clips ask.
+
+    Nothing is drawn from the generators of the training.
+    """
+    count = len(embeddings)
+    rows = np.arange(count)
+    if count > QUERIES:
+        rows = np.sort(np.random.default_rng(0).choice(count, QUERIES, replace=False))
+    scores = {"-".join(one): mean_average_precision(embeddings, one, queries=rows) for one in embeddings.directions()}
+    found = {"map_mean": sum(scores.values()) / len(scores)}
+    found |= {f"map {name}": value for name, value in scores.items()}
+    return found | ({"queries": QUERIES} if count > QUERIES else {})

@@ -1,0 +1,90 @@
+"""Previews of many clips: made in processes of their own, and kept under the content of their files."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from aadml.reports.previews import Preview, Source, one_preview, quiet, rules
+from feature_extraction.ground.atomic import write_bytes
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.sealed import seal, unseal
+from feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool
+from feature_extraction.ground.worker_process import Conditions
+from feature_extraction.weights import weights_folder
+
+PROCESSOR_SECONDS = 60.0
+"""That the preview of one clip may take."""
+
+
+def make_previews(
+    sources: Sequence[Source], *, cache: Path | None = None, on_note: Callable[[str], None] | None = None
+) -> list[Preview]:
+    """Make the previews of clips, in processes of their own: whatever a file does to its decoder costs one clip.
+
+    A preview is kept under the content of its files, so that the next page need not make it again.
+
+    Args:
+        sources: the files of each clip.
+        cache: folder of the previews made before; by default beside the weights.
+        on_note: called where previews cannot be kept.
+    """
+    folder = cache or weights_folder().parent / "previews"
+    keys = [_key(source) for source in sources]
+    found = {key: _kept(folder, key) for key in dict.fromkeys(keys) if key}
+    missing = {key: source for key, source in zip(keys, sources, strict=True) if key and found[key] is None}
+    refused = ""
+    for key, preview in _made(missing):
+        found[key] = preview
+        try:
+            if preview.reason not in ("crashed", "timeout"):
+                write_bytes(folder / f"{key}.json", seal(asdict(preview)), durable=False)
+        except InputError as error:
+            refused = str(error)
+    if refused and on_note is not None:
+        on_note(f"the previews of clips are not kept for the next page: {refused}")
+    return [found.get(key) or Preview(reason="missing") for key in keys]
+
+
+def _made(sources: Mapping[str, Source]) -> Iterator[tuple[str, Preview]]:
+    """Make previews in processes, as many as there are cores; each comes with its key."""
+    workers = max(1, min(len(sources), len(os.sched_getaffinity(0))))
+    conditions = Conditions(30 * PROCESSOR_SECONDS, PROCESSOR_SECONDS, setup=quiet)
+    with WorkerPool(one_preview, workers, conditions) as pool:
+        for event in pool.work_off(sources.items()):
+            if isinstance(event, Finished):
+                yield event.task[0], event.value
+            elif isinstance(event, Lost):
+                yield event.task[0], Preview(reason="timeout" if event.late else "crashed")
+
+
+def _key(source: Source) -> str:
+    """Name a preview by all that decides on its bytes; empty where there is no file to read."""
+    sums = {path: _sum(path) for path in dict.fromkeys((source.visual, source.audio)) if path}
+    if not any(sums.values()):
+        return ""
+    content = [sums.get(source.visual), sums.get(source.audio)]
+    return hashlib.sha256(json.dumps([content, rules()], sort_keys=True).encode()).hexdigest()
+
+
+def _sum(path: str) -> str:
+    """Give the SHA-256 of a file; empty for what is no file: a pipe or a device is never opened."""
+    try:
+        if not Path(path).is_file():
+            return ""
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _kept(folder: Path, key: str) -> Preview | None:
+    """Read a preview made before; one that is damaged is made again."""
+    place = folder / f"{key}.json"
+    with suppress(OSError, InputError, TypeError):
+        content = unseal(place.read_bytes(), place)
+        return Preview(**{name: str(content[name]) for name in ("type", "media", "picture", "reason")})
+    return None

@@ -1,0 +1,145 @@
+"""The evaluation of one direction: rankings in blocks, and what is kept of them."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.comparison.types import Direction
+from aadml.retrieval import metrics, ties
+from aadml.retrieval.galleries import of_others, without_partner
+from aadml.retrieval.ranking import Ranking, over_rankings
+from aadml.retrieval.requested import Requested, requested
+from aadml.retrieval.results import Curves, DirectionResult
+from aadml.retrieval.scores import Indices, ScoreSource
+from aadml.retrieval.ties import Values
+from feature_extraction.ground.errors import InputError
+
+CUTOFFS = (1, 5, 10, 50, 100)
+SCOPE = tuple(range(10, 1001, 10))
+
+
+def score_direction(
+    source: ScoreSource,
+    query_groups: NDArray[Any],
+    gallery_groups: NDArray[Any],
+    *,
+    direction: Direction = ("audio", "visual"),
+    ids: Sequence[str] | None = None,
+    names: Mapping[int, str] | None = None,
+    extra: Collection[str] = (),
+    cutoffs: Sequence[int] = CUTOFFS,
+    partner: Indices | None = None,
+    exclude_partner: bool = False,
+    threads: int | None = None,
+) -> DirectionResult:
+    """Score one direction, whatever makes the scores and whatever makes relevant.
+
+    Args:
+        source: scores of q queries against n items.
+        query_groups: (q,) integers; a gallery item is relevant if it has the query's: class labels, or the numbers of
+            clips where an instance is looked for. A query without any relevant item is left out and counted.
+        gallery_groups: (n,) integers.
+        direction: names of the two sides.
+        ids: names of the queries.
+        names: group -> name, for the table by class.
+        extra: further metrics: names of METRICS, with a cutoff where they take one ("recall@3").
+        cutoffs: the K of precision@K and the like, beside the scope curve; those above n are left out.
+        partner: (q,) the place of each query's own clip in the gallery, where that is known; MAP without it then stands
+            beside MAP.
+        exclude_partner: take the own clip out of every figure: of the gallery, and of what is relevant.
+        threads: by default as many as torch uses.
+
+    Raises:
+        InputError: no query has anything relevant, a NaN score, or an unknown metric.
+    """
+    queries, items = source.shape
+    if (len(query_groups), len(gallery_groups)) != (queries, items):
+        raise InputError(
+            f"scores of {queries} queries against {items} items, but groups of {len(query_groups)} and "
+            f"{len(gallery_groups)}"
+        )
+    if partner is not None and not np.array_equal(np.asarray(gallery_groups)[partner], query_groups):
+        raise InputError(f"{'-'.join(direction)}: a query and its own clip are of different groups")
+    items -= exclude_partner
+    wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
+    shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])
+    functions = requested(extra, [int(k) for k in shown], items)
+    measure: Callable[[Indices, Ranking], _Part | None] = partial(_measure, wanted=wanted, functions=functions)
+    measure = partial(of_others, measure) if exclude_partner else measure
+    found = over_rankings(source, query_groups, gallery_groups, measure, partner=partner, threads=threads)
+    parts = [part for part in found if part is not None]
+    if not parts:
+        why = "no clip shares its class with another" if exclude_partner else "queries and gallery share no label"
+        raise InputError(f"{'-'.join(direction)}: no query has a relevant item; {why}")
+    index = np.concatenate([part.index for part in parts])
+    count = len(index)
+    figures = {path: sum(part.figures[path] for part in parts) / count for path in parts[0].figures}
+    return DirectionResult(
+        direction=direction,
+        ids=tuple(str(i) if ids is None else ids[i] for i in index),
+        groups=np.asarray(query_groups)[index],
+        names=dict(names or {}),
+        gallery=items,
+        without_relevant=queries - count,
+        average_precision=np.concatenate([part.average_precision for part in parts]),
+        bounds=np.concatenate([part.bounds for part in parts], axis=1),
+        chance=ties.chance(np.concatenate([part.relevant for part in parts]), items),
+        rank=np.concatenate([part.rank for part in parts]),
+        tie_rate=sum(part.tied for part in parts) / (count * items),
+        curves=Curves(wanted, *(np.sum([part.curves for part in parts], axis=0) / count)),
+        cutoffs=tuple(int(k) for k in shown),
+        figures=figures if partner is None or exclude_partner else figures | _without_partner(parts),
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is kept of a block of rankings: values of queries, and sums where each query's would take too much."""
+
+    index: Indices
+    average_precision: Values
+    bounds: Values
+    rank: Values
+    relevant: Indices
+    tied: int
+    curves: Values
+    figures: dict[tuple[str, ...], float]
+    others: tuple[Values, Values] | None
+    """Average precision and chance of the queries that keep something relevant without their own clip."""
+
+
+def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Requested) -> _Part:
+    hits = metrics.hits_at(ranking, wanted)
+    recall, rate = hits / ranking.relevant[:, None], metrics.hit_rate_at(ranking, wanted)
+    figures: dict[tuple[str, ...], Values] = {("map_at_r",): metrics.average_precision_at_r(ranking)}
+    figures |= {place: function(ranking) for place, function in functions.items()}
+    return _Part(
+        index,
+        metrics.average_precision(ranking),
+        np.stack(metrics.average_precision_bounds(ranking)),
+        metrics.best_rank(ranking),
+        ranking.relevant,
+        int(ranking.tied.sum()),
+        np.stack([hits.sum(axis=0) / wanted, recall.sum(axis=0), rate.sum(axis=0)]),
+        {path: float(values.sum()) for path, values in figures.items()},
+        None if ranking.above_partner is None else _of_others(ranking),
+    )
+
+
+def _of_others(ranking: Ranking) -> tuple[Values, Values]:
+    _, rest = without_partner(ranking)
+    return metrics.average_precision(rest), ties.chance(rest.relevant, rest.items)
+
+
+def _without_partner(parts: Sequence[_Part]) -> dict[tuple[str, ...], float]:
+    """Give MAP and chance without the own clip, and of how many queries; nothing where nothing is relevant then."""
+    both = [part.others for part in parts if part.others is not None]
+    precision, chance = (np.concatenate(values) for values in zip(*both, strict=True))
+    if not len(precision):
+        return {}
+    figures = {"map": float(precision.mean()), "chance": float(chance.mean()), "queries": len(precision)}
+    return {("without_partner", name): value for name, value in figures.items()}

@@ -1,0 +1,23 @@
+"""8-bit quantization, as YouTube-8M and AudioSet released their features.
+
+Sources: Abu-El-Haija et al., YouTube-8M (2016) and its `feature_extractor`; tensorflow/models, `vggish_postprocess`.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+LOWEST, HIGHEST = -2.0, 2.0  # the range that 8 bits stand for
+
+
+def quantize(features: NDArray[np.floating[Any]], *, rounding: Literal["nearest", "floor"]) -> NDArray[np.uint8]:
+    """Clip to [-2, 2] and keep 8 bits: (x + 2) * 255 / 4, to the nearest (YouTube-8M) or downwards (VGGish)."""
+    scaled = (np.clip(features, LOWEST, HIGHEST) - LOWEST) * (255.0 / (HIGHEST - LOWEST))
+    return np.asarray(np.rint(scaled) if rounding == "nearest" else np.floor(scaled), dtype=np.uint8)
+
+
+def dequantize(quantized: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Undo `quantize` as YouTube-8M's readers do: q * 4 / 255 + 4 / 512 - 2."""
+    width = HIGHEST - LOWEST
+    return (quantized.astype(np.float64) * (width / 255.0) + width / 512.0 + LOWEST).astype(np.float32)

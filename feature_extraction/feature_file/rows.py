@@ -1,0 +1,96 @@
+"""Arrays that need not be in memory: their shape, and their rows in blocks."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BYTES = 1 << 22  # of a block
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An array of which a block of rows at a time is held.
+
+    Attributes:
+        shape: (n,) or (n, d).
+        dtype: of its numbers.
+        blocks: gives all rows in order, block by block, as often as it is called.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    blocks: Callable[[], Iterator[NDArray[Any]]]
+
+    @classmethod
+    def of(cls, array: NDArray[Any]) -> "Rows":
+        """Take an array that is in memory."""
+        step = block_rows(array.shape, array.dtype)
+        return cls(array.shape, array.dtype, lambda: (array[i : i + step] for i in range(0, len(array), step)))
+
+    def array(self) -> NDArray[Any]:
+        """Bring all of it into memory."""
+        whole = np.empty(self.shape, self.dtype)
+        start = 0
+        for block in self.blocks():
+            whole[start : start + len(block)] = block
+            start += len(block)
+        return whole
+
+
+@dataclass(frozen=True)
+class ModalityRows:
+    """The numbers of one modality of a feature file; see `FeatureFile` and `Timeline`.
+
+    Attributes:
+        pooled: (n, d) float32.
+        sequence: (total, d) float32, where descriptions over time are kept.
+        offsets: (n + 1,) int64 beside it.
+        times: (total,) float64 beside it, where they were kept.
+    """
+
+    pooled: Rows
+    sequence: Rows | None = None
+    offsets: NDArray[np.int64] | None = None
+    times: Rows | None = None
+
+
+def block_rows(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Say how many rows make a block."""
+    return max(1, _BYTES // max(1, int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize))
+
+
+def gathered(pieces: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """Join pieces (t_i, ...) to blocks."""
+    waiting: list[NDArray[Any]] = []
+    size = 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += piece.nbytes
+        if size >= _BYTES:
+            yield np.concatenate(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield np.concatenate(waiting)
+
+
+class Cursor:
+    """Takes as many rows at a time as are asked for."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._blocks = rows.blocks()
+        self._rest = np.empty((0, *rows.shape[1:]), rows.dtype)
+
+    def take(self, count: int) -> NDArray[Any]:
+        """Give the next rows."""
+        if count > len(self._rest):
+            found = [self._rest]
+            missing = count - len(self._rest)
+            while missing > 0:
+                found.append(next(self._blocks))
+                missing -= len(found[-1])
+            self._rest = np.concatenate(found)
+        taken, self._rest = self._rest[:count], self._rest[count:]
+        return taken

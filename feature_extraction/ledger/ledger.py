@@ -1,0 +1,225 @@
+"""The ledger itself: one process at a time appends to it, and finds what it has."""
+
+import fcntl
+import os
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.ledger.notes import Note, content_of_note
+from feature_extraction.ledger.positions import Positions
+from feature_extraction.ledger.records import NOTE, Block, Record, content_of, key_of, key_of_line, line_of, record_of
+
+RECORDS, VALUES = "records.jsonl", "values.f32"
+_OLD = "ledger.jsonl"
+_FLUSH_SECONDS = 5.0  # a power cut loses at most so much work; a kill loses none
+_LINE = 1024  # bytes read at once where a line begins
+_TRIES, _PAUSE = 5, 0.05  # who only looks whether a job runs holds the lock for a moment
+
+
+class DamagedValues(Exception):  # noqa: N818 - a finding about the disk
+    """The values of a record are not those that were written."""
+
+
+class Ledger:
+    """The records of a job; of one piece of work the newest counts. `open_ledger` lets one process at a time in."""
+
+    def __init__(self, records: BinaryIO, values: BinaryIO, place: str) -> None:
+        self._records, self._values = records, values
+        self._place = place
+        self._positions = Positions()
+        self._flushed = time.monotonic()
+        self._end = self._values_end = 0
+        self._read_all()
+
+    def __len__(self) -> int:
+        """Count the records."""
+        return len(self._positions)
+
+    def find(self, clip: str, modality: str, settings: str) -> Record | None:
+        """Give the newest record of a piece of work, or None."""
+        for position in self._positions.of(key_of(clip, modality, settings)):
+            record = record_of(self._line(position))
+            if record is not None and (record.id, record.modality, record.settings) == (clip, modality, settings):
+                return record
+        return None
+
+    def values(self, block: Block) -> NDArray[np.float32]:
+        """Read the values of a record: (d,) or (t, d).
+
+        Raises:
+            DamagedValues: they are not those that were written.
+        """
+        size = 4 * int(np.prod(block.shape))
+        data = os.pread(self._values.fileno(), size, block.offset)
+        if len(data) < size or zlib.crc32(data) != block.checksum:
+            raise DamagedValues
+        return np.frombuffer(data, dtype="<f4").reshape(block.shape).astype(np.float32)
+
+    def append(self, record: Record, values: NDArray[Any] | None = None) -> None:
+        """Put a record and its values at the end, whole or not at all.
+
+        Args:
+            record: its `block` is given here.
+            values: (d,) or (t, d); None for a failure.
+
+        Raises:
+            InputError: the disk is full or the file cannot be written; what was recorded before stays.
+        """
+        data = b""
+        if values is not None:
+            data = np.ascontiguousarray(values, dtype="<f4").tobytes()
+            record = replace(record, block=Block(self._values_end, values.shape, zlib.crc32(data)))
+        key = key_of(record.id, record.modality, record.settings)
+        self._positions.add(key, self._append(key, record.content_of_line, data))
+
+    def note(self, note: Note) -> None:
+        """Put a note about the job at the end.
+
+        Raises:
+            InputError: the disk is full or the file cannot be written; what was recorded before stays.
+        """
+        self._append(NOTE, content_of_note(note), b"")
+
+    def flush(self) -> None:
+        """Force what was appended to the disk."""
+        for file in (self._values, self._records):
+            os.fsync(file.fileno())
+        self._flushed = time.monotonic()
+
+    def forget_damaged(self) -> int:
+        """Forget the records whose values are damaged, so that the work is done again; return how many there were."""
+        before, self._positions, kept = len(self), Positions(), self._positions
+        for key, position in kept.all():
+            record = record_of(self._line(position))
+            if record is not None and (record.block is None or self._is_whole(record.block)):
+                self._positions.add(key, position)
+        return before - len(self)
+
+    def _is_whole(self, block: Block) -> bool:
+        try:
+            self.values(block)
+        except DamagedValues:
+            return False
+        return True
+
+    def _append(self, key: int, content: JsonObject, data: bytes) -> int:
+        """Write data, then their line; return the position of the line."""
+        line = line_of(key, content, self._values_end + len(data))
+        position = self._end
+        try:
+            _write_at(self._values, data, self._values_end)
+            _write_at(self._records, line, self._end)
+            self._end, self._values_end = self._end + len(line), self._values_end + len(data)
+            if time.monotonic() - self._flushed > _FLUSH_SECONDS:
+                self.flush()
+        except OSError as error:
+            os.ftruncate(self._records.fileno(), self._end)
+            os.ftruncate(self._values.fileno(), self._values_end)
+            message = f"{self._place}: cannot be written ({error.strerror}); {len(self)} results so far are safe: "
+            raise InputError(message + "free some space and run the same command again") from error
+        return position
+
+    def _line(self, position: int) -> bytes:
+        length = _LINE
+        while True:
+            line, newline, _ = os.pread(self._records.fileno(), length, position).partition(b"\n")
+            if newline or len(line) < length:
+                return line + newline
+            length *= 8
+
+    def _read_all(self) -> None:
+        """Find all lines; cut off what a kill left unfinished in both files."""
+        last = b""
+        for line in self._records:
+            if not line.endswith(b"\n"):
+                break  # a kill came in the middle of this line
+            key = key_of_line(line)
+            if key is not None:
+                last = line
+            if key:
+                self._positions.add(key, self._end)
+            self._end += len(line)
+        self._values_end = int(content_of(last).get("end", 0))
+        os.ftruncate(self._records.fileno(), self._end)
+        if os.fstat(self._values.fileno()).st_size < self._values_end:
+            self.forget_damaged()
+        os.ftruncate(self._values.fileno(), self._values_end)
+
+
+@contextmanager
+def open_ledger(folder: Path) -> Iterator[Ledger]:
+    """Open the ledger of a work folder, repair it, and keep other processes out meanwhile.
+
+    Args:
+        folder: the work folder; it is made if needed.
+
+    Yields:
+        The ledger.
+
+    Raises:
+        InputError: the folder cannot be written, another process is at work in it, or it holds an older ledger.
+    """
+    if (folder / _OLD).exists():
+        raise InputError(
+            f"{folder / _OLD}: was written by an older version, which can finish its job; this one does not read it: "
+            f"remove {folder} to decode its clips anew, or name another output"
+        )
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            records, values = (stack.enter_context(_opened(folder / name)) for name in (RECORDS, VALUES))
+        except OSError as error:
+            raise InputError(
+                f"{folder}: cannot be written ({error.strerror}); choose another place for the output"
+            ) from error
+        _lock(records, folder / RECORDS)
+        ledger = Ledger(records, values, str(folder / RECORDS))
+        try:
+            yield ledger
+        finally:
+            ledger.flush()
+
+
+def is_in_use(records: Path) -> bool:
+    """Tell whether a process is writing a ledger."""
+    with records.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
+def _opened(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")
+
+
+def _lock(file: BinaryIO, place: Path) -> None:
+    for again in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if not again:
+                raise InputError(
+                    f"{place}: another extraction is writing it; wait for it, or name another output"
+                ) from error
+            time.sleep(_PAUSE)
+        else:
+            return
+
+
+def _write_at(file: BinaryIO, data: bytes, position: int) -> None:
+    """Write all of `data` to a place in a file, however often the system takes only a part of it."""
+    written = 0
+    while written < len(data):
+        written += os.pwrite(file.fileno(), data[written:], position + written)

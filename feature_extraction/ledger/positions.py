@@ -1,0 +1,56 @@
+"""Where the lines of a ledger stand, by their keys: two arrays of numbers, however many lines there are."""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+
+import numpy as np
+
+
+class Positions:
+    """Key -> positions of its lines; one key may have many.
+
+    Args:
+        recent: how many may be added before the arrays are sorted again.
+    """
+
+    def __init__(self, recent: int = 50_000) -> None:
+        self._most = recent
+        self._keys = array("Q")
+        self._places = array("Q")
+        self._recent: dict[int, list[int]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Count the lines."""
+        return len(self._keys) + self._count
+
+    def add(self, key: int, place: int) -> None:
+        """Enter a line that stands after all others."""
+        self._recent.setdefault(key, []).append(place)
+        self._count += 1
+        if self._count >= max(self._most, len(self._keys) // 8):
+            self._sort()
+
+    def of(self, key: int) -> list[int]:
+        """List the positions of a key's lines, the newest first."""
+        first = last = bisect_left(self._keys, key)
+        while last < len(self._keys) and self._keys[last] == key:
+            last += 1
+        return [*reversed(self._recent.get(key, [])), *reversed(self._places[first:last])]
+
+    def all(self) -> Iterator[tuple[int, int]]:
+        """Give key and position of every line, in the order of their positions."""
+        self._sort()
+        keys, places = self._keys, self._places
+        for number in np.argsort(np.array(places, dtype=np.uint64), kind="stable"):
+            yield keys[number], places[number]
+
+    def _sort(self) -> None:
+        recent = [(key, place) for key, positions in self._recent.items() for place in positions]
+        new = np.array(recent, dtype=np.uint64).reshape(-1, 2)
+        keys = np.concatenate([np.array(self._keys, dtype=np.uint64), new[:, 0]])
+        places = np.concatenate([np.array(self._places, dtype=np.uint64), new[:, 1]])
+        order = np.lexsort((places, keys))
+        self._keys, self._places = array("Q", keys[order].tobytes()), array("Q", places[order].tobytes())
+        self._recent, self._count = {}, 0

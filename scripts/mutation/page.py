@@ -10,8 +10,8 @@ HEAD = """# Mutants
 Made by `scripts/mutate ROOM --count N --seed S --page docs/soak/mutants.md`. One place of a room is changed in a small
 way in a scratch copy: a sign, a number, a comparison, a call left out. The tests that reach the changed function are
 run until one fails; a mutant survives if none does. A change from which nothing follows is equivalent
-(`scripts/mutation/equivalent.toml` says why) and counts as one that does not survive, as does a change of a line that
-is gone since: it survived, and the line was needless.
+(`scripts/mutation/equivalent.toml` says why) and counts as one that does not survive. A mutant that survived, and whose
+line is gone since, stands apart and counts for nothing.
 
 Commit {commit}.
 
@@ -35,7 +35,7 @@ def markdown(trials: Iterable[Trial], commit: str) -> str:
 def _row(room: str, seed: str, trials: list[Trial]) -> str:
     count = {word: sum(trial.word == word for trial in trials) for word in ("killed", "timeout", "equivalent", "gone")}
     survive = sum(trial.word == "survives" for trial in trials)
-    share = f"{100 * survive / len(trials):.1f} %"
+    share = f"{100 * survive / max(len(trials) - count['gone'], 1):.1f} %"
     return f"| {' | '.join([room, seed, str(len(trials)), *map(str, count.values()), str(survive), share])} |"
 
 

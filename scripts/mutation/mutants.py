@@ -154,7 +154,8 @@ def _places(file: Path, path: Path, possible: Mapping[str, Operator]) -> list[Pl
     for name, operator in possible.items():
         places = (place for node in nodes for place in operator.mutation_positions(node))
         for occurrence, (start, end) in enumerate(places):
-            if not _orders_strings(name, lines[end[0] - 1][end[1] :]):
+            rest = lines[end[0] - 1][end[1] :]
+            if not rest.startswith(",") and not _orders_strings(name, rest):  # `*,` among arguments is no product
                 changes[name.partition("_")[0], start].append((name, occurrence))
     return [(path, start[0], options) for (_, start), options in sorted(changes.items())]
 

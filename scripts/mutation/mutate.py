@@ -31,7 +31,7 @@ def arguments() -> argparse.Namespace:
         "--most", type=float, default=0.1, help="share that may survive before the exit code is 1 (0.1)"
     )
     parser.add_argument(
-        "--tests", type=Path, nargs="+", default=[Path("tests")], help="folders of tests to run (tests)"
+        "--tests", type=Path, nargs="+", default=[Path("tests")], help="folders or files of tests to run (tests)"
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="the tree that is copied; by default this one")
     parser.add_argument("--log", type=Path, help="JSON lines of what was tried (.mutation/SEED.jsonl of the tree)")

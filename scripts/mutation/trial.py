@@ -56,8 +56,9 @@ def copy_tree(root: Path, scratch: Path) -> None:
 
 
 def test_files(root: Path, folders: Iterable[Path]) -> list[Path]:
-    """List the test files of folders of a tree, relative to it."""
-    return sorted({path.relative_to(root) for folder in folders for path in (root / folder).rglob("test_*.py")})
+    """List the test files of folders, or files, of a tree, relative to it."""
+    found = [[root / one] if one.suffix else (root / one).rglob("test_*.py") for one in map(Path, folders)]
+    return sorted({path.relative_to(root) for paths in found for path in paths})
 
 
 def room_of(path: Path) -> Path:

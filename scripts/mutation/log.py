@@ -63,14 +63,18 @@ class Log:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._trials: dict[tuple[int, str, str], Trial] = {}
+        self._fresh: dict[tuple[int, str, str], Trial] = {}
         if path.is_file():
             for line in path.read_text(encoding="utf-8").splitlines():
-                trial = Trial(**json.loads(line))
-                self._trials[trial.seed, trial.path, trial.diff] = trial
+                self._note(Trial(**json.loads(line)))
 
     def trials(self) -> list[Trial]:
         """List the trials, each mutant once."""
         return list(self._trials.values())
+
+    def fresh(self) -> list[Trial]:
+        """List what became of each mutant when it was tried first, before any test was written for it."""
+        return list(self._fresh.values())
 
     def find(self, seed: int, mutant: Mutant) -> Trial | None:
         """Find the trial of a mutant."""
@@ -81,7 +85,12 @@ class Log:
         key = (trial.seed, trial.path, trial.diff)
         if self._trials.get(key) == trial:
             return
-        self._trials[key] = trial
+        self._note(trial)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(trial)) + "\n")
+
+    def _note(self, trial: Trial) -> None:
+        key = (trial.seed, trial.path, trial.diff)
+        self._trials[key] = trial
+        self._fresh.setdefault(key, trial)

@@ -71,7 +71,7 @@ def main() -> int:
     print(f"\n{given.room}: {len(survivors)} of {len(trials)} mutants survive (seed {given.seed})")
     if given.page:
         commit = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True)
-        given.page.write_text(page.markdown(log.trials(), commit.stdout.strip()), encoding="utf-8")
+        given.page.write_text(page.markdown(log, commit.stdout.strip()), encoding="utf-8")
     return int(len(survivors) > given.most * len(trials))
 
 

@@ -1,42 +1,44 @@
-"""The page of a sampling: how many mutants of each room survived, and which."""
+"""The page of a sampling: how many mutants of each room survived when they were fresh, and today."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 
-from log import Trial
+from log import Log, Trial
 
 HEAD = """# Mutants
 
 Made by `scripts/mutate ROOM --count N --seed S --page docs/soak/mutants.md`. One place of a room is changed in a small
 way in a scratch copy: a sign, a number, a comparison, a call left out. The tests that reach the changed function are
-run until one fails; a mutant survives if none does. A change from which nothing follows is equivalent
-(`scripts/mutation/equivalent.toml` says why) and counts as one that does not survive. A mutant that survived, and whose
-line is gone since, stands apart and counts for nothing.
+run until one fails; a mutant survives if none does. "Fresh" is what became of it before anybody had looked at it; the
+other columns are what becomes of it today: killed, out of time (noticed too), equivalent, for nothing follows from it
+(`scripts/mutation/equivalent.toml` says why), gone with its line, or still alive. Only the fresh share says what the
+tests would notice of the next mistake.
 
 Commit {commit}.
 
-| room | seed | mutants | killed | out of time | equivalent | gone | survive | share |
-| --- | --: | --: | --: | --: | --: | --: | --: | --: |"""
+| room | seed | mutants | survive fresh | share | killed | out of time | equivalent | gone | survive |
+| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |"""
+WORDS = ("killed", "timeout", "equivalent", "gone", "survives")
 
 
-def markdown(trials: Iterable[Trial], commit: str) -> str:
-    """Write the trials of a log as Markdown: a line for each room, then every survivor."""
-    rooms: dict[tuple[str, int], list[Trial]] = defaultdict(list)
-    for trial in trials:
-        rooms[trial.room, trial.seed].append(trial)
-    rows = [_row(f"`{room}`", str(seed), rooms[room, seed]) for room, seed in sorted(rooms)]
-    every = [trial for room in rooms.values() for trial in room]
-    survivors = [trial for trial in every if trial.word == "survives"]
-    listed = [f"`{one.path}:{one.line}`\n\n```diff\n{_change(one.diff)}\n```" for one in survivors]
-    parts = [HEAD.format(commit=commit), *rows, _row("all", "", every)]
-    return "\n".join([*parts, *(["\nThe survivors:\n", "\n\n".join(listed)] if listed else []), ""])
+def markdown(log: Log, commit: str) -> str:
+    """Write the trials of a log as Markdown: a line for each room, then every mutant that is alive today."""
+    rooms: dict[tuple[str, str], tuple[list[Trial], list[Trial]]] = defaultdict(lambda: ([], []))
+    for side, trials in enumerate((log.fresh(), log.trials())):
+        for trial in trials:
+            for key in ((f"`{trial.room}`", str(trial.seed)), ("all", "")):
+                rooms[key][side].append(trial)
+    rows = [_row(*key, *rooms[key]) for key in sorted(rooms, key=lambda key: (key[0] == "all", key))]
+    alive = [trial for trial in log.trials() if trial.word == "survives"]
+    listed = [f"`{one.path}:{one.line}`\n\n```diff\n{_change(one.diff)}\n```" for one in alive]
+    parts = [HEAD.format(commit=commit), *rows]
+    return "\n".join([*parts, *(["\nAlive today:\n", "\n\n".join(listed)] if listed else []), ""])
 
 
-def _row(room: str, seed: str, trials: list[Trial]) -> str:
-    count = {word: sum(trial.word == word for trial in trials) for word in ("killed", "timeout", "equivalent", "gone")}
-    survive = sum(trial.word == "survives" for trial in trials)
-    share = f"{100 * survive / max(len(trials) - count['gone'], 1):.1f} %"
-    return f"| {' | '.join([room, seed, str(len(trials)), *map(str, count.values()), str(survive), share])} |"
+def _row(room: str, seed: str, fresh: list[Trial], now: list[Trial]) -> str:
+    survived = sum(trial.word == "survives" for trial in fresh)
+    counts = [sum(trial.word == word for trial in now) for word in WORDS]
+    cells = [room, seed, len(fresh), survived, f"{100 * survived / max(len(fresh), 1):.1f} %", *counts]
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def _change(diff: str) -> str:

@@ -78,11 +78,11 @@ class Log:
 
     def find(self, seed: int, mutant: Mutant) -> Trial | None:
         """Find the trial of a mutant."""
-        return self._trials.get((seed, str(mutant.path), mutant.diff()))
+        return self._trials.get((seed, str(mutant.path), _changed(mutant.diff())))
 
     def keep(self, trial: Trial) -> None:
         """Add a trial at the end, unless it is there."""
-        key = (trial.seed, trial.path, trial.diff)
+        key = (trial.seed, trial.path, _changed(trial.diff))
         if self._trials.get(key) == trial:
             return
         self._note(trial)
@@ -91,6 +91,11 @@ class Log:
             file.write(json.dumps(asdict(trial)) + "\n")
 
     def _note(self, trial: Trial) -> None:
-        key = (trial.seed, trial.path, trial.diff)
+        key = (trial.seed, trial.path, _changed(trial.diff))
         self._trials[key] = trial
         self._fresh.setdefault(key, trial)
+
+
+def _changed(diff: str) -> str:
+    """Give the changed lines of a diff: what a mutant is, wherever its lines stand."""
+    return "\n".join(line for line in diff.splitlines()[3:] if line[:1] in "+-")

@@ -79,7 +79,7 @@ def write_report(
         [*parts, shown, last],
         data=played.data(),
         style=queries_part.STYLE + players.STYLE,
-        script=players.SCRIPT,
+        script=players.SCRIPT if played.previews else "",
     )
     target = Path(output) if output else folder / (REPORT if data is None else f"report-{Path(data).stem}.html")
     write_text(target, html)
@@ -90,7 +90,11 @@ def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], note
     record, facts = evaluation.record(), model.facts
     times = f"{evaluation.map_mean / evaluation.chance:.1f} times chance" if evaluation.chance else ""
     shown = [
-        Fact("test MAP, mean of both directions", f"{evaluation.map_mean:.3f}", times),
+        Fact(
+            f"test MAP, mean of {'both' if len(record.directions) == 2 else 'all'} directions",
+            f"{evaluation.map_mean:.3f}",
+            times,
+        ),
         Fact("chance", f"{evaluation.chance:.3f}", "MAP of a random order"),
         *(
             Fact(f"MAP {name}", f"{one.map:.3f}", "95 % interval {:.3f} to {:.3f}".format(*one.map_interval))

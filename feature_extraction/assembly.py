@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from feature_extraction.feature_file import (
 )
 from feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ledger import Ledger, Record, Track
 from feature_extraction.manifest import Row
 from feature_extraction.media import REASONS
@@ -197,11 +197,12 @@ def _assembled(
         columns={name: tuple(row.columns[name] for row in rows) for name in plan.manifest.rows[0].columns},
         fitted=fitted,
         shard=shard,
+        fingerprints={modality: track.fingerprints for modality, track in tracks.items()},
     )
     return Assembled(head, made)
 
 
-def _origin(plan: Plan, modality: str) -> Mapping[str, Any]:
+def _origin(plan: Plan, modality: str) -> JsonObject:
     origin = plan.provenance[modality]
     return {**origin, "notes": [PENDING_NOTE.format(modality)]} if modality in plan.pending else origin
 

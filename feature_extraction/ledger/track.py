@@ -1,5 +1,6 @@
 """One modality of the clips of a finished job, by numbers alone: a million clips are a few megabytes."""
 
+import base64
 from array import array
 from collections.abc import Iterator
 
@@ -7,16 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.backbones import Extractor
+from feature_extraction.fingerprints import SIZE
 from feature_extraction.ledger.ledger import Ledger
 from feature_extraction.ledger.records import Block, Record
 
 
 class Track:
-    """Where the values of one modality stand in the ledger, and when they begin: six numbers a clip."""
+    """Where the values of one modality stand in the ledger, when they begin, and the fingerprints of the clips."""
 
     def __init__(self) -> None:
         self._blocks = array("q")  # offset, rows (0: pooled), width, checksum
         self._moments = array("d")  # start, seconds
+        self._fingerprints = bytearray()
 
     def add(self, record: Record) -> None:
         """Enter the next clip."""
@@ -24,6 +27,12 @@ class Track:
         *rows, width = record.block.shape
         self._blocks.extend((record.block.offset, *(rows or (0,)), width, record.block.checksum))
         self._moments.extend((record.start, record.seconds))
+        self._fingerprints += base64.b64decode(record.fingerprint) or bytes(SIZE)
+
+    @property
+    def fingerprints(self) -> NDArray[np.uint8]:
+        """The fingerprint of each clip: (n, SIZE)."""
+        return np.frombuffer(self._fingerprints, dtype=np.uint8).reshape(-1, SIZE)
 
     @property
     def lengths(self) -> NDArray[np.int64]:

@@ -30,11 +30,12 @@ def near_duplicates(rows: Tensor, known: Tensor, *, share: float = SHARE, scaled
     """
     if not len(rows) or not len(known):
         return []
-    one, other = rows.double(), known.double()
+    center = known.double().mean(0)  # far from the origin, distances would be rounded away
+    one, other = rows.double() - center, known.double() - center
     if scaled:
-        spread, center = other.std(0, correction=0), other.mean(0)
+        spread = other.std(0, correction=0)
         scale = torch.where(spread > 0, spread, torch.ones_like(spread))
-        one, other = (one - center) / scale, (other - center) / scale
+        one, other = one / scale, other / scale
     usual = usual_distance(other)
     distance, nearest = _nearest(one, other)
     found = [
@@ -46,6 +47,7 @@ def near_duplicates(rows: Tensor, known: Tensor, *, share: float = SHARE, scaled
 
 def usual_distance(known: Tensor) -> float:
     """Give the median distance of a row to the nearest row that differs from it; 0 where all are the same."""
+    known = known - known.mean(0)
     chosen = torch.linspace(0, len(known) - 1, min(SAMPLE, len(known))).round().long()
     found = []
     for rows in chosen.split(_BLOCK):

@@ -2,16 +2,18 @@
 
 import hashlib
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.reading import open_data
+from aadml.data.split_duplicates import DuplicatePair, duplicate_pairs, is_too_large
 from feature_extraction.feature_file import FeatureFile, Timeline
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import SPLITS
 
 _SHOWN = 5
@@ -32,6 +34,31 @@ class Duplicates:
     examples: tuple[str, ...]
 
 
+class Figures(TypedDict):
+    """What the values of a modality are like."""
+
+    dimensions: int
+    minimum: float
+    maximum: float
+    mean: float
+    standard_deviation: float
+    zeros: float
+    whole_numbers: bool
+    constant_dimensions: int
+    zero_rows: int
+
+
+class RowsInTime(TypedDict):
+    """How many rows the clips have, and when these begin, where the file says it."""
+
+    rows: int
+    fewest: int
+    most: int
+    step: NotRequired[float | None]
+    earliest: NotRequired[float | None]
+    latest: NotRequired[float | None]
+
+
 @dataclass(frozen=True)
 class Examination:
     """The result of `examine`; every field can be written as JSON.
@@ -42,6 +69,7 @@ class Examination:
         classes: for each class the clips of each split; empty where the clips have no labels.
         modalities: for each modality its dimensions, range and other figures.
         duplicates: of ids, of the feature rows of each modality, and of the rows of all modalities together.
+        near_duplicates: clips that stand in two splits up to noise and encoding; None where they were not looked for.
         sequences: for each modality whose descriptions over time were kept: how many rows, and when they begin.
         columns: names of further columns.
         provenance: where the features of each modality come from.
@@ -51,16 +79,22 @@ class Examination:
     clips: int
     splits: Mapping[str, int]
     classes: Mapping[str, Mapping[str, int]]
-    modalities: Mapping[str, Mapping[str, Any]]
+    modalities: Mapping[str, Figures]
     duplicates: Mapping[str, Duplicates]
-    sequences: Mapping[str, Mapping[str, Any]]
+    near_duplicates: tuple[DuplicatePair, ...] | None
+    sequences: Mapping[str, RowsInTime]
     columns: tuple[str, ...]
-    provenance: Mapping[str, Mapping[str, Any]]
+    provenance: Mapping[str, JsonObject]
     warnings: tuple[str, ...]
 
 
 def inspect(
-    path: str | os.PathLike[str], *, layout: str | None = None, audio: str | None = None, visual: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    layout: str | None = None,
+    audio: str | None = None,
+    visual: str | None = None,
+    near_duplicates: bool = False,
 ) -> Examination:
     """Say what is in features of any layout: counts, ranges, duplicates, origin, warnings.
 
@@ -69,15 +103,17 @@ def inspect(
         layout: of the file; recognized by default.
         audio: the view that counts as audio, where the layout does not say.
         visual: the view that counts as visual, where the layout does not say.
+        near_duplicates: look for clips that stand in two splits up to noise and encoding however long that takes; by
+            default it is not done where it would take many minutes, and a warning says so.
 
     Raises:
         InputError: nothing there, no known layout, or content that contradicts itself.
     """
-    return examine(open_data(path, layout=layout, audio=audio, visual=visual))
+    return examine(open_data(path, layout=layout, audio=audio, visual=visual), near_duplicates=near_duplicates)
 
 
-def examine(content: FeatureFile) -> Examination:
-    """Look at everything that can be told from the content of a feature file."""
+def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examination:
+    """Look at everything that can be told from the content of a feature file; see `inspect`."""
     classes = _clips_of_classes(content)
     modalities = {name: _figures(values) for name, values in content.features.items()}
     hashes = {name: _row_hashes(values) for name, values in content.features.items()}
@@ -86,16 +122,18 @@ def examine(content: FeatureFile) -> Examination:
     if len(hashes) > 1:
         together = list(zip(*hashes.values(), strict=True))
         duplicates["all modalities"] = find_duplicates(together, content.splits, content.ids)
+    pairs = tuple(duplicate_pairs(content)) if near_duplicates or not is_too_large(content) else None
     return Examination(
         clips=len(content.ids),
         splits={split: content.splits.count(split) for split in SPLITS},
         classes=classes,
         modalities=modalities,
         duplicates=duplicates,
+        near_duplicates=pairs,
         sequences={name: _rows_in_time(timeline) for name, timeline in content.sequences.items()},
         columns=tuple(content.columns),
         provenance=content.provenance,
-        warnings=tuple(_warnings(content, classes, modalities, duplicates)),
+        warnings=(*_warnings(content, classes, modalities, duplicates), *_duplicate_warnings(pairs)),
     )
 
 
@@ -131,7 +169,7 @@ def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
     }
 
 
-def _figures(values: NDArray[np.float32]) -> dict[str, Any]:
+def _figures(values: NDArray[np.float32]) -> Figures:
     return {
         "dimensions": int(values.shape[1]),
         "minimum": float(values.min()),
@@ -145,10 +183,10 @@ def _figures(values: NDArray[np.float32]) -> dict[str, Any]:
     }
 
 
-def _rows_in_time(timeline: Timeline) -> dict[str, Any]:
+def _rows_in_time(timeline: Timeline) -> RowsInTime:
     """Count the rows of the clips, and say when they begin; no times where the file does not have them."""
     lengths = np.diff(timeline.offsets)
-    figures: dict[str, Any] = {"rows": len(timeline.values), "fewest": int(lengths.min()), "most": int(lengths.max())}
+    figures: RowsInTime = {"rows": len(timeline.values), "fewest": int(lengths.min()), "most": int(lengths.max())}
     if timeline.times is None:
         return figures
     within = np.ones(max(len(timeline.times) - 1, 0), dtype=bool)
@@ -156,7 +194,8 @@ def _rows_in_time(timeline: Timeline) -> dict[str, Any]:
     within[ends[(ends > 0) & (ends < len(timeline.times))] - 1] = False  # from one clip to the next
     steps = np.diff(timeline.times)[within]
     first = timeline.times[timeline.offsets[:-1][lengths > 0]]
-    return figures | {
+    return {
+        **figures,
         "step": float(np.median(steps)) if len(steps) else None,
         "earliest": float(first.min()) if len(first) else None,
         "latest": float(first.max()) if len(first) else None,
@@ -171,7 +210,7 @@ def _row_hashes(values: NDArray[np.float32]) -> list[bytes]:
 def _warnings(
     content: FeatureFile,
     classes: Mapping[str, Mapping[str, int]],
-    modalities: Mapping[str, Mapping[str, Any]],
+    modalities: Mapping[str, Figures],
     duplicates: Mapping[str, Duplicates],
 ) -> list[str]:
     found = list(content.notes())
@@ -198,7 +237,22 @@ def _warnings(
     return list(dict.fromkeys(found))
 
 
-def _guesses(figures: Mapping[str, Any]) -> list[str]:
+def _duplicate_warnings(pairs: Sequence[DuplicatePair] | None) -> list[str]:
+    if pairs is None:
+        return ["near-duplicates across splits were not looked for, as that takes long; --near-duplicates does it"]
+    counts = Counter((pair.split, pair.other_split) for pair in pairs)
+    kinds = {splits: Counter[str]() for splits in counts}
+    for pair in pairs:
+        kinds[pair.split, pair.other_split].update(pair.distances.keys())
+    return [
+        f"{count} {split} clips stand in {other} up to noise or encoding "
+        f"({', '.join(f'{n} by {kind}' for kind, n in kinds[split, other].items())}); "
+        "`aadml convert IN OUT --drop-duplicates train` leaves them out"
+        for (split, other), count in counts.items()
+    ]
+
+
+def _guesses(figures: Figures) -> list[str]:
     """Guess the kind of features from their range, for files that do not say what made them."""
     low, high = figures["minimum"], figures["maximum"]
     if figures["whole_numbers"] and low >= 0 and 31 < high <= 255:
@@ -208,7 +262,7 @@ def _guesses(figures: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _flaws(figures: Mapping[str, Any]) -> list[str]:
+def _flaws(figures: Figures) -> list[str]:
     found = []
     low, high = figures["minimum"], figures["maximum"]
     if figures["constant_dimensions"]:

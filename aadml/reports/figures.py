@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.methods.session import Record, numbers
 from feature_extraction.ground.errors import InputError
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
     return svg(figure)
 
 
-def training_curves(records: Sequence[Mapping[str, Any]], selected: int | None) -> dict[str, str]:
+def training_curves(records: Sequence[Record], selected: int | None) -> dict[str, str]:
     """Draw loss, and MAP of validation and training clips with the selected epoch marked; only what was logged."""
     marks = {} if selected is None else {f"epoch {selected}, kept": selected}
     parts = [key for key in records[0] if key == "loss" or key.endswith(("_loss", " loss"))]
@@ -149,8 +150,8 @@ def training_curves(records: Sequence[Mapping[str, Any]], selected: int | None) 
     }
 
 
-def _logged(records: Sequence[Mapping[str, Any]], key: str) -> tuple[list[float], list[float]]:
-    known = [record for record in records if key in record]
+def _logged(records: Sequence[Record], key: str) -> tuple[list[float], list[float]]:
+    known = [numbers(record) for record in records if key in record]
     return [record["epoch"] for record in known], [record[key] for record in known]
 
 

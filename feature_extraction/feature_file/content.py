@@ -1,13 +1,13 @@
 """What a feature file holds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.feature_file.rows import ModalityRows, Rows
+from feature_extraction.ground.json_values import JsonObject, inner, texts
 
 FORMAT = "aadml-features"
 MODALITIES = ("audio", "visual", "text")
@@ -52,6 +52,13 @@ class Timeline:
         place = np.searchsorted(self.times[start:stop], np.asarray(seconds, dtype=np.float64) + 1e-9, side="right")
         return np.where(place > 0, start + place - 1, -1).astype(np.int64)
 
+    def select(self, clips: NDArray[np.int64]) -> "Timeline":
+        """Give the rows of some clips, in that order."""
+        starts, lengths = self.offsets[clips], np.diff(self.offsets)[clips]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        rows = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Timeline(self.values[rows], offsets, None if self.times is None else self.times[rows])
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -75,7 +82,7 @@ class Shard:
     manifest: str
     rows: NDArray[np.int64]
     failures: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    pending: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    pending: Mapping[str, JsonObject] = field(default_factory=dict)
     sequence: bool = False
 
 
@@ -96,6 +103,8 @@ class FeatureFile:
         fitted: per modality named arrays that were fitted on the training rows.
         shard: which part of a job this is, where it is a part.
         all_labels: (n, C) uint8, 1 where a clip is of a class; None where no clip of the job is of several.
+        fingerprints: per modality (n, 256) uint8, by which a clip is known again after another encoding; see
+            `feature_extraction.fingerprints`. Files made elsewhere, and older ones, have none.
     """
 
     features: Mapping[str, NDArray[np.float32]]
@@ -103,16 +112,32 @@ class FeatureFile:
     ids: tuple[str, ...]
     splits: tuple[str, ...]
     class_names: tuple[str, ...]
-    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    provenance: Mapping[str, JsonObject] = field(default_factory=dict)
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sequences: Mapping[str, Timeline] = field(default_factory=dict)
     fitted: Mapping[str, Mapping[str, NDArray[np.float32]]] = field(default_factory=dict)
     shard: Shard | None = None
     all_labels: NDArray[np.uint8] | None = None
+    fingerprints: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Give the row numbers of one split, in order."""
         return np.flatnonzero(np.asarray(self.splits) == split).astype(np.int64)
+
+    def select(self, rows: NDArray[np.int64]) -> "FeatureFile":
+        """Give the clips `rows`, in that order; they are no shard of a job any more."""
+        return replace(
+            self,
+            features={name: values[rows] for name, values in self.features.items()},
+            labels=self.labels[rows],
+            ids=tuple(self.ids[row] for row in rows),
+            splits=tuple(self.splits[row] for row in rows),
+            columns={name: tuple(values[row] for row in rows) for name, values in self.columns.items()},
+            sequences={name: timeline.select(rows) for name, timeline in self.sequences.items()},
+            shard=None,
+            all_labels=None if self.all_labels is None else self.all_labels[rows],
+            fingerprints={name: values[rows] for name, values in self.fingerprints.items()},
+        )
 
     def rows_by_modality(self) -> dict[str, ModalityRows]:
         """Give the numbers of each modality, to be taken in blocks."""
@@ -129,10 +154,8 @@ class FeatureFile:
 
     def notes(self) -> tuple[str, ...]:
         """Say what people should know of where the features come from: what readers did, networks without training."""
-        found = [str(note) for origin in self.provenance.values() for note in origin.get("notes", [])]
+        found = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
         for modality, origin in self.provenance.items():
-            parameters = origin.get("parameters")
-            inner = parameters.get("weights") if isinstance(parameters, Mapping) else None
-            if "untrained" in (origin.get("weights"), inner):
+            if "untrained" in (origin.get("weights"), inner(origin, "parameters", "weights")):
                 found.append(f"{modality}: made by an untrained network (random weights)")
         return tuple(dict.fromkeys(found))

@@ -1,5 +1,6 @@
 """The last steps of an extraction job: the records of its ledger become one feature file, and its failures one list."""
 
+import base64
 import csv
 import io
 from array import array
@@ -22,6 +23,7 @@ from feature_extraction.feature_file import (
     is_feature_file,
     write_rows,
 )
+from feature_extraction.fingerprints import SIZE
 from feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
@@ -174,11 +176,12 @@ def _first_failure(row: Row, records: Iterable[Record]) -> Failure | None:
 
 
 class _Track:
-    """Where the values of one modality stand in the ledger, and when they begin: six numbers a clip."""
+    """Where the values of one modality stand in the ledger, when they begin, and the fingerprints of the clips."""
 
     def __init__(self) -> None:
         self._blocks = array("q")  # offset, rows (0: pooled), width, checksum
         self._moments = array("d")  # start, seconds
+        self._fingerprints = bytearray()
 
     def add(self, record: Record) -> None:
         """Enter the next clip."""
@@ -186,6 +189,12 @@ class _Track:
         *rows, width = record.block.shape
         self._blocks.extend((record.block.offset, *(rows or (0,)), width, record.block.checksum))
         self._moments.extend((record.start, record.seconds))
+        self._fingerprints += base64.b64decode(record.fingerprint) or bytes(SIZE)
+
+    @property
+    def fingerprints(self) -> NDArray[np.uint8]:
+        """The fingerprint of each clip: (n, SIZE)."""
+        return np.frombuffer(self._fingerprints, dtype=np.uint8).reshape(-1, SIZE)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -234,6 +243,7 @@ def _assembled(
         columns={name: tuple(row.columns[name] for row in rows) for name in plan.manifest.rows[0].columns},
         fitted=fitted,
         shard=shard,
+        fingerprints={modality: track.fingerprints for modality, track in tracks.items()},
     )
     return Assembled(head, made)
 

@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from feature_extraction.fingerprints import picture_fingerprint, sound_fingerprint
 from feature_extraction.ground.worker_pool import Lost, Reported, WorkerPool
 from feature_extraction.ground.worker_process import Conditions
 from feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
@@ -59,6 +60,7 @@ class Part:
         warnings: what is odd about a clip that was accepted.
         start: when its sound or picture begins, in seconds after the beginning of the file.
         seconds: how long it lasts.
+        fingerprint: (256,) by which it is known again after another encoding; see `fingerprints`.
     """
 
     modality: str
@@ -68,6 +70,7 @@ class Part:
     warnings: tuple[str, ...] = ()
     start: float = 0.0
     seconds: float = 0.0
+    fingerprint: NDArray[np.uint8] | None = None
 
 
 def decode_all(
@@ -138,6 +141,7 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> Part:
         prepared = wanted.prepare(clip.values)
         if wanted.pool is not None:
             prepared = wanted.pool(prepared)
+        fingerprint = _fingerprint(clip.values, wanted.inputs)
     except MediaFailure as failure:
         return Part(modality, reason=failure.reason, detail=failure.detail)
     except MemoryError:
@@ -146,4 +150,15 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> Part:
         return Part(modality, reason="crashed", detail=" ".join(f"{type(error).__name__}: {error}".split()))
     if np.issubdtype(prepared.dtype, np.floating) and not np.isfinite(prepared).all():
         return Part(modality, reason="corrupt", detail="its description holds NaN or infinity")
-    return Part(modality, prepared=prepared, warnings=clip.remarks, start=clip.start, seconds=clip.seconds)
+    return Part(
+        modality,
+        prepared=prepared,
+        warnings=clip.remarks,
+        start=clip.start,
+        seconds=clip.seconds,
+        fingerprint=fingerprint,
+    )
+
+
+def _fingerprint(values: NDArray[Any], inputs: Sound | Frames) -> NDArray[np.uint8]:
+    return sound_fingerprint(values, inputs.sample_rate) if isinstance(inputs, Sound) else picture_fingerprint(values)

@@ -4,6 +4,7 @@ The file is assembled from the ledger in the manifest's order, so the same comma
 was killed on the way and however many processes it used.
 """
 
+import base64
 import functools
 import hashlib
 import os
@@ -231,6 +232,7 @@ def _record(job: _Job, number: int, part: Part, description: NDArray[Any] | None
             warnings=part.warnings,
             start=part.start,
             seconds=part.seconds,
+            fingerprint="" if part.fingerprint is None else base64.b64encode(part.fingerprint.tobytes()).decode(),
         ),
         values,
     )

@@ -154,6 +154,11 @@ def _joined(parts: Sequence[_Part]) -> Assembled:
         all_labels=None if first.content.all_labels is None else _all_labels(contents)[order],
         provenance={name: _origin(first, name) for name in first.rows},
         columns={name: ordered([c.columns[name] for c in contents]) for name in first.content.columns},
+        fingerprints={
+            name: np.concatenate([c.fingerprints[name] for c in contents])[order]
+            for name in first.content.fingerprints
+            if all(name in c.fingerprints for c in contents)
+        },
     )
     rows = {name: _interleaved([part.rows[name] for part in parts], order) for name in first.rows}
     fitted = {}

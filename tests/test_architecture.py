@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 EXTRACTION_FLOORS = [
     ["ground", "truncation", "masking", "eight_bits"],
     ["foreign", "shard_names", "tf_checkpoint", "download", "spec_augment", "word_pieces"],
-    ["tensor_files", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
+    ["tensor_files", "fingerprints", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
     ["feature_file", "weights", "decoding_workers"],
     ["chosen_weights"],
     ["inception_readings"],

@@ -22,6 +22,11 @@ import click
 )
 @click.option("--split", metavar="RULE", help="Divide the clips anew: random:TRAIN/VALID/TEST, in shares.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed of --split.")
+@click.option(
+    "--drop-duplicates",
+    type=click.Choice(["train", "test"]),
+    help="Leave out the train (or the test) clips that stand in both up to noise and encoding (see `inspect`).",
+)
 @click.option("--first-label", is_flag=True, help="Keep the first label of clips that have several.")
 def command(source: str, target: str, **options: Any) -> None:
     """Turn IN, of any supported layout, into the feature file OUT.

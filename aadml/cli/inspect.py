@@ -1,12 +1,14 @@
 """`aadml inspect`: say what is in a feature file of any layout."""
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from aadml.data.examination import Examination
+
+_SHOWN = 20
 
 
 @click.command(name="inspect")
@@ -14,14 +16,20 @@ if TYPE_CHECKING:
 @click.option("--layout", help="Layout of FILE; detected by default.")
 @click.option("--audio", help="The view to use as audio, if the layout does not say.")
 @click.option("--visual", help="The view to use as visual, if the layout does not say.")
+@click.option("--near-duplicates", is_flag=True, help="Look for near-duplicates across splits however long it takes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(path: str, layout: str | None, audio: str | None, visual: str | None, as_json: bool) -> None:
-    """Describe FILE, a feature file in any layout: counts, ranges, duplicates, origin, warnings."""
+def command(path: str, as_json: bool, **options: Any) -> None:
+    """Describe FILE, a feature file in any layout: counts, ranges, duplicates, origin, warnings.
+
+    Near-duplicates are clips of one split that stand in another up to noise and encoding, by their features and by
+    the fingerprints that `aadml extract` takes; beside each is its distance, as a share of the usual one between
+    nearest neighbors. The first 20 are listed, with --json all.
+    """
     from dataclasses import asdict
 
     from aadml.data import examination
 
-    found = examination.inspect(path, layout=layout, audio=audio, visual=visual)
+    found = examination.inspect(path, **options)
     if as_json:
         click.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))
         return
@@ -46,6 +54,7 @@ def _lines(path: str, found: "Examination") -> list[str]:
         within = ", ".join(f"{count} in {split}" for split, count in duplicates.within.items())
         across = ", ".join(f"{count} in {pair}" for pair, count in duplicates.across.items())
         lines.append(f"duplicates of {kind}: {within}; shared: {across}")
+    lines += _duplicate_lines(found)
     lines += _sequence_lines(found)
     if found.columns:
         lines.append(f"columns: {', '.join(found.columns)}")
@@ -56,6 +65,18 @@ def _lines(path: str, found: "Examination") -> list[str]:
     for name, counts in found.classes.items():
         lines.append(f"{name:<{width}}  " + "  ".join(f"{count:>6}" for count in counts.values()))
     return lines
+
+
+def _duplicate_lines(found: "Examination") -> list[str]:
+    pairs = found.near_duplicates or ()
+    lines = [
+        f"near-duplicate: {pair.split} {pair.id} is {pair.other_split} {pair.other} "
+        f"({', '.join(f'{kind} {distance:.2f}' for kind, distance in pair.distances.items())})"
+        for pair in pairs[:_SHOWN]
+    ]
+    return lines + (
+        [f"and {len(pairs) - _SHOWN} more near-duplicates (--json lists all)"] if len(pairs) > _SHOWN else []
+    )
 
 
 def _sequence_lines(found: "Examination") -> list[str]:

@@ -67,16 +67,11 @@ def assembled(started: ConfigFile, flags: JsonObject, settings: Settings) -> Con
 
 
 def starting_file(config: str | None, method: str | None, *, sample: bool) -> ConfigFile:
-    """Read the config to start from: the one named, else the method's, else `aadml`.
-
-    On the sample clips it is `METHOD_sample`, where there is one, or `sample`.
-    """
+    """Read the config to start from: the one named, else the method's, else `aadml` (`sample` on the sample clips)."""
     if method:
         lookup(METHODS, method, "method")
     default = "sample" if sample else "aadml"
     name = (method or default).replace("-", "_") if method != "aadml" else default
-    if sample and (configs_folder() / f"{name}_sample.yaml").is_file():
-        name = f"{name}_sample"
     if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
         return ConfigFile({"method": method})  # one from outside has all its defaults in its code
     started = open_config(config or name)

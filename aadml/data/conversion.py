@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from aadml.data.division import divide, shares_of
 from aadml.data.raw import read_class_names
 from aadml.data.reading import SYNTHETIC, open_data
 from aadml.data.released import RELEASED, like_released, write_split_keys
+from aadml.data.split_duplicates import without_duplicates
 from aadml.data.splits import without_incomplete_classes
 from feature_extraction.feature_file import FeatureFile, write_features
 from feature_extraction.ground.errors import InputError
@@ -31,6 +33,7 @@ def convert(
     first_label: bool = False,
     split: str | None = None,
     seed: int = 0,
+    drop_duplicates: Literal["train", "test"] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> FeatureFile:
     """Turn features of any supported layout into a feature file.
@@ -48,6 +51,8 @@ def convert(
         first_label: keep the first label of clips that have several.
         split: "random:0.7/0.1/0.2": divide the clips anew (train, valid, test), each class by itself.
         seed: of that division.
+        drop_duplicates: leave out clips that stand in two splits up to noise and encoding (see `inspect`): "train"
+            leaves out those that are trained on, as the test clips are the reference; "test" those that are scored.
         on_note: called with a sentence on each thing done on the way.
 
     Returns:
@@ -58,6 +63,8 @@ def convert(
     """
     if str(source).startswith(SYNTHETIC) and layout is not None:
         return _rehearsal(str(source), target, layout)
+    if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
+        raise InputError(f"{target}: is what is read; name another OUT")
     names = read_class_names(class_names) if class_names else None
     content = open_data(
         source, layout=layout, audio=audio, visual=visual, class_names=names, test_fold=test_fold,
@@ -65,9 +72,12 @@ def convert(
     )  # fmt: skip
     notes: list[str] = []
     if split is not None:
-        content, notes = _divided(content, split, seed)
+        content = _divided(content, split, seed)
     if first_label and content.all_labels is not None:
         content, more = _with_first_labels(content)
+        notes += more
+    if drop_duplicates is not None:
+        content, more = without_duplicates(content, drop_duplicates)
         notes += more
     if incomplete_classes == "drop":
         content, more = without_incomplete_classes(content, str(source))
@@ -92,7 +102,7 @@ def _rehearsal(source: str, target: str | os.PathLike[str], layout: str) -> Feat
     return content
 
 
-def _divided(content: FeatureFile, rule: str, seed: int) -> tuple[FeatureFile, list[str]]:
+def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     """Divide the clips anew; the provenance says so."""
     kind, _, shares = rule.partition(":")
     if kind != "random":
@@ -105,7 +115,7 @@ def _divided(content: FeatureFile, rule: str, seed: int) -> tuple[FeatureFile, l
         name: {**nested(content.provenance, name), "notes": [*texts(inner(content.provenance, name, "notes")), note]}
         for name in content.features
     }
-    return replace(content, splits=splits, provenance=origin), []
+    return replace(content, splits=splits, provenance=origin)
 
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:

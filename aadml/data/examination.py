@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.reading import open_data
+from aadml.data.split_duplicates import DuplicatePair, duplicate_pairs, is_too_large
 from feature_extraction.feature_file import FeatureFile, Timeline
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import SPLITS
@@ -68,6 +69,7 @@ class Examination:
         classes: for each class the clips of each split; empty where the clips have no labels.
         modalities: for each modality its dimensions, range and other figures.
         duplicates: of ids, of the feature rows of each modality, and of the rows of all modalities together.
+        near_duplicates: clips that stand in two splits up to noise and encoding; None where they were not looked for.
         sequences: for each modality whose descriptions over time were kept: how many rows, and when they begin.
         columns: names of further columns.
         provenance: where the features of each modality come from.
@@ -79,6 +81,7 @@ class Examination:
     classes: Mapping[str, Mapping[str, int]]
     modalities: Mapping[str, Figures]
     duplicates: Mapping[str, Duplicates]
+    near_duplicates: tuple[DuplicatePair, ...] | None
     sequences: Mapping[str, RowsInTime]
     columns: tuple[str, ...]
     provenance: Mapping[str, JsonObject]
@@ -86,7 +89,12 @@ class Examination:
 
 
 def inspect(
-    path: str | os.PathLike[str], *, layout: str | None = None, audio: str | None = None, visual: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    layout: str | None = None,
+    audio: str | None = None,
+    visual: str | None = None,
+    near_duplicates: bool = False,
 ) -> Examination:
     """Say what is in features of any layout: counts, ranges, duplicates, origin, warnings.
 
@@ -95,15 +103,17 @@ def inspect(
         layout: of the file; recognized by default.
         audio: the view that counts as audio, where the layout does not say.
         visual: the view that counts as visual, where the layout does not say.
+        near_duplicates: look for clips that stand in two splits up to noise and encoding however long that takes; by
+            default it is not done where it would take many minutes, and a warning says so.
 
     Raises:
         InputError: nothing there, no known layout, or content that contradicts itself.
     """
-    return examine(open_data(path, layout=layout, audio=audio, visual=visual))
+    return examine(open_data(path, layout=layout, audio=audio, visual=visual), near_duplicates=near_duplicates)
 
 
-def examine(content: FeatureFile) -> Examination:
-    """Look at everything that can be told from the content of a feature file."""
+def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examination:
+    """Look at everything that can be told from the content of a feature file; see `inspect`."""
     classes = _clips_of_classes(content)
     modalities = {name: _figures(values) for name, values in content.features.items()}
     hashes = {name: _row_hashes(values) for name, values in content.features.items()}
@@ -112,16 +122,18 @@ def examine(content: FeatureFile) -> Examination:
     if len(hashes) > 1:
         together = list(zip(*hashes.values(), strict=True))
         duplicates["all modalities"] = find_duplicates(together, content.splits, content.ids)
+    pairs = tuple(duplicate_pairs(content)) if near_duplicates or not is_too_large(content) else None
     return Examination(
         clips=len(content.ids),
         splits={split: content.splits.count(split) for split in SPLITS},
         classes=classes,
         modalities=modalities,
         duplicates=duplicates,
+        near_duplicates=pairs,
         sequences={name: _rows_in_time(timeline) for name, timeline in content.sequences.items()},
         columns=tuple(content.columns),
         provenance=content.provenance,
-        warnings=tuple(_warnings(content, classes, modalities, duplicates)),
+        warnings=(*_warnings(content, classes, modalities, duplicates), *_duplicate_warnings(pairs)),
     )
 
 
@@ -223,6 +235,21 @@ def _warnings(
         unknown = origin.get("extractor", "unknown") == "unknown"
         found += [f"{name}: {warning}" for warning in [*(_guesses(figures) if unknown else []), *_flaws(figures)]]
     return list(dict.fromkeys(found))
+
+
+def _duplicate_warnings(pairs: Sequence[DuplicatePair] | None) -> list[str]:
+    if pairs is None:
+        return ["near-duplicates across splits were not looked for, as that takes long; --near-duplicates does it"]
+    counts = Counter((pair.split, pair.other_split) for pair in pairs)
+    kinds = {splits: Counter[str]() for splits in counts}
+    for pair in pairs:
+        kinds[pair.split, pair.other_split].update(pair.distances.keys())
+    return [
+        f"{count} {split} clips stand in {other} up to noise or encoding "
+        f"({', '.join(f'{n} by {kind}' for kind, n in kinds[split, other].items())}); "
+        "`aadml convert IN OUT --drop-duplicates train` leaves them out"
+        for (split, other), count in counts.items()
+    ]
 
 
 def _guesses(figures: Figures) -> list[str]:

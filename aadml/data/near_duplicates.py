@@ -13,27 +13,29 @@ Pair = tuple[int, int, float]
 """Row, row of the other set, and their distance as a share of the usual one."""
 
 
-def near_duplicates(rows: Tensor, known: Tensor, *, share: float = SHARE) -> list[Pair]:
+def near_duplicates(rows: Tensor, known: Tensor, *, share: float = SHARE, scaled: bool = True) -> list[Pair]:
     """Find the rows that stand in another set, exactly or nearly.
 
-    Columns are brought to the spread that they have in `known`. The usual distance is the median, over at most SAMPLE
-    rows of `known`, of the distance to the nearest other row.
+    Columns are brought to the spread that they have in `known`, unless they share a unit. The usual distance is the
+    median, over at most SAMPLE rows of `known`, of the distance to the nearest other row.
 
     Args:
         rows: (n, d) of the split in question.
         known: (m, d) of the other split.
         share: of the usual distance, below which two rows are one.
+        scaled: whether columns are brought to one spread.
 
     Returns:
         A pair for each row that has such a neighbor, nearest first.
     """
     if not len(rows) or not len(known):
         return []
-    spread = known.double().std(0, correction=0)
-    scale = torch.where(spread > 0, spread, torch.ones_like(spread))
-    center = known.double().mean(0)
-    one, other = (rows.double() - center) / scale, (known.double() - center) / scale
-    usual = _usual_distance(other)
+    one, other = rows.double(), known.double()
+    if scaled:
+        spread, center = other.std(0, correction=0), other.mean(0)
+        scale = torch.where(spread > 0, spread, torch.ones_like(spread))
+        one, other = (one - center) / scale, (other - center) / scale
+    usual = usual_distance(other)
     distance, nearest = _nearest(one, other)
     found = [
         (i, int(nearest[i]), float(distance[i] / usual) if usual else 0.0)
@@ -42,7 +44,7 @@ def near_duplicates(rows: Tensor, known: Tensor, *, share: float = SHARE) -> lis
     return sorted(found, key=lambda pair: pair[2])
 
 
-def _usual_distance(known: Tensor) -> float:
+def usual_distance(known: Tensor) -> float:
     """Give the median distance of a row to the nearest row that differs from it; 0 where all are the same."""
     chosen = torch.linspace(0, len(known) - 1, min(SAMPLE, len(known))).round().long()
     found = []

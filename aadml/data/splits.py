@@ -95,25 +95,11 @@ def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
     """Return `content` without the clips of some classes, the others numbered anew in their order."""
     gone = np.isin(content.labels, list(labels))
     left = [label for label in range(len(content.class_names)) if label not in set(labels)]
-    kept = selected(content, np.flatnonzero(~gone).astype(np.int64))
+    kept = content.select(np.flatnonzero(~gone).astype(np.int64))
     codes = np.searchsorted(np.asarray(left, dtype=np.int64), kept.labels).astype(np.int64)
     marked = None if kept.all_labels is None else kept.all_labels[:, left]
     names = tuple(content.class_names[label] for label in left)
     return replace(kept, labels=codes, class_names=names, all_labels=marked)
-
-
-def selected(content: FeatureFile, rows: NDArray[np.int64]) -> FeatureFile:
-    """Return the clips `rows` of `content`, in that order, without their descriptions over time."""
-    return replace(
-        content,
-        features={name: values[rows] for name, values in content.features.items()},
-        labels=content.labels[rows],
-        ids=tuple(content.ids[row] for row in rows),
-        splits=tuple(content.splits[row] for row in rows),
-        columns={name: tuple(values[row] for row in rows) for name, values in content.columns.items()},
-        sequences={},
-        all_labels=None if content.all_labels is None else content.all_labels[rows],
-    )
 
 
 def require_one_label(content: FeatureFile, place: str) -> None:

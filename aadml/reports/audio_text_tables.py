@@ -156,8 +156,8 @@ PAPER_TABLES: dict[str, PaperTable] = {
 def starting_config(name: str, data: str | None) -> str:
     """Name the shipped config a table starts from: the published sizes, or narrow ones on the sample clips."""
     if data is None:
-        return {"mei": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}[name]
-    return {"mei": f"mei_{dataset_of(data).lower()}", "3cmlf": "3cmlf", "xie": "xie"}[name]
+        return {"mei": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}[name]
+    return {"mei": f"mei_{dataset_of(data).lower()}", "3cmlf": "3cmlf_audiocaps", "xie": "xie_clotho"}[name]
 
 
 def dataset_of(data: str) -> str:

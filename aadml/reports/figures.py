@@ -137,6 +137,12 @@ def training_curves(records: Sequence[Record], selected: int | None) -> dict[str
     panels = {"training loss": {key.replace("_", " "): key for key in parts}}
     panels["validation"] = {key.removeprefix("valid ").replace("map_mean", "MAP, mean").replace("map ", "MAP, "): key
                             for key in scores}  # fmt: skip
+    fitted = next((record for record in records if "train map_mean" in record), None)
+    if fitted is not None:
+        asked = f" ({fitted['train queries']:,} queries)" if "train queries" in fitted else ""
+        panels["validation and training clips"] = panels.pop("validation") | {
+            f"MAP, mean, training clips{asked}": "train map_mean"
+        }
     return {
         name: curves({title: _logged(records, key) for title, key in keys.items()}, x="epoch", y=name, marks=marks)
         for name, keys in panels.items()

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.backbones import Description, Extractor
+from feature_extraction.backbones import Description, Extractor, FrameRate
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.log_mel import DESCRIPTOR, filled_log_mel
 from feature_extraction.media import Frames, Sound
@@ -49,7 +49,7 @@ def log_mel() -> Extractor:
     )
 
 
-def hog_color(*, frames_per_second: float = 1.0) -> Extractor:
+def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
     """Describe frames by histograms of gradients (576) and of colors (448): 1024-d.
 
     Args:

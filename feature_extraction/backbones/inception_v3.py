@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from feature_extraction.backbones import Description, Extractor
+from feature_extraction.backbones import Description, Extractor, FrameRate
 from feature_extraction.chosen_weights import load_weights
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
@@ -165,11 +165,11 @@ def inception_v3(
     pool_padding: PoolPadding | None = None,
     last_pool: LastPool | None = None,
     transform_input: bool | None = None,
-    reduction: str = "none",
+    reduction: Literal["none", "own-pca", "youtube-8m"] = "none",
     matrices: str = "auto",
     eight_bit: bool = False,
-    precision: str = "float32",
-    frames_per_second: float = 1.0,
+    precision: Literal["float32", "bfloat16", "auto"] = "float32",
+    frames_per_second: FrameRate = 1.0,
     device: str = "auto",
 ) -> Extractor:
     """Describe frames by Inception-V3: 2048-d, or 1024-d after whitening; pooling is the mean over frames.
@@ -194,7 +194,12 @@ def inception_v3(
         InputError: an option is out of its range, or the weights cannot be had or read.
     """
     given = Asked(pool_padding, last_pool, transform_input)
-    _check_options(**vars(given), reduction=reduction, precision=precision, eight_bit=eight_bit)
+    if eight_bit and reduction == "none":
+        raise InputError("inception-v3.eight_bit: 8 bits hold whitened values; choose reduction own-pca or youtube-8m")
+    if matrices != "auto" and reduction != "youtube-8m":
+        raise InputError(
+            f"inception-v3.matrices: {matrices} given; only reduction youtube-8m reads them, not {reduction}"
+        )
     target = chosen_device(device, "inception-v3")
     half = precision == "bfloat16" or (precision == "auto" and bfloat16_units(target))
     network, reading, found, file = _loaded(weights, given)
@@ -238,22 +243,6 @@ def _describer(
         return [reduce(part) for part in rows] if reduce else rows
 
     return describe
-
-
-def _check_options(*, eight_bit: bool, **given: Any) -> None:
-    possible: dict[str, tuple[Any, ...]] = {
-        "pool_padding": (None, *get_args(PoolPadding)),
-        "last_pool": (None, *get_args(LastPool)),
-        "transform_input": (None, True, False),
-        "reduction": ("none", "own-pca", "youtube-8m"),
-        "precision": ("float32", "bfloat16", "auto"),
-    }
-    for option, value in given.items():
-        if not any(type(value) is type(choice) and value == choice for choice in possible[option]):
-            choices = ", ".join(str(choice) for choice in possible[option] if choice is not None)
-            raise InputError(f"inception-v3.{option}: given {value}, possible are {choices}")
-    if eight_bit and given["reduction"] == "none":
-        raise InputError("inception-v3.eight_bit: 8 bits hold whitened values; choose reduction own-pca or youtube-8m")
 
 
 def _loaded(weights: str, given: Asked) -> tuple[InceptionV3, Reading, str, str]:

@@ -3,7 +3,8 @@
 Layout: root attributes `format`, `version`; `/<modality>` float32 (n, d) with a JSON attribute `provenance`; `/label`
 int64 (n,); `/id`, `/split` UTF-8 (n,); `/class_names` UTF-8; `/column/<name>` UTF-8 (n,); optionally
 `/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,), and `/fitted/<modality>/<name>` for arrays
-that were fitted on the training rows (a whitening).
+that were fitted on the training rows (a whitening), and `/fingerprint/<modality>` uint8 (n, 256), by which a clip is
+known again after another encoding.
 
 Version 2 adds `/<modality>_times` float64 (total,) beside a sequence; `/label` -1 in every row of a file without
 labels, which has no class names; and `/labels` uint8 (n, C) where clips are of several classes (`/label` is then the

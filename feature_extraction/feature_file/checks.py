@@ -69,6 +69,10 @@ def _check_head(content: FeatureFile, n: int, place: str) -> None:
         _check_count(len(values_of_column), n, f"{place}: /column/{name}")
     if content.shard is not None:
         _check_count(len(content.shard.rows), n, f"{place}: /shard_rows")
+    for name, prints in content.fingerprints.items():
+        if prints.dtype != np.uint8 or prints.ndim != 2:
+            raise InputError(f"{place}: /fingerprint/{name} is {prints.dtype} {prints.shape}; uint8 (n, d) is needed")
+        _check_count(len(prints), n, f"{place}: /fingerprint/{name}")
     _check_labels(content, place)
     _check_unique(content.ids, f"{place}: /id")
     _check_unique(content.class_names, f"{place}: /class_names")

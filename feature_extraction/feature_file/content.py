@@ -1,7 +1,7 @@
 """What a feature file holds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,13 @@ class Timeline:
         place = np.searchsorted(self.times[start:stop], np.asarray(seconds, dtype=np.float64) + 1e-9, side="right")
         return np.where(place > 0, start + place - 1, -1).astype(np.int64)
 
+    def select(self, clips: NDArray[np.int64]) -> "Timeline":
+        """Give the rows of some clips, in that order."""
+        starts, lengths = self.offsets[clips], np.diff(self.offsets)[clips]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        rows = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Timeline(self.values[rows], offsets, None if self.times is None else self.times[rows])
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -96,6 +103,8 @@ class FeatureFile:
         fitted: per modality named arrays that were fitted on the training rows.
         shard: which part of a job this is, where it is a part.
         all_labels: (n, C) uint8, 1 where a clip is of a class; None where no clip of the job is of several.
+        fingerprints: per modality (n, 256) uint8, by which a clip is known again after another encoding; see
+            `feature_extraction.fingerprints`. Files made elsewhere, and older ones, have none.
     """
 
     features: Mapping[str, NDArray[np.float32]]
@@ -109,10 +118,26 @@ class FeatureFile:
     fitted: Mapping[str, Mapping[str, NDArray[np.float32]]] = field(default_factory=dict)
     shard: Shard | None = None
     all_labels: NDArray[np.uint8] | None = None
+    fingerprints: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Give the row numbers of one split, in order."""
         return np.flatnonzero(np.asarray(self.splits) == split).astype(np.int64)
+
+    def select(self, rows: NDArray[np.int64]) -> "FeatureFile":
+        """Give the clips `rows`, in that order; they are no shard of a job any more."""
+        return replace(
+            self,
+            features={name: values[rows] for name, values in self.features.items()},
+            labels=self.labels[rows],
+            ids=tuple(self.ids[row] for row in rows),
+            splits=tuple(self.splits[row] for row in rows),
+            columns={name: tuple(values[row] for row in rows) for name, values in self.columns.items()},
+            sequences={name: timeline.select(rows) for name, timeline in self.sequences.items()},
+            shard=None,
+            all_labels=None if self.all_labels is None else self.all_labels[rows],
+            fingerprints={name: values[rows] for name, values in self.fingerprints.items()},
+        )
 
     def rows_by_modality(self) -> dict[str, ModalityRows]:
         """Give the numbers of each modality, to be taken in blocks."""

@@ -80,6 +80,7 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
         raise InputError(f"{place}: is a feature file of version {version[:20]}; this program reads versions {read}")
     names = [name for name in MODALITIES if name in file]
     columns, fitted = _group(file, "column", place), _group(file, "fitted", place)
+    fingerprints = _group(file, "fingerprint", place)
     content = FeatureFile(
         features={},
         labels=_array(file, "label", np.int64, place),
@@ -91,6 +92,7 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
         fitted={name: _fitted(_group(fitted, name, place), place) for name in fitted},
         shard=_shard(file, place) if "shard" in file else None,
         all_labels=_array(file, "labels", np.uint8, place) if "labels" in file else None,
+        fingerprints={name: _array(fingerprints, name, np.uint8, place) for name in names if name in fingerprints},
     )
     return content, {name: _modality(file, name, place) for name in names}
 

@@ -80,6 +80,8 @@ def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRow
         described = {key: getattr(content.shard, key) for key in keys}
         file.create_dataset("shard", data=json.dumps(described, sort_keys=True), dtype=text, track_times=False)
         file.create_dataset("shard_rows", data=content.shard.rows, track_times=False)
+    for name, values in sorted(content.fingerprints.items()):
+        file.create_dataset(f"fingerprint/{name}", data=values, track_times=False)
     columns = file.create_group("column", track_order=False)
     for name, strings in sorted(content.columns.items()):
         columns.create_dataset(name, data=list(strings), dtype=text, track_times=False)

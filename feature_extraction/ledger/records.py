@@ -46,6 +46,7 @@ class Record:
         start: when the sound or the picture begins, in seconds after the beginning of the file.
         seconds: how long it lasts.
         block: where its values are; None for a failure.
+        fingerprint: of its sound or picture, in base 64; empty for a failure, and in ledgers that have none.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Record:
     start: float = 0.0
     seconds: float = 0.0
     block: Block | None = None
+    fingerprint: str = ""
 
     @property
     def content_of_line(self) -> JsonObject:

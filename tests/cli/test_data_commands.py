@@ -203,3 +203,28 @@ def test_a_file_that_reads_another_is_refused_by_every_command(tmp_path, monkeyp
     with pytest.raises(InputError, match="/id: keeps its values in another file, which is not read"):
         call(*words)
     assert not (tmp_path / "out.h5").exists()
+
+
+def test_near_duplicates_are_listed_and_left_out_of_a_new_file(tmp_path):
+    content = synthetic(classes=3, train=90, valid=15, test=60, dimensions=(12, 16))
+    train, test = content.rows("train"), content.rows("test")
+    features = {name: values.copy() for name, values in content.features.items()}
+    for values in features.values():
+        values[train[:25]] = values[test[:25]] + 1e-4
+    write_features(tmp_path / "f.h5", replace(content, features=features))
+    before = (tmp_path / "f.h5").read_bytes()
+    shown = call("inspect", tmp_path / "f.h5")
+    assert shown.stdout.count("near-duplicate: test ") == 20
+    assert "and 5 more near-duplicates (--json lists all)" in shown.stdout
+    assert "25 test clips stand in train up to noise or encoding (25 by audio, 25 by visual)" in shown.stderr
+    found = json.loads(call("inspect", tmp_path / "f.h5", "--json").stdout)["near_duplicates"]
+    assert {(pair["id"], pair["other"]) for pair in found} == {
+        (content.ids[one], content.ids[other]) for one, other in zip(test[:25], train[:25], strict=True)
+    }
+    result = call("convert", tmp_path / "f.h5", tmp_path / "g.h5", "--drop-duplicates", "train")
+    assert "note: 25 train clips that stand in two splits up to noise or encoding were left out" in result.stderr
+    assert len(open_data(tmp_path / "g.h5").ids) == len(content.ids) - 25
+    assert json.loads(call("inspect", tmp_path / "g.h5", "--json").stdout)["near_duplicates"] == []
+    with pytest.raises(InputError, match="is what is read; name another OUT"):
+        call("convert", tmp_path / "f.h5", tmp_path / "f.h5", "--drop-duplicates", "test")
+    assert (tmp_path / "f.h5").read_bytes() == before

@@ -29,7 +29,7 @@ SMALL = {
 
 
 def config(manifest, **changes):
-    return assemble(config="3cmlf_sample", data=str(manifest), settings=SMALL | changes)
+    return assemble(config="3cmlf", data=str(manifest), settings=SMALL | changes)
 
 
 def prior_of(of):
@@ -69,7 +69,7 @@ def test_a_model_kept_elsewhere_gives_the_same_bytes_and_is_not_touched(manifest
 
 
 def test_a_training_in_memory_gives_the_same_weights(manifest, alone):
-    model = aadml.fit(manifest, config="3cmlf_sample", settings=SMALL)
+    model = aadml.fit(manifest, config="3cmlf", settings=SMALL)
     state, kept = model.method.state(), aadml.load(alone).method.state()
     assert state.keys() == kept.keys()
     assert all(torch.equal(value, kept[key]) for key, value in state.items())
@@ -208,7 +208,7 @@ def test_what_needs_a_failed_model_is_not_tried(manifest, tmp_path):
     assert len(tried) == 2, "the model, and the row without mining"
 
 
-@pytest.mark.parametrize(("base", "before", "after"), [("3cmlf", 530, 250), ("3cmlf_sample", 212, 100)])
+@pytest.mark.parametrize(("base", "before", "after"), [("3cmlf_audiocaps", 530, 250), ("3cmlf", 212, 100)])
 def test_the_table_trains_less_than_half_the_epochs_of_a_training_a_row(base, before, after, tmp_path):
     from aadml.configuration.files import read_yaml
 

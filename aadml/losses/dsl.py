@@ -44,6 +44,6 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
 
 def _prior(scores: Tensor, rivals: Tensor) -> Tensor:
     """Softmax over anchors times their number, so that a flat prior is 1 everywhere; 1 outside `rivals` too."""
-    somebody = rivals.any(0, keepdim=True)
+    somebody = rivals.any(0)
     kept = scores.masked_fill(~rivals & somebody, -torch.inf)
-    return torch.where(rivals, torch.softmax(kept, 0) * rivals.sum(0, keepdim=True), 1)
+    return torch.where(rivals, torch.softmax(kept, 0) * rivals.sum(0), 1)

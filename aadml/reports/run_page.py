@@ -22,7 +22,7 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.environment import Environment, read_environment
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run, read_evaluation
-from aadml.runs.train import read_records
+from aadml.runs.session import read_records
 from feature_extraction.ground.atomic import write_text
 
 MAP_POINTS = 1500

@@ -193,7 +193,7 @@ def holm(probabilities: Mapping[str, float]) -> dict[str, float]:
     Returns:
         comparison -> corrected p, in the given order.
     """
-    ordered = sorted((n for n, p in probabilities.items() if p == p), key=lambda name: probabilities[name])
+    ordered = sorted((n for n, p in probabilities.items() if not np.isnan(p)), key=lambda name: probabilities[name])
     corrected = dict(probabilities)
     largest = 0.0
     for i, name in enumerate(ordered):

@@ -12,11 +12,11 @@ LISTED = Path(__file__).with_name("equivalent.toml")
 
 @dataclass(frozen=True)
 class Equivalent:
-    """One listed change: of which file, from which line to which, and why nothing follows from it."""
+    """Listed changes of one line: of which file, from what to any of what, and why nothing follows from them."""
 
     path: str
     before: str
-    after: str
+    after: Sequence[str]
     reason: str
 
     def stands(self, root: Path) -> bool:
@@ -36,5 +36,6 @@ def read(listed: Path = LISTED) -> list[Equivalent]:
 
 def reason_of(mutant: Mutant, known: Sequence[Equivalent]) -> str | None:
     """Return why a mutant is equivalent, None if it is not listed."""
-    key = (str(mutant.path), *mutant.change())
-    return next((e.reason for e in known if (e.path, e.before, e.after) == key), None)
+    before, after = mutant.change()
+    fits = (e for e in known if (e.path, e.before) == (str(mutant.path), before) and after in e.after)
+    return next((e.reason for e in fits), None)

@@ -1,27 +1,48 @@
-"""The trial of a mutant: the tests of its room, run on a scratch copy of the tree, never on the working tree."""
+"""The trial of a mutant: the tests that reach it, run on a scratch copy of the tree, never on the working tree."""
 
+import importlib
+import itertools
+import json
+import multiprocessing
 import os
+import re
 import resource
+import runpy
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import reach
 from mutants import Mutant
 
 MEMORY = 16 * 1024**3  # bytes of address space: a mutant may ask for everything there is
+PATIENCE = 60.0  # seconds that the tests of a mutant may take in all, as measured
+AT_LEAST, TIMES = 30.0, 6.0  # seconds that any test may take, and how many times its own
+START = 120.0  # seconds to import and collect
+ENDINGS = {0: "passed", 5: "passed", -signal.SIGALRM: "timeout"}  # 5: there was no test to run
+READERS = (
+    "tests/configuration/test_option_laws.py", "tests/losses/test_page.py", "tests/methods/test_published_values.py",
+)  # fmt: skip
+"""Test files that read defaults and bounds of every entry, which no line that they run shows."""
+AGES = itertools.count(1)
+PRELOADED = (
+    "torch._dynamo", "torch.fx.experimental.symbolic_shapes", "scipy.stats", "sklearn.metrics", "hypothesis.strategies",
+    "h5py", "pydantic", "pytest", "_pytest.logging", "_pytest.junitxml", "_pytest.unraisableexception", "coverage",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run of tests ended: "passed", "failed", or "timeout"; after how many seconds."""
+    """How a run of tests ended: "passed", "failed" or "timeout", after how many seconds, and at which test."""
 
     word: str
     seconds: float
-    output: str = ""
+    test: str = ""
 
 
 def copy_tree(root: Path, scratch: Path) -> None:
@@ -34,59 +55,118 @@ def copy_tree(root: Path, scratch: Path) -> None:
             shutil.copyfile(root / name, scratch / name)
 
 
-def room_of(root: Path, path: Path) -> Path:
-    """Return the tests of a file or folder of a tree: the folder of that name, or of the nearest above.
+def test_files(root: Path, folders: Iterable[Path]) -> list[Path]:
+    """List the test files of folders of a tree, relative to it."""
+    return sorted({path.relative_to(root) for folder in folders for path in (root / folder).rglob("test_*.py")})
 
-    The tests of `aadml/losses/triplet.py` are `tests/losses`, those of `feature_extraction/media.py`
-    `tests/feature_extraction`.
-    """
+
+def room_of(path: Path) -> Path:
+    """Return the folder of tests of a file: that of `aadml/losses/triplet.py` is `tests/losses`."""
     inside = path.parts[1:] if path.parts[0] == "aadml" else path.parts
-    folder = Path("tests", *inside)
-    while not (root / folder).is_dir():
-        folder = folder.parent
-    return folder
+    return Path("tests", inside[0])
 
 
-def try_mutant(scratch: Path, mutant: Mutant, room: Path, limit: float) -> Outcome:
-    """Run the tests of the mutant's file, and if they pass those of the room, on the changed copy."""
-    (scratch / mutant.path).write_text(mutant.after, encoding="utf-8")
+def measure(scratch: Path, folder: Path, tests: list[Path]) -> None:
+    """Run test files to the end and keep what they reach."""
+    _pytest(scratch, tests, ["-p", "recording"], {"AADML_REACH": str(folder)}, limit=None)
+
+
+def try_mutant(scratch: Path, mutant: Mutant, found: Mapping[str, reach.Reach], patience: float = PATIENCE) -> Outcome:
+    """Run the tests that reach a mutant, those of its room first, until one fails."""
+    file, spent = scratch / mutant.path, 0.0
+    _replace(file, mutant.after)
     try:
-        named = sorted(path.relative_to(scratch) for path in (scratch / "tests").rglob(f"test_{mutant.path.stem}.py"))
-        near = [path for path in named if room in path.parents]
-        first = run_tests(scratch, near, limit) if near else Outcome("passed", 0.0)
-        if first.word != "passed":
-            return first
-        rest = run_tests(scratch, [room], limit)
-        return Outcome(rest.word, first.seconds + rest.seconds, rest.output)
+        for tests in chosen(mutant, found, patience):
+            outcome = run_tests(scratch, tests)
+            spent += outcome.seconds
+            if outcome.word != "passed":
+                return Outcome(outcome.word, spent, outcome.test)
+        return Outcome("passed", spent)
     finally:
-        (scratch / mutant.path).write_text(mutant.before, encoding="utf-8")
+        _replace(file, mutant.before)
 
 
-def run_tests(scratch: Path, tests: list[Path], limit: float | None) -> Outcome:
-    """Run some tests until the first failure, in a process group that dies as one."""
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=short"]
-    command = [sys.executable, "-m", "pytest", *options, *map(str, tests)]
-    environment = os.environ | {"PYTHONPATH": str(scratch), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment.setdefault("OMP_NUM_THREADS", "1")
+def _replace(file: Path, text: str) -> None:
+    """Give a file another text and an age of its own, so that no bytecode of the text before fits it."""
+    file.write_text(text, encoding="utf-8")
+    age = next(AGES)
+    os.utime(file, (age, age))
+
+
+def chosen(mutant: Mutant, found: Mapping[str, reach.Reach], patience: float = PATIENCE) -> list[dict[str, float]]:
+    """Choose the tests of a mutant in steps: the file of its name, the rest of its room, other rooms.
+
+    A change of a signature meets the tests that read signatures before all others.
+
+    Test files of the room that reach the mutant are run to their end, for a test may use what another one of its file
+    has made; of other rooms the tests that reach it are run alone. Quick tests come first.
+
+    Returns:
+        For each step test -> seconds.
+    """
+    function = reach.names_of_lines(mutant.before)[mutant.line]
+    steps: list[list[tuple[bool, float, str]]] = [[], [], []]
+    for test_file, tests in reach.tests_reaching(str(mutant.path), function, found).items():
+        path, kept = Path(test_file), found[test_file]
+        near = room_of(mutant.path) in path.parents
+        step = steps[2 if not near else 0 if path.stem == f"test_{mutant.path.stem}" else 1]
+        for test, seconds in kept.seconds.items():
+            if test not in kept.failed and (near or test in tests):
+                step.append((test not in tests, seconds, test))
+    if reach.is_signature(mutant.before, mutant.line):
+        readers = [found[test_file].seconds for test_file in READERS if test_file in found]
+        steps.insert(0, [(False, seconds, test) for tests in readers for test, seconds in tests.items()])
+    left, taken = patience, []
+    for step in steps:
+        taken.append({})
+        for _, seconds, test in sorted(step):
+            if seconds <= left:
+                taken[-1][test] = seconds
+                left -= seconds
+    return [tests for tests in taken if tests]
+
+
+def run_tests(scratch: Path, tests: Mapping[str, float]) -> Outcome:
+    """Run chosen tests (test -> its seconds) in their order until the first failure."""
+    order = scratch / "chosen.json"
+    limits = {test: AT_LEAST + TIMES * seconds for test, seconds in tests.items()}
+    order.write_text(json.dumps(limits), encoding="utf-8")
+    files = sorted({Path(test.partition("::")[0]) for test in tests})
+    options = ["-x", "-p", "ordering", "--tb=no", "-rfE"]
+    limit = START + TIMES * sum(tests.values())
+    return _pytest(scratch, files, options, {"AADML_CHOSEN": str(order)}, limit)
+
+
+def _pytest(
+    scratch: Path, tests: Sequence[Path], options: Sequence[str], more: Mapping[str, str], limit: float | None
+) -> Outcome:
+    """Run pytest in a process group that dies as one; what takes long to import is there already."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    always = ["pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "-W", "ignore:Module already imported"]
+    output = scratch / "output.txt"
+    command = [*always, *options, *map(str, tests)]
+    process = multiprocessing.get_context("fork").Process(target=_run, args=(scratch, command, more, output))
     begun = time.monotonic()
-    with subprocess.Popen(
-        command,
-        cwd=scratch,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=limit)
-            word = "passed" if process.returncode == 0 else "failed"
-        except subprocess.TimeoutExpired:
-            output, word = "", "timeout"
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-        if word == "timeout":
-            os.killpg(process.pid, signal.SIGKILL)
-    return Outcome(word, time.monotonic() - begun, output)
+    process.start()
+    process.join(limit)
+    if late := process.is_alive():
+        os.killpg(process.pid, signal.SIGKILL)
+        process.join()
+    word = "timeout" if late else ENDINGS.get(process.exitcode, "failed")
+    first = re.search(r"^(?:FAILED|ERROR) (\S+)", output.read_text(errors="replace"), re.MULTILINE)
+    return Outcome(word, time.monotonic() - begun, first[1] if first else "")
+
+
+def _run(scratch: Path, command: list[str], more: Mapping[str, str], output: Path) -> None:
+    """Be `python -m pytest` in the scratch copy."""
+    os.setsid()
+    os.chdir(scratch)
+    with output.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    places = [str(scratch), str(Path(__file__).parent)]
+    sys.path[:0], sys.argv = places, command
+    os.environ.update(more | {"PYTHONPATH": os.pathsep.join(places)})
+    runpy.run_module("pytest", run_name="__main__", alter_sys=True)

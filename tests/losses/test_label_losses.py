@@ -43,6 +43,7 @@ def test_known_values():
     assert row_norm(outputs, labels).item() == pytest.approx(2.5)
     assert frobenius(outputs, labels).item() == pytest.approx(2.5)
     assert mse(outputs, labels).item() == pytest.approx(25 / 4)
+    assert mse(torch.tensor([[3.0]]), torch.tensor([0])).item() == pytest.approx(4)
     assert ce(torch.zeros(3, 8), torch.arange(3)).item() == pytest.approx(math.log(8))
 
 

@@ -169,6 +169,9 @@ def test_the_similarity_of_the_embeddings_is_used_unless_another_is_asked_for():
 def test_label_space_is_scored_only_where_there_is_one_dimension_a_class():
     assert not evaluate(embeddings()).label_space
     assert set(evaluate(embeddings(dimension=4)).label_space) == {"audio", "visual"}
+    vectors = {m: torch.randn(5, 1) for m in ("audio", "visual")}
+    one_class = Embeddings(vectors, torch.zeros(5, dtype=torch.int64), tuple("abcde"), class_names=("all",))
+    assert not evaluate(one_class).label_space  # nothing could be wrong
 
 
 @pytest.mark.parametrize(

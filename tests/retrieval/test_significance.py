@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_1samp, ttest_rel
+from scipy.stats import t, ttest_1samp, ttest_rel
 
 from aadml.retrieval.significance import NEGLIGIBLE, Difference, compare, holm, paired_t, seeds_and_queries, spread
 from feature_extraction.ground.errors import InputError
@@ -83,6 +83,33 @@ def test_the_interval_covers_the_truth_in_about_nineteen_cases_of_twenty(sds):
     covered = np.mean([one.low <= truth <= one.high for one in found])
     assert covered > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 300)
     assert np.mean([one.high - one.low for one in found]) < 6 * np.mean([one.error for one in found])
+
+
+def analysis_of_variance(d):
+    """Standard error of the mean and degrees of freedom, both factors drawn at random, as loops."""
+    s, q = len(d), len(d[0])
+    mean = sum(map(sum, d)) / (s * q)
+    rows = [sum(row) / q for row in d]
+    columns = [sum(row[j] for row in d) / s for j in range(q)]
+    of_rows = q * sum((row - mean) ** 2 for row in rows) / (s - 1)
+    of_columns = s * sum((column - mean) ** 2 for column in columns) / (q - 1)
+    rests = [d[i][j] - rows[i] - columns[j] + mean for i in range(s) for j in range(q)]
+    of_rest = sum(rest**2 for rest in rests) / ((s - 1) * (q - 1))
+    if of_rest > min(of_rows, of_columns):
+        larger, freedom = max((of_rows, s - 1), (of_columns, q - 1))
+        return math.sqrt(larger / (s * q)), freedom
+    total = of_rows + of_columns - of_rest
+    below = of_rows**2 / (s - 1) + of_columns**2 / (q - 1) + of_rest**2 / ((s - 1) * (q - 1))
+    return math.sqrt(total / (s * q)), total**2 / below
+
+
+@given(seeds=st.integers(3, 6), queries=st.integers(2, 9), sds=st.sampled_from(SDS), draw=st.integers(0, 999))
+def test_error_and_p_over_seeds_and_queries_are_those_of_the_analysis_of_variance(seeds, queries, sds, draw):
+    d = 0.05 + crossed(np.random.default_rng(draw), seeds, queries, *sds)
+    found = seeds_and_queries(d, np.zeros_like(d), draws=20)
+    error, freedom = analysis_of_variance(d.tolist())
+    assert found.error == pytest.approx(error, rel=1e-9)
+    assert found.p == pytest.approx(2 * t.sf(abs(d.mean()) / error, freedom), rel=1e-6)
 
 
 def test_what_is_as_large_as_negligible_is_seldom_called_none():

@@ -1,5 +1,6 @@
 """The script that tests the tests: on a tree of one function, with tests that notice everything, or nothing."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("cosmic_ray", reason="comes with the extra `mutation`")
+pytest.importorskip("coverage", reason="comes with the extra `mutation`")
 
 ROOT = Path(__file__).parents[2]
 SOURCE = "def area(width, height):\n    return width * height\n"
@@ -37,6 +39,7 @@ def test_mutants_die_of_tests_that_notice(tree):
     assert "room: 0 of 1 mutants survive (seed 0)" in done.stdout
 
 
+@pytest.mark.slow
 def test_survivors_are_shown_with_their_place_and_the_tree_is_left_alone(tree):
     (tree / "tests" / "room" / "test_area.py").write_text(BLIND)
     done = mutate(tree)
@@ -54,11 +57,55 @@ def test_a_larger_share_may_be_allowed_to_survive(tree):
 
 
 @pytest.mark.slow
-def test_tests_that_fail_without_any_mutant_are_refused(tree):
-    (tree / "tests" / "room" / "test_area.py").write_text("def test_area():\n    assert False\n")
+def test_tests_that_fail_without_any_mutant_are_named_and_notice_nothing(tree):
+    (tree / "tests" / "room" / "test_area.py").write_text(BLIND + "\n\ndef test_no():\n    assert area(3, 5) == 16\n")
     done = mutate(tree)
-    assert done.returncode == 2
-    assert "tests/room failed without any change" in done.stderr
+    assert done.returncode == 1
+    assert "tests/room/test_area.py::test_no fails without any change" in done.stderr
+    assert "room: 1 of 1 mutants survive" in done.stdout
+
+
+def test_a_survivor_is_made_again_wherever_its_lines_stand_today(modules, tmp_path):
+    import log
+
+    before = "a = 1\n\n\ndef f(b):\n    c = b\n    return c + 1\n"
+    mutant = modules[0].Mutant(Path("m.py"), 6, "by hand", before, before.replace("+", "-"))
+    trial = log.Trial.of(mutant, "room", 7, "survives", 1.0, "")
+    (tmp_path / "m.py").write_text(f"import os\n{before}")
+    again = trial.mutant(tmp_path)
+    assert (again.line, again.after) == (7, f"import os\n{mutant.after}")
+    assert again.change() == mutant.change()
+    (tmp_path / "m.py").write_text(before.replace("c", "d"))
+    assert trial.mutant(tmp_path) is None
+
+
+@pytest.mark.slow
+def test_a_second_call_goes_on_after_the_first_and_measures_nothing_anew(tree):
+    mutate(tree)
+    (tree / "tests" / "room" / "conftest.py").write_text("import nothing_of_this_name\n")  # no test would run any more
+    (tree / "room" / "__init__.py").write_text(f"\n{SOURCE}")
+    log = tree / ".mutation" / "0.jsonl"
+    kept = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(one["word"], one["by"]) for one in kept] == [("killed", "tests/room/test_area.py::test_area")]
+
+
+def test_the_page_counts_every_mutant_and_lists_the_survivors(modules, tmp_path):
+    import log
+    import page
+
+    def trial(room, word, diff):
+        return log.Trial(room, 7, f"{room}/m.py", 3, "by hand", diff, word, 1.0, "")
+
+    diff = "--- m.py\n+++ m.py\n@@ -1 +1 @@\n a\n-b + c\n+b - c"
+    kept = log.Log(tmp_path / "7.jsonl")
+    for one in (trial("r", "survives", diff), trial("r", "killed", ""), trial("s", "equivalent", "")):
+        kept.keep(one)
+    kept.keep(trial("r", "survives", diff))
+    text = page.markdown(log.Log(tmp_path / "7.jsonl").trials(), "abc")
+    assert "| `r` | 7 | 2 | 1 | 0 | 0 | 0 | 1 | 50.0 % |" in text
+    assert "| `s` | 7 | 1 | 0 | 0 | 1 | 0 | 0 | 0.0 % |" in text
+    assert "| all |  | 3 | 1 | 0 | 1 | 0 | 1 | 33.3 % |" in text
+    assert "`r/m.py:3`\n\n```diff\n-b + c\n+b - c\n```" in text
 
 
 @pytest.mark.slow
@@ -84,12 +131,43 @@ def drawn(mutants, tmp_path, text, count=99, seed=0):
     return mutants.sample(tmp_path, [Path("module.py")], count, seed)
 
 
-def test_a_mutant_that_hangs_is_killed(modules, tree):
+def reach_of(trial, reach, tree):
+    folder = tree / ".mutation"
+    return reach.measured(tree, folder, trial.test_files(tree, ["tests"]), lambda t: trial.measure(tree, folder, t))
+
+
+@pytest.mark.slow
+def test_a_mutant_that_hangs_is_killed(modules, tree, monkeypatch):
+    import reach
+
     mutants, trial, _ = modules
+    monkeypatch.setattr(trial, "AT_LEAST", 5.0)
     (tree / "tests" / "room" / "test_area.py").write_text(HANGING)
     mutant = mutants.Mutant(Path("room/__init__.py"), 2, "by hand", SOURCE, SOURCE.replace("*", "+"))
-    assert trial.try_mutant(tree, mutant, Path("tests/room"), limit=5.0).word == "timeout"
+    assert trial.try_mutant(tree, mutant, reach_of(trial, reach, tree)).word == "timeout"
     assert (tree / "room" / "__init__.py").read_text() == SOURCE
+
+
+def test_the_tests_of_a_mutant_are_those_that_run_its_function_its_own_file_first(modules, tmp_path):
+    import reach
+
+    mutants, trial, _ = modules
+    text = "LIMIT = 3\n\n\ndef f(a):\n    return a + 1\n\n\nclass C:\n    def g(self, b=2):\n        return b\n"
+    found = {
+        f"tests/{file}.py": reach.Reach("", seconds, ["a3"], {"room/m.py": functions})
+        for file, seconds, functions in [
+            ("room/test_a", {"a1": 9.0, "a2": 1.0, "a3": 0.1}, {"f": ["a1", "a3"]}),
+            ("room/test_m", {"m1": 1.0}, {"f": ["m1"]}),
+            ("top/test_b", {"b1": 1.0, "b2": 9.0}, {"f": ["b1"], "C.g": ["b2"]}),
+        ]
+    }
+    steps = {}
+    for line in (1, 5, 9, 10):
+        chosen = trial.chosen(mutants.Mutant(Path("room/m.py"), line, "by hand", text, text), found)
+        steps[line] = [list(tests) for tests in chosen]
+    assert steps[5] == [["m1"], ["a1", "a2"], ["b1"]]  # of the room all tests of a file, of others what reaches alone
+    assert steps[9] == steps[10] == [["b2"]]
+    assert steps[1] == [["m1"], ["a1", "a2"], ["b1", "b2"]]  # what is no function's: whatever runs a part of the file
 
 
 def test_the_same_seed_draws_the_same_mutants(modules, tmp_path):
@@ -116,7 +194,7 @@ def test_an_assertion_that_two_sides_are_equally_long_is_no_place_for_a_mutant(m
 def test_a_listed_change_is_equivalent_wherever_its_line_stands(modules, tmp_path):
     mutants, _, equivalent = modules
     listed = tmp_path / "equivalent.toml"
-    listed.write_text('[[mutant]]\npath = "m.py"\nbefore = "a = b"\nafter = "a = c"\nreason = "b is c"\n')
+    listed.write_text('[[mutant]]\npath = "m.py"\nbefore = "a = b"\nafter = ["a = c"]\nreason = "b is c"\n')
     known = equivalent.read(listed)
     here = mutants.Mutant(Path("m.py"), 2, "by hand", "\n  a = b\n", "\n  a = c\n")
     assert equivalent.reason_of(here, known) == "b is c"

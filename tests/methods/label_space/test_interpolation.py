@@ -1,5 +1,7 @@
 """Points made up between embeddings: where they lie, for whom they count, what gradient they pass."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -102,6 +104,16 @@ def test_an_anchor_is_no_end_of_a_positive_of_its_own():
         for j in found.positives[i, 6:].nonzero().flatten().tolist():
             assert not torch.allclose(found.candidates[6 + j] * 2 - x[j], x[i])
             assert j != i
+
+
+def test_a_point_counts_for_an_anchor_as_both_its_ends_do():
+    whole = comparison(12, 2)
+    seen = torch.rand(whole.positives.shape, generator=torch.Generator().manual_seed(1)) < 0.6
+    given = replace(whole, positives=whole.positives & seen, negatives=whole.negatives & seen)
+    found = more(given, shares=(0.5,), lines=("same-class",))
+    other = torch.cdist(2 * found.candidates[12:] - given.candidates, given.candidates).argmin(1)
+    assert torch.equal(found.positives[:, 12:], given.positives & given.positives[:, other])
+    assert torch.equal(found.negatives[:, 12:], given.negatives & given.negatives[:, other])
 
 
 def test_without_lines_nothing_is_made_up():

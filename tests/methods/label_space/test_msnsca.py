@@ -118,3 +118,10 @@ def test_attention_and_shared_layers_are_one_for_all_modalities():
 def test_what_makes_no_sense_is_refused(options, message):
     with pytest.raises(InputError, match=message):
         learner(**checked_options(METHODS["msnsca"], {"width": 12} | options, "method"))
+
+
+@pytest.mark.parametrize("part", ["own", "classifiers"])
+def test_the_layers_of_a_modality_and_its_classifier_have_no_biases(part):
+    layers = [layer for layer in getattr(learner(), part).modules() if isinstance(layer, torch.nn.Linear)]
+    assert layers
+    assert all(layer.bias is None for layer in layers)

@@ -1,0 +1,29 @@
+"""A plugin of pytest for `trial.py`: runs chosen tests alone, in a given order, each within a time of its own."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CHOSEN: dict[str, float] = json.loads(Path(os.environ["AADML_CHOSEN"]).read_text(encoding="utf-8"))
+"""Test -> seconds that it may take, in order."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the chosen tests, in their order."""
+    places = {test: place for place, test in enumerate(CHOSEN)}
+    items[:] = sorted((one for one in items if one.nodeid in places), key=lambda one: places[one.nodeid])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """End the process when a test takes too long."""
+    signal.setitimer(signal.ITIMER_REAL, CHOSEN[item.nodeid])
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)

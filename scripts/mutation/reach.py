@@ -1,0 +1,135 @@
+"""What tests reach: for each function of the tree the tests that run a part of it, measured once for each test file."""
+
+import ast
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MEASURED = ".mutation"
+"""Folder of a tree that keeps what was measured."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What the tests of one file reach.
+
+    Attributes:
+        digest: of the test file when it was measured.
+        seconds: test -> how long it takes.
+        failed: tests that fail although nothing is changed; they can tell nothing.
+        functions: path of the code -> name of a function -> the tests that run it.
+    """
+
+    digest: str
+    seconds: Mapping[str, float]
+    failed: Sequence[str]
+    functions: Mapping[str, Mapping[str, Sequence[str]]]
+
+
+def digest(file: Path) -> str:
+    """Return what tells one state of a file from another."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def record_of(folder: Path, test_file: str) -> Path:
+    """Return where the reach of a test file is kept."""
+    return folder / f"{test_file.replace('/', '.')}.json"
+
+
+def write(folder: Path, test_file: str, reach: Reach) -> None:
+    """Keep the reach of a test file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    record_of(folder, test_file).write_text(json.dumps(vars(reach)), encoding="utf-8")
+
+
+def measured(root: Path, folder: Path, tests: Iterable[Path], run: Callable[[list[Path]], None]) -> dict[str, Reach]:
+    """Read the reach of test files, after those that are new or have changed were measured.
+
+    Args:
+        root: of the tree.
+        folder: where it is kept.
+        tests: the test files, relative to the root.
+        run: runs test files under the plugin `recording`.
+
+    Returns:
+        test file -> reach.
+    """
+    found: dict[str, Reach] = {}
+    stale: dict[Path, list[Path]] = defaultdict(list)
+    for path in tests:
+        kept = _read(folder, str(path))
+        if kept is None or kept.digest != digest(root / path):
+            stale[path.parent].append(path)
+        else:
+            found[str(path)] = kept
+    for together in stale.values():
+        for path in together:
+            record_of(folder, str(path)).unlink(missing_ok=True)
+        run(together)
+        for path in together:
+            kept = _read(folder, str(path)) or Reach(digest(root / path), {}, [], {})  # all its tests are slow
+            write(folder, str(path), kept)
+            found[str(path)] = kept
+    return found
+
+
+def _read(folder: Path, test_file: str) -> Reach | None:
+    path = record_of(folder, test_file)
+    return Reach(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+
+
+def names_of_lines(text: str) -> list[str]:
+    """Name the innermost function of every line, "" outside of all; line 1 is at 1."""
+    names = [""] * (text.count("\n") + 2)
+
+    def visit(node: ast.AST, outer: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            name = outer
+            if isinstance(child, ast.ClassDef):
+                name = f"{outer}{child.name}."
+            elif isinstance(child, ast.FunctionDef):
+                name = f"{outer}{child.name}."
+                begin = min([child.lineno, *(one.lineno for one in child.decorator_list)])
+                end = child.end_lineno or begin
+                names[begin : end + 1] = [name.rstrip(".")] * (end + 1 - begin)
+            visit(child, name)
+
+    visit(ast.parse(text), "")
+    return names
+
+
+def is_signature(text: str, line: int) -> bool:
+    """Say whether a line stands in no function's body: a default, a bound, a constant."""
+    bodies = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    return not any(one.body[0].lineno <= line <= (one.end_lineno or line) for one in bodies)
+
+
+def tests_reaching(path: str, function: str, found: Mapping[str, Reach]) -> dict[str, set[str]]:
+    """Find the tests that run a function: test file -> tests.
+
+    Where none is known to (what stands outside of functions runs while it is imported), those that run anything of the
+    file; where there are none either, those that run anything of its folder.
+    """
+    folder = str(Path(path).parent)
+    wanted: list[Callable[[str, str], bool]] = [
+        lambda p, f: (p, f) == (path, function),
+        lambda p, _: p == path,
+        lambda p, _: str(Path(p).parent) == folder,
+    ]
+    for fits in wanted[0 if function else 1 :]:
+        reaching = {
+            test_file: {
+                test
+                for code, functions in reach.functions.items()
+                for name, tests in functions.items()
+                if fits(code, name)
+                for test in tests
+            }
+            for test_file, reach in found.items()
+        }
+        if any(reaching.values()):
+            return {test_file: tests for test_file, tests in reaching.items() if tests}
+    return {}

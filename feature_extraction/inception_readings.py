@@ -7,7 +7,6 @@ not tell is stated, with the option that decides it.
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from torch import Tensor
 
@@ -34,6 +33,19 @@ class Reading:
     transform_input: bool = True
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a user chooses of a reading; None leaves a field to the file."""
+
+    pool_padding: PoolPadding | None
+    last_pool: LastPool | None
+    transform_input: bool | None
+
+    def over(self, reading: Reading) -> Reading:
+        """Put what was chosen into a reading."""
+        return replace(reading, **{name: value for name, value in vars(self).items() if value is not None})
+
+
 _GRAPH_OF_2015 = Reading(pool_padding="excluded", last_pool="max")
 
 READINGS: dict[str, Reading] = {
@@ -47,19 +59,18 @@ READINGS: dict[str, Reading] = {
 """What is known of the files of `weights.WEIGHTS`."""
 
 
-def reading_of(weights: Weights, given: Mapping[str, Any]) -> Reading:
+def reading_of(weights: Weights, given: Asked) -> Reading:
     """Read a file as its content says, save where the user says otherwise.
 
     Args:
         weights: the file.
-        given: the fields of the reading that the user chose, None where not.
+        given: what the user chose of it.
 
     Returns:
         The reading; a warning names what is neither known nor given, and how to decide it.
     """
     reading, doubtful = _by_content(weights)
-    chosen = {name: value for name, value in given.items() if value is not None}
-    open_fields = [name for name in doubtful if name not in chosen]
+    open_fields = [name for name in doubtful if getattr(given, name) is None]
     if open_fields:
         how = ", ".join(f"{name} {str(value).lower()}" for name, value in asdict(reading).items())
         options = " ".join(f"--set visual.{name}=..." for name in open_fields)
@@ -72,7 +83,7 @@ def reading_of(weights: Weights, given: Mapping[str, Any]) -> Reading:
             options,
             ", ".join(READINGS),
         )
-    return replace(reading, **chosen)
+    return given.over(reading)
 
 
 def _by_content(weights: Weights) -> tuple[Reading, tuple[str, ...]]:

@@ -3,18 +3,18 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from feature_extraction.backbones import Extractor, extractor, options_of
 from feature_extraction.extract import Outcome
 from feature_extraction.extract import extract as carry_out
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.places import search_beside
 from feature_extraction.manifest import Manifest, read_manifest
 from feature_extraction.media import Limits
 from feature_extraction.shard_names import shard_path
 
-Options = Mapping[str, Mapping[str, Any]]
+Options = Mapping[str, JsonObject]
 """Modality -> option of its extractor -> value."""
 
 DEFAULTS = {"audio": "log-mel", "visual": "hog-color"}

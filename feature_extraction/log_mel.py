@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,7 +74,7 @@ class LogMelSettings:
     offset: float = 0.0
     floor: float = 0.0
 
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> JsonObject:
         """Return the settings as JSON-ready data, to be kept beside the features made with them."""
         return asdict(self)
 

@@ -15,6 +15,7 @@ from feature_extraction.assembly import PENDING_NOTE, Assembled, Failure, refuse
 from feature_extraction.backbones import Description, Fit, mean_over_time
 from feature_extraction.feature_file import Cursor, FeatureFile, ModalityRows, Rows, Shard, gathered, open_features
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.shard_names import shard_paths
 from feature_extraction.whitening import FITS
 
@@ -166,7 +167,7 @@ def _joined(parts: Sequence[_Part]) -> Assembled:
     return Assembled(replace(head, fitted=fitted), rows)
 
 
-def _origin(part: _Part, modality: str) -> Mapping[str, Any]:
+def _origin(part: _Part, modality: str) -> JsonObject:
     origin = dict(part.content.provenance[modality])
     if origin.get("notes") == [PENDING_NOTE.format(modality)]:
         del origin["notes"]

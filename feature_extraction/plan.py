@@ -8,6 +8,7 @@ from typing import Any
 
 from feature_extraction.backbones import Extractor, mean_over_time
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import Manifest, Row
 from feature_extraction.media import DECODING, Limits, decoder_versions
 from feature_extraction.whitening import FITS
@@ -53,7 +54,7 @@ class Plan:
         return {one.modality: one for one in self.extractors}
 
     @cached_property
-    def provenance(self) -> dict[str, dict[str, Any]]:
+    def provenance(self) -> dict[str, JsonObject]:
         """By modality, what the feature file says of its origin."""
         return {
             one.modality: {
@@ -84,7 +85,7 @@ class Plan:
         }
 
     @cached_property
-    def pending(self) -> dict[str, dict[str, Any]]:
+    def pending(self) -> dict[str, JsonObject]:
         """By modality, what a shard leaves to be fitted where all shards are merged."""
         if self.shard[1] == 1:
             return {}
@@ -105,7 +106,7 @@ def fingerprint(manifest: Manifest) -> str:
     return digest.hexdigest()
 
 
-def _pending(one: Extractor) -> dict[str, Any]:
+def _pending(one: Extractor) -> JsonObject:
     """Name what an extractor fits, and its options, so that it can be done without the extractor."""
     for name, kind in FITS.items():
         if type(one.fit) is kind and one.pool is mean_over_time:

@@ -97,7 +97,7 @@ def _foreign(path: Path) -> dict[str, Tensor]:
 
 def _numpy_arrays() -> list[Any]:
     """Name what rebuilds a NumPy array: as harmless as a tensor, and older files (VGGish's PCA, PANNs) hold some."""
-    rebuild: dict[str, Any] = {"_reconstruct": np.empty(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
+    rebuild = {"_reconstruct": np.empty(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
     named = [(f, f"numpy.{core}.multiarray.{name}") for name, f in rebuild.items() for core in ("core", "_core")]
     return [np.ndarray, np.dtype, *(type(np.dtype(kind)) for kind in ("f2", "f4", "f8", "i4", "i8", "u1", "?")), *named]
 

@@ -1,8 +1,11 @@
 """`aadml doctor`: what is installed, which weight files are there, and whether they work."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from aadml.runs.doctor import Findings
 
 
 @click.command()
@@ -20,7 +23,7 @@ def command(as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _print(report: dict[str, Any], as_json: bool) -> None:
+def _print(report: "Findings", as_json: bool) -> None:
     if as_json:
         import json
 
@@ -31,7 +34,9 @@ def _print(report: dict[str, Any], as_json: bool) -> None:
     click.echo("\nextras")
     for extra, packages in report["extras"].items():
         missing = [name for name, found in packages.items() if not found]
-        state = f"absent: pip install 'aadml[{extra}]'" if missing else ", ".join(map(" ".join, packages.items()))
+        state = (
+            f"absent: pip install 'aadml[{extra}]'" if missing else ", ".join(f"{n} {v}" for n, v in packages.items())
+        )
         click.echo(f"  {extra:<22} {state}")
     click.echo(f"\nweights in {report['weights_folder']}")
     for name, found in report["weights"].items():

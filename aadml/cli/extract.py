@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from feature_extraction.ground.json_values import Json
 
 if TYPE_CHECKING:
     from feature_extraction.extract import Outcome
@@ -77,12 +79,12 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
     """Read `modality.key=value` settings; values are YAML."""
     from aadml.configuration import plain_yaml
     from feature_extraction.ground.errors import InputError
 
-    options: dict[str, dict[str, Any]] = {}
+    options: dict[str, dict[str, Json]] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         modality, _, key = name.partition(".")

@@ -2,11 +2,15 @@
 
 import time
 import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from aadml.methods.session import Record
 
 STEP_SECONDS = 1.0
 
@@ -14,6 +18,16 @@ STEP_SECONDS = 1.0
 def note(message: str) -> None:
     """Tell people something on stderr."""
     click.echo(f"aadml: {message}", err=True)
+
+
+class Called(TypedDict):
+    """What a training calls; see `aadml.fit`."""
+
+    on_plan: Callable[[int, int], None]
+    on_epoch: "Callable[[Record], None]"
+    on_step: Callable[[int], None]
+    on_warning: Callable[[str], None]
+    on_note: Callable[[str], None]
 
 
 class TrainingProgress:
@@ -27,10 +41,12 @@ class TrainingProgress:
         self._shown_at = 0.0
         self._showing = warnings.showwarning
 
-    def callbacks(self) -> dict[str, Any]:
+    def callbacks(self) -> Called:
         """Give what a run session calls."""
-        called = {"on_plan": self._plan, "on_epoch": self._epoch, "on_step": self._step}
-        return {**called, "on_warning": self._warning, "on_note": note}
+        return {
+            "on_plan": self._plan, "on_epoch": self._epoch, "on_step": self._step, "on_warning": self._warning,
+            "on_note": note,
+        }  # fmt: skip
 
     def began(self, folder: Path) -> None:
         """Remember the run folder, for the message after an interruption."""
@@ -50,15 +66,16 @@ class TrainingProgress:
         self._shown_at = time.monotonic()
         self._bar = tqdm(total=epochs, initial=done, unit="epoch", desc="training", dynamic_ncols=True)
 
-    def _epoch(self, record: dict[str, Any]) -> None:
+    def _epoch(self, record: "Record") -> None:
         if self._bar is None:
             return
-        shown = {"loss": f"{record['loss']:.4g}"}
-        maps = [record["valid map_mean"]] if "valid map_mean" in record else _maps(record)
+        figures = {key: value for key, value in record.items() if not isinstance(value, str)}
+        shown = {"loss": f"{figures['loss']:.4g}"}
+        maps = [figures["valid map_mean"]] if "valid map_mean" in figures else _maps(figures)
         if maps:
             shown["MAP"] = f"{sum(maps) / len(maps):.4f}"
         self._figures = ", ".join(f"{key} {value}" for key, value in shown.items())
-        self._steps, self._shown_at = int(record.get("steps", 0)), time.monotonic()
+        self._steps, self._shown_at = int(figures.get("steps", 0)), time.monotonic()
         self._bar.set_postfix_str(self._figures, refresh=False)
         self._bar.update()
 
@@ -77,6 +94,6 @@ class TrainingProgress:
         click.echo(f"aadml: warning: {message}", err=True)
 
 
-def _maps(record: dict[str, Any]) -> list[float]:
+def _maps(figures: Mapping[str, float]) -> list[float]:
     """List the MAP of each direction, of a method that chooses its epoch by another score."""
-    return [value for key, value in record.items() if key.startswith("valid map ")]
+    return [value for key, value in figures.items() if key.startswith("valid map ")]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from aadml.reports.tables import Table
     from aadml.sweeps.job import Job
     from aadml.sweeps.sweep import Outcome
+    from feature_extraction.ground.json_values import JsonObject
 
 
 def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,7 +104,7 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _as_json(table: "Table") -> dict[str, Any]:
+def _as_json(table: "Table") -> "JsonObject":
     rows = [{name: _plain(cell) for name, cell in zip(table.columns, row, strict=True)} for row in table.rows]
     return {"caption": table.caption, "rows": rows, "notes": list(table.notes)}
 

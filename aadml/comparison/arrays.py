@@ -28,7 +28,7 @@ def all_finite(values: Tensor) -> bool:
     return all(bool(torch.isfinite(part).all()) for part in parts)
 
 
-def to_rows(values: ArrayLike, name: str) -> tuple[Tensor, Callable[[Tensor], Array]]:
+def to_rows(values: ArrayLike | Media, name: str) -> tuple[Tensor, Callable[[Tensor], Array]]:
     """Take numbers as a matrix.
 
     Args:
@@ -72,7 +72,7 @@ def paths_of(values: object) -> tuple[list[str], bool] | None:
     return None
 
 
-def _tensor(values: ArrayLike, name: str) -> Tensor:
+def _tensor(values: ArrayLike | Media, name: str) -> Tensor:
     """Read numbers as a tensor of a real type.
 
     Raises:

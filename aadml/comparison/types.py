@@ -11,6 +11,7 @@ from torch import Tensor
 
 from aadml.comparison.arrays import all_finite, to_rows
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 Modality = Literal["audio", "visual", "text"]
 Direction = tuple[Modality, Modality]
@@ -173,7 +174,12 @@ class Splits:
     test: Clips
     name: str = ""
     notes: tuple[str, ...] = ()
-    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    provenance: Mapping[str, JsonObject] = field(default_factory=dict)
+
+    def having(self, split: str, clips: Clips) -> "Splits":
+        """Return the same data with other clips in one part."""
+        part = {name: clips if name == split else self[name] for name in ("train", "valid", "test")}
+        return replace(self, train=part["train"], valid=part["valid"], test=part["test"])
 
     def __getitem__(self, split: str) -> Clips:
         parts = {"train": self.train, "valid": self.valid, "test": self.test}

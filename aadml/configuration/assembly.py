@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from aadml.configuration.changes import parse_setting, with_setting
 from aadml.configuration.config import Config, resolve
-from aadml.configuration.files import ConfigFile, configs_folder, open_config
+from aadml.configuration.files import ConfigFile, open_config
+from aadml.configuration.shipped import configs_folder
 from aadml.methods import METHODS
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import lookup
 
-Settings = Mapping[str, Any] | Sequence[str]
+Settings = JsonObject | Sequence[str]
 """Any keys of the config, as {"proxy.k": 5} or as ["proxy.k=5"]."""
 
 
@@ -55,7 +56,7 @@ def assemble(
     return assembled(starting_file(config, method, sample=sample), flags, settings)
 
 
-def assembled(started: ConfigFile, flags: Mapping[str, Any], settings: Settings) -> Config:
+def assembled(started: ConfigFile, flags: JsonObject, settings: Settings) -> Config:
     """Lay flags (where given) and settings over the values of a file, and resolve."""
     pairs = list(settings.items()) if isinstance(settings, Mapping) else [parse_setting(text) for text in settings]
     changes = [*((path, value) for path, value in flags.items() if value is not None), *pairs]
@@ -66,16 +67,11 @@ def assembled(started: ConfigFile, flags: Mapping[str, Any], settings: Settings)
 
 
 def starting_file(config: str | None, method: str | None, *, sample: bool) -> ConfigFile:
-    """Read the config to start from: the one named, else the method's, else `aadml`.
-
-    On the sample clips it is `METHOD_sample`, where there is one, or `sample`.
-    """
+    """Read the config to start from: the one named, else the method's, else `aadml` (`sample` on the sample clips)."""
     if method:
         lookup(METHODS, method, "method")
     default = "sample" if sample else "aadml"
     name = (method or default).replace("-", "_") if method != "aadml" else default
-    if sample and (configs_folder() / f"{name}_sample.yaml").is_file():
-        name = f"{name}_sample"
     if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
         return ConfigFile({"method": method})  # one from outside has all its defaults in its code
     started = open_config(config or name)

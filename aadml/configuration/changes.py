@@ -1,7 +1,6 @@
 """Changes of a config before it is resolved: dotted keys, and the shorthand of losses ("aa-hard-triplet")."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from aadml.configuration import plain_yaml
 from aadml.losses import LOSSES
@@ -9,6 +8,7 @@ from aadml.objective.recipes import RECIPES
 from aadml.objective.sections import Named, named
 from aadml.proxies import PROXIES, prefix_of
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject
 from feature_extraction.ground.options import as_yaml
 from feature_extraction.ground.tables import Joined, lookup
 
@@ -16,7 +16,7 @@ IDENTITY = "identity"
 """The proxy by which every clip stands for itself."""
 
 
-def parse_setting(text: str) -> tuple[str, Any]:
+def parse_setting(text: str) -> tuple[str, Json]:
     """Read "key=value" of `--set`; the value is YAML.
 
     Raises:
@@ -31,7 +31,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
         raise InputError(f"--set {text}: {str(error).removeprefix('line 1: ')}") from error
 
 
-def with_setting(values: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+def with_setting(values: JsonObject, path: str, value: Json) -> dict[str, Json]:
     """Return `values` with the key at a dotted path ("proxy.k") set.
 
     `loss` alone takes a shorthand: "aa-triplet" also sets the proxy, "triplet" takes it away, "hard-triplet" brings its
@@ -41,9 +41,9 @@ def with_setting(values: Mapping[str, Any], path: str, value: Any) -> dict[str, 
         InputError: the path leads through something that holds no keys.
     """
     if path == "loss" and isinstance(value, str):
-        kept = values["proxy"] if "proxy" in values and proxy_prefix_of(value) else None
-        proxy = {} if kept is None and proxy_prefix_of(value) else {"proxy": kept or IDENTITY}
-        return _without_loss(values) | expand_loss({"loss": value} | proxy)
+        kept = values.get("proxy") if proxy_prefix_of(value) else IDENTITY
+        proxy = {} if kept is None else {"proxy": kept}
+        return _without_loss(values) | expand_loss({"loss": value, **proxy})
     head, _, rest = path.partition(".")
     if not rest:
         return dict(values) | {head: value}
@@ -55,19 +55,20 @@ def with_setting(values: Mapping[str, Any], path: str, value: Any) -> dict[str, 
     return dict(values) | {head: with_setting(inner, rest, value) if "." in rest else dict(inner) | {rest: value}}
 
 
-def section_of(given: Any, where: str) -> Named:
+def section_of(given: Json, where: str) -> Named:
     """Read a section that names an entry of a table.
 
     Raises:
         InputError: neither a name nor a mapping with one.
     """
-    name = given.get("name") if isinstance(given, Mapping) else given
-    if not isinstance(name, str) or not all(isinstance(key, str) for key in (given if given is not name else ())):
-        raise InputError(f"{where}: {as_yaml(given)} given; a name, or a mapping with a 'name', is possible")
-    return named(given)
+    if isinstance(given, str):
+        return named(given)
+    if isinstance(given, Mapping) and isinstance(given.get("name"), str) and all(isinstance(key, str) for key in given):
+        return named(given)
+    raise InputError(f"{where}: {as_yaml(given)} given; a name, or a mapping with a 'name', is possible")
 
 
-def expand_loss(values: Mapping[str, Any]) -> dict[str, Any]:
+def expand_loss(values: JsonObject) -> dict[str, Json]:
     """Replace the shorthand of a loss ("aa-hard-triplet") by the sections that it stands for.
 
     What stands in `values` already wins over what a recipe brings.
@@ -102,7 +103,7 @@ def proxy_prefix_of(loss: str) -> str:
     return next((one for one in prefixes if one and loss.startswith(one)), "")
 
 
-def _without_loss(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_loss(values: JsonObject) -> dict[str, Json]:
     """Drop the loss, and where it was a recipe, the selection and the directions that it had brought."""
     dropped = ("loss", "recipe", "selection", "directions") if "recipe" in values else ("loss",)
     return {key: value for key, value in values.items() if key not in dropped}

@@ -1,9 +1,9 @@
 """Configs: checked against the arguments of what they configure, complete once resolved."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from annotated_types import Interval, Len, MinLen
 
@@ -12,26 +12,28 @@ from aadml.configuration import plain_yaml
 from aadml.configuration.changes import expand_loss, section_of
 from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS, READOUTS
-from aadml.methods.inputs import fit_scaling
+from aadml.methods.inputs import Inputs
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import Training
 from aadml.objective.composition import Weighted
 from aadml.objective.objective import ObjectiveOptions, parse_directions
 from aadml.objective.recipes import RECIPES
+from aadml.objective.sections import Named
 from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject, inner
 from feature_extraction.ground.markers import Choice
-from feature_extraction.ground.options import REQUIRED, Option, as_yaml, schema, sections
+from feature_extraction.ground.options import REQUIRED, Default, as_yaml, schema, sections
 from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import lookup, suggestion
-from feature_extraction.ground.validation import checked, checked_options
+from feature_extraction.ground.validation import built, checked, checked_options
 
 DEFAULT_METHOD = "aadml"
 TUNING = "tuning"
 """A config may say what a search with equal budgets tries: `tuning: {key: [values]}`; it is not a part of a run."""
 Fraction = Annotated[float, Interval(gt=0, lt=1)]
-TABLES: dict[str, tuple[Mapping[str, Callable[..., Any]], tuple[Callable[..., Any], ...]]] = {
+TABLES: dict[str, tuple[Mapping[str, Callable[..., object]], tuple[Callable[..., object], ...]]] = {
     "label_loss": (LABEL_LOSSES, (Weighted,)),
     "loss": (LOSSES, (Weighted, ObjectiveOptions)),
     "selection": (SELECTIONS, ()),
@@ -39,7 +41,7 @@ TABLES: dict[str, tuple[Mapping[str, Callable[..., Any]], tuple[Callable[..., An
     "readout": (READOUTS, ()),
 }
 """Sections that name an entry of a table: the table, and what the section holds options of beside the entry."""
-FIXED: dict[str, Callable[..., Any]] = {"inputs": fit_scaling, "training": Training}
+FIXED: dict[str, Callable[..., object]] = {"inputs": Inputs, "training": Training}
 """Sections of every config: what they hold options of."""
 
 
@@ -65,37 +67,71 @@ class Common:
     unseen_classes: Fraction | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """A complete, checked config.
 
     Attributes:
-        values: nested plain values, as they stand in YAML.
+        method: its name.
+        options: of the method.
+        common: the keys that stand in no section.
+        inputs: the `inputs` section.
+        training: the `training` section.
+        recipe: a key of RECIPES, where loss, selection and directions are those of one; else None.
+        sections: what else the method takes, as plain values: `loss`, `proxy`, `network`, ...
     """
 
-    values: Mapping[str, Any]
+    method: str
+    options: JsonObject
+    common: Common
+    inputs: Inputs
+    training: Training
+    recipe: str | None
+    sections: JsonObject
 
-    def __getitem__(self, key: str) -> Any:
+    @property
+    def values(self) -> dict[str, Json]:
+        """Give the nested plain values, as they stand in YAML."""
+        method: dict[str, Json] = {"method": {"name": self.method, **self.options}}
+        recipe = {} if self.recipe is None else {"recipe": self.recipe}
+        fixed = {"inputs": vars(self.inputs), "training": vars(self.training)}
+        return {**method, **vars(self.common), **fixed, **recipe, **self.sections}
+
+    def __getitem__(self, key: str) -> Json:
         return self.values[key]
 
     @property
-    def method(self) -> str:
-        """Name the method."""
-        return str(self.values["method"]["name"])
+    def data(self) -> str:
+        """Give the place of the data.
+
+        Raises:
+            InputError: none is named.
+        """
+        if not self.common.data:
+            raise InputError("data: none named; give --data F.h5, or train on the sample clips by leaving it out")
+        return self.common.data
+
+    def section(self, key: str) -> Named | None:
+        """Read a section that names an entry of a table ("loss", "proxy"); None where the method takes none."""
+        return section_of(self.sections[key], key) if key in self.sections else None
 
     @property
-    def is_anchored(self) -> bool:
-        """Tell whether a proxy stands for anchors."""
-        return "proxy" in self.values and bool(prefix_of(self.values["proxy"]["name"]))
+    def prefix(self) -> str:
+        """Give the prefix of the proxy that stands for anchors ("aa-"); "" where none does."""
+        proxy = self.section("proxy")
+        return prefix_of(proxy.name) if proxy else ""
 
-    def training(self) -> Training:
-        """Build the `training` section."""
-        return Training(**self.values["training"])
-
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Json]:
         """Give the options of the method and the sections it takes, as plain values."""
-        own = {key: value for key, value in self.values["method"].items() if key != "name"}
-        return own | {key: self.values[key] for key in sections(METHODS[self.method])}
+        return {**self.options, **self.sections}
+
+    def on(self, data: str) -> "Config":
+        """Return the config with other data."""
+        return replace(self, common=replace(self.common, data=data))
+
+    def seeded(self, seed: int) -> "Config":
+        """Return the config with another seed."""
+        return replace(self, common=replace(self.common, seed=seed))
 
     def yaml(self) -> str:
         """Write the config as YAML, ready to repeat the run."""
@@ -103,17 +139,15 @@ class Config:
 
     def label(self) -> str:
         """Name what is trained, for folders and tables: the metric loss, or the label loss where that acts alone."""
-        if "loss" not in self.values:
+        loss, label_loss = self.section("loss"), self.section("label_loss")
+        if loss is None:
             return self.method
-        if not self.values["loss"]["weight"] and "label_loss" in self.values:
-            name = str(self.values["label_loss"]["name"])
-            return name if self.method == DEFAULT_METHOD else f"{self.method}-{name}"
-        loss = str(self.values.get("recipe") or self.values["loss"]["name"])
-        name = prefix_of(self.values["proxy"]["name"]) + loss if "proxy" in self.values else loss
+        alone = label_loss is not None and not loss.shared(Weighted).weight
+        name = label_loss.name if label_loss and alone else self.prefix + (self.recipe or loss.name)
         return name if self.method == DEFAULT_METHOD else f"{self.method}-{name}"
 
 
-def resolve(values: Mapping[str, Any], places: Mapping[str, str] | None = None) -> Config:
+def resolve(values: JsonObject, places: Mapping[str, str] | None = None) -> Config:
     """Check a config and complete it with the defaults of what it configures.
 
     Args:
@@ -132,16 +166,17 @@ def resolve(values: Mapping[str, Any], places: Mapping[str, str] | None = None) 
         raise InputError(f"{found}: {error}") from error
 
 
-def _resolved(values: Mapping[str, Any]) -> Config:
+def _resolved(values: JsonObject) -> Config:
     if not all(isinstance(key, str) for key in values):
         raise InputError(f"config: {as_yaml(list(values))} given; keys are words")
-    if isinstance(values.get("data"), str):
-        search_beside(Path(values["data"]))  # what lies beside the data may be named as module:name
+    if isinstance(data := values.get("data"), str):
+        search_beside(Path(data))  # what lies beside the data may be named as module:name
     method = section_of(_with_name(values.get("method", DEFAULT_METHOD), DEFAULT_METHOD), "method")
     build = lookup(METHODS, method.name, "method")
     wanted = sections(build)
     named = {key: _with_name(values[key], wanted[key]) for key in wanted if key in values and key in TABLES}
-    own = {"loss": wanted["loss"]} if wanted.get("loss", REQUIRED) is not REQUIRED else {}
+    default = wanted.get("loss", REQUIRED)
+    own = {} if default is REQUIRED else {"loss": default}
     values = expand_loss({**own, **values, **named})
     if "proxy" not in wanted and "proxy" in values and not prefix_of(section_of(values["proxy"], "proxy").name):
         del values["proxy"]  # what "--loss NAME" says to methods that know proxies
@@ -150,66 +185,70 @@ def _resolved(values: Mapping[str, Any]) -> Config:
     for key in values:
         if key not in known:
             raise InputError(f"{key}: method {method.name} knows no such key; {suggestion(key, known)}")
-    complete: dict[str, Any] = {
-        "method": {"name": method.name} | checked_options(build, method.options, "method", name=method.name)
-    }
-    complete |= checked_options(Common, {key: values[key] for key in schema(Common) if key in values}, "")
-    for section, entry in FIXED.items():
-        complete[section] = checked_options(entry, _mapping(values, section), section, name=section)
-    if "recipe" in values:
-        complete["recipe"] = checked(Annotated[str, Choice(RECIPES)], values["recipe"], "recipe")
-    for section, default in wanted.items():
-        complete[section] = _section(section, values.get(section, default), complete)
+    found = Config(
+        method=method.name,
+        options=checked_options(build, method.options, "method", name=method.name),
+        common=built(Common, {key: values[key] for key in schema(Common) if key in values}, ""),
+        inputs=built(Inputs, _mapping(values, "inputs"), "inputs"),
+        training=built(Training, _mapping(values, "training"), "training"),
+        recipe=checked(Annotated[str, Choice(RECIPES)], values["recipe"], "recipe") if "recipe" in values else None,
+        sections=_sections(wanted, values),
+    )
     _check_tuning(values)
-    return Config(complete)
+    return found
 
 
-def tuning_space(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
     """Say what a search with equal budgets tries: what the config's `tuning` names, else what the options' types mark.
 
     Raises:
         InputError: not a mapping of keys to lists of values.
     """
-    _check_tuning(values)
     if TUNING in values:
-        return {key: list(choices) for key, choices in values[TUNING].items()}
-    config = resolve(values)
-    entries: dict[str, Mapping[str, Option]] = {section: schema(entry) for section, entry in reversed(FIXED.items())}
-    entries["method"] = schema(METHODS[config.method])
+        return _check_tuning(values)
+    entries = {section: schema(entry) for section, entry in reversed(FIXED.items())}
+    entries["method"] = schema(METHODS[resolve(values).method])
     found = {f"{s}.{o.name}": list(o.tuning) for s, known in entries.items() for o in known.values()}
     return {key: choices for key, choices in found.items() if choices}
 
 
-def _section(section: str, given: Any, complete: Mapping[str, Any]) -> Any:
+def _sections(wanted: Mapping[str, Default], values: JsonObject) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for key, default in wanted.items():
+        found[key] = _section(key, values.get(key, default), inner(found, "loss", "score"))
+    return found
+
+
+def _section(section: str, given: Default, score: Json) -> Json:
+    """Check and complete a section; `score` is that of the loss, where it has one."""
     if given is REQUIRED:
         raise InputError(f"{section}: the section is missing; configs/aadml.yaml shows one")
     if section == "directions":
-        names = [given] if isinstance(given, str) else given
-        parse_directions(checked(Annotated[tuple[str, ...], Len(1, 64)], names, section))
+        names = checked(Annotated[tuple[str, ...], Len(1, 64)], [given] if isinstance(given, str) else given, section)
+        parse_directions(names)
         return list(names)
     if section == "network":
-        options = vars(given) if isinstance(given, NetworkOptions) else _mapping({section: given}, section)
-        return checked_options(NetworkOptions, options, section, name=section)
+        return checked_options(NetworkOptions, _mapping({section: given}, section), section, name=section)
     table, shared = TABLES[section]
     chosen = section_of(given, section)
     entry = lookup(table, chosen.name, section.replace("_", " "))
     options = dict(chosen.options)
-    if section == "selection" and "score" in schema(entry) and "score" in complete.get("loss", {}):
-        options = {"score": complete["loss"]["score"]} | options  # a selection ranks in the score of the loss
-    found: dict[str, Any] = {"name": chosen.name}
+    if section == "selection" and "score" in schema(entry) and score is not None:
+        options = {"score": score, **options}  # a selection ranks in the score of the loss
+    found: dict[str, Json] = {"name": chosen.name}
     for group in shared:
         found |= checked_options(group, {key: options.pop(key) for key in schema(group) if key in options}, section)
     return found | checked_options(entry, options, section, name=chosen.name)
 
 
-def _with_name(given: Any, default: Any) -> Any:
+def _with_name(given: Json, default: Default) -> Json:
     """Give a section that names no entry the name, and the options, of the section's default."""
     if not isinstance(given, Mapping) or "name" in given or default is REQUIRED:
         return given
-    return {**({"name": default} if isinstance(default, str) else default), **given}
+    return {**(default if isinstance(default, Mapping) else {"name": default}), **given}
 
 
-def _mapping(values: Mapping[str, Any], section: str) -> Mapping[str, Any]:
+def _mapping(values: JsonObject, section: str) -> JsonObject:
     given = values.get(section, {})
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
         raise InputError(
@@ -218,13 +257,16 @@ def _mapping(values: Mapping[str, Any], section: str) -> Mapping[str, Any]:
     return given
 
 
-def _check_tuning(values: Mapping[str, Any]) -> None:
+def _check_tuning(values: JsonObject) -> dict[str, list[Json]]:
+    found: dict[str, list[Json]] = {}
     for key, choices in _mapping(values, TUNING).items():
         if not isinstance(choices, list) or not choices:
             raise InputError(f"{TUNING}.{key}: {as_yaml(choices)} given; a list of values to try is possible")
+        found[key] = choices
+    return found
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Json) -> Json:
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import aadml
 from aadml.configuration import plain_yaml
+from aadml.configuration.shipped import configs_folder
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class ConfigFile:
         places: dotted key -> "aadml.yaml, line 3", for messages.
     """
 
-    values: dict[str, Any]
+    values: JsonObject
     places: Mapping[str, str] = field(default_factory=dict)
 
     def without(self, keys: Iterable[str]) -> Mapping[str, str]:
@@ -30,13 +30,6 @@ class ConfigFile:
             for place, where in self.places.items()
             if not any(place == key or place.startswith(f"{key}.") for key in elsewhere)
         }
-
-
-def configs_folder() -> Path:
-    """Find the shipped configs: beside the package in a checkout, inside it once installed."""
-    package = Path(aadml.__file__).parent
-    inside = package / "configs"
-    return inside if inside.is_dir() else package.parent / "configs"
 
 
 def open_config(name: str | Path) -> ConfigFile:
@@ -75,12 +68,12 @@ def parsed(text: str, place: Path) -> ConfigFile:
     return ConfigFile(document.value, {key: f"{place.name}, line {line}" for key, line in document.lines.items()})
 
 
-def read_yaml(name: str | Path) -> dict[str, Any]:
+def read_yaml(name: str | Path) -> JsonObject:
     """Read the values of a config file; see `open_config`."""
     return open_config(name).values
 
 
-def parse_yaml(text: str, place: Path) -> dict[str, Any]:
+def parse_yaml(text: str, place: Path) -> JsonObject:
     """Read the values of a config file's text; see `parsed`."""
     return parsed(text, place).values
 

@@ -1,12 +1,13 @@
 """What there is to choose from, read off the tables without importing an entry; and the options of one entry."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Protocol
 
 from aadml.losses import LOSSES
 from aadml.objective.recipes import Recipe
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import typed
 from feature_extraction.ground.options import Option, schema
 from feature_extraction.ground.places import first_line, imported
 from feature_extraction.ground.tables import OWN, Joined, Listed, Table, lookup
@@ -30,13 +31,21 @@ WITH_OPTIONS = ("losses", "proxies", "selections", "methods", "extractors", "lab
 """Kinds whose entries have options."""
 SECTIONS: dict[str, tuple[str, ...]] = {
     "general": ("aadml.configuration.config:Common",),
-    "inputs": ("aadml.methods.inputs:fit_scaling",),
+    "inputs": ("aadml.methods.inputs:Inputs",),
     "training": ("aadml.methods.settings:Training",),
     "network": ("aadml.methods.networks:NetworkOptions",),
     "loss": ("aadml.objective.objective:ObjectiveOptions", "aadml.objective.composition:Weighted"),
     "label_loss": ("aadml.objective.composition:Weighted",),
 }
 """Section of a config -> the places of what declares the options it has whatever entry it names."""
+
+
+class Described(Protocol):
+    """An entry that says itself what it is."""
+
+    @property
+    def description(self) -> str:
+        """Say it in one line."""
 
 
 def listing(kind: str) -> list[Listed]:
@@ -54,7 +63,7 @@ def listing(kind: str) -> list[Listed]:
     return list({entry.name: entry for entry in [*entries, *(others[kind]() if kind in others else ())]}.values())
 
 
-def _entries(table: Mapping[str, Any], place: str) -> Iterator[Listed]:
+def _entries(table: Mapping[str, Table[object] | Described], place: str) -> Iterator[Listed]:
     """Describe a table, tables by modality, or entries that carry a description."""
     if isinstance(table, Table):
         yield from table.listed()
@@ -68,7 +77,7 @@ def _entries(table: Mapping[str, Any], place: str) -> Iterator[Listed]:
 
 def _configs() -> Iterator[Listed]:
     """Name the shipped configs with the comment that opens each."""
-    from aadml.configuration.files import configs_folder
+    from aadml.configuration.shipped import configs_folder
 
     for path in sorted(configs_folder().glob("*.yaml")):
         first = path.read_text(encoding="utf-8").partition("\n")[0]
@@ -99,12 +108,12 @@ def options(kind: str, name: str) -> list[Option]:
         return [option for entry in declared for option in schema(entry).values()]
     entry = lookup(Joined(*_tables(kind)), name, f"entry in {kind}")
     if isinstance(entry, Recipe):
-        known = [*schema(LOSSES[entry.loss["name"]]).values(), *options("sections", "loss")]
+        known = [*schema(LOSSES[typed(entry.loss, "name", str)]).values(), *options("sections", "loss")]
         return [replace(one, default=entry.loss.get(one.name, one.default)) for one in known]
     return list(schema(entry).values())
 
 
-def _tables(kind: str) -> Iterator[Mapping[str, Any]]:
+def _tables(kind: str) -> Iterator[Mapping[str, Callable[..., object] | Recipe]]:
     """Give the tables of a kind, those by modality one by one; what `listing` lists last comes first."""
     for place in reversed(lookup(TABLES, kind, "kind of entry")):
         table = imported(place)

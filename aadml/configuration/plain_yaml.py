@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json
 
 LARGEST = 1 << 20
 """Bytes that a config may have."""
@@ -64,11 +65,11 @@ class Document:
         lines: dotted key ("proxy.k") -> the line where it stands, from 1.
     """
 
-    value: Any
+    value: Json
     lines: Mapping[str, int]
 
 
-def load(text: str) -> Any:
+def load(text: str) -> Json:
     """Read the value of one YAML document.
 
     Raises:
@@ -98,7 +99,7 @@ def read(text: str) -> Document:
     return Document(None if node is None else _value(node, "", lines), lines)
 
 
-def dump(value: Any, **options: Any) -> str:
+def dump(value: Json, **options: Any) -> str:
     """Write plain values so that this module reads them back as they are."""
     text: str = yaml.dump(value, Dumper=_Dumper, **options)
     return text
@@ -129,12 +130,12 @@ def _events(loader: Any) -> Iterator[Any]:
         yield loader.get_event()
 
 
-def _value(node: Any, path: str, lines: dict[str, int]) -> Any:
+def _value(node: Any, path: str, lines: dict[str, int]) -> Json:
     if isinstance(node, yaml.ScalarNode):
         return _scalar(node)
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, path, lines) for item in node.value]
-    found: dict[str, Any] = {}
+    found: dict[str, Json] = {}
     for key_node, inner in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != f"{_TAG}str":
@@ -149,8 +150,9 @@ def _value(node: Any, path: str, lines: dict[str, int]) -> Any:
     return found
 
 
-def _scalar(node: Any) -> Any:
-    kind, text, line = node.tag.removeprefix(_TAG), node.value, node.start_mark.line + 1
+def _scalar(node: Any) -> Json:
+    kind, line = node.tag.removeprefix(_TAG), node.start_mark.line + 1
+    text: str = node.value
     if kind == "null":
         return None
     if kind == "bool":

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from feature_extraction.feature_file import FeatureFile
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import texts
 
 AVE15: dict[str, tuple[int, int, int]] = {
     "Clock": (80, 10, 10),
@@ -123,6 +124,6 @@ def with_official_validation(content: FeatureFile) -> FeatureFile:
     splits[parts[1]] = "valid"
     note = f"the last {official} train rows are AVE's official validation split (known by the counts of the classes)"
     provenance = {
-        name: {**origin, "notes": [*origin.get("notes", []), note]} for name, origin in content.provenance.items()
+        name: {**origin, "notes": [*texts(origin.get("notes")), note]} for name, origin in content.provenance.items()
     }
     return replace(content, splits=tuple(splits.tolist()), provenance=provenance)

@@ -16,6 +16,7 @@ from aadml.data.split_duplicates import without_duplicates
 from aadml.data.splits import without_incomplete_classes
 from feature_extraction.feature_file import FeatureFile, write_features
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import inner, nested, texts
 from feature_extraction.manifest import SPLITS
 
 
@@ -111,7 +112,7 @@ def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     counts = ", ".join(f"{splits.count(part)} {part}" for part in SPLITS)
     note = f"the split was drawn at random ({shares}, seed {seed}): {counts}"
     origin = {
-        name: {**content.provenance.get(name, {}), "notes": [*content.provenance.get(name, {}).get("notes", []), note]}
+        name: {**nested(content.provenance, name), "notes": [*texts(inner(content.provenance, name, "notes")), note]}
         for name in content.features
     }
     return replace(content, splits=splits, provenance=origin)

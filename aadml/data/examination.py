@@ -5,7 +5,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from aadml.data.reading import open_data
 from aadml.data.split_duplicates import DuplicatePair, duplicate_pairs, is_too_large
 from feature_extraction.feature_file import FeatureFile, Timeline
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import SPLITS
 
 _SHOWN = 5
@@ -31,6 +32,31 @@ class Duplicates:
     within: Mapping[str, int]
     across: Mapping[str, int]
     examples: tuple[str, ...]
+
+
+class Figures(TypedDict):
+    """What the values of a modality are like."""
+
+    dimensions: int
+    minimum: float
+    maximum: float
+    mean: float
+    standard_deviation: float
+    zeros: float
+    whole_numbers: bool
+    constant_dimensions: int
+    zero_rows: int
+
+
+class RowsInTime(TypedDict):
+    """How many rows the clips have, and when these begin, where the file says it."""
+
+    rows: int
+    fewest: int
+    most: int
+    step: NotRequired[float | None]
+    earliest: NotRequired[float | None]
+    latest: NotRequired[float | None]
 
 
 @dataclass(frozen=True)
@@ -53,12 +79,12 @@ class Examination:
     clips: int
     splits: Mapping[str, int]
     classes: Mapping[str, Mapping[str, int]]
-    modalities: Mapping[str, Mapping[str, Any]]
+    modalities: Mapping[str, Figures]
     duplicates: Mapping[str, Duplicates]
     near_duplicates: tuple[DuplicatePair, ...] | None
-    sequences: Mapping[str, Mapping[str, Any]]
+    sequences: Mapping[str, RowsInTime]
     columns: tuple[str, ...]
-    provenance: Mapping[str, Mapping[str, Any]]
+    provenance: Mapping[str, JsonObject]
     warnings: tuple[str, ...]
 
 
@@ -143,7 +169,7 @@ def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
     }
 
 
-def _figures(values: NDArray[np.float32]) -> dict[str, Any]:
+def _figures(values: NDArray[np.float32]) -> Figures:
     return {
         "dimensions": int(values.shape[1]),
         "minimum": float(values.min()),
@@ -157,10 +183,10 @@ def _figures(values: NDArray[np.float32]) -> dict[str, Any]:
     }
 
 
-def _rows_in_time(timeline: Timeline) -> dict[str, Any]:
+def _rows_in_time(timeline: Timeline) -> RowsInTime:
     """Count the rows of the clips, and say when they begin; no times where the file does not have them."""
     lengths = np.diff(timeline.offsets)
-    figures: dict[str, Any] = {"rows": len(timeline.values), "fewest": int(lengths.min()), "most": int(lengths.max())}
+    figures: RowsInTime = {"rows": len(timeline.values), "fewest": int(lengths.min()), "most": int(lengths.max())}
     if timeline.times is None:
         return figures
     within = np.ones(max(len(timeline.times) - 1, 0), dtype=bool)
@@ -168,7 +194,8 @@ def _rows_in_time(timeline: Timeline) -> dict[str, Any]:
     within[ends[(ends > 0) & (ends < len(timeline.times))] - 1] = False  # from one clip to the next
     steps = np.diff(timeline.times)[within]
     first = timeline.times[timeline.offsets[:-1][lengths > 0]]
-    return figures | {
+    return {
+        **figures,
         "step": float(np.median(steps)) if len(steps) else None,
         "earliest": float(first.min()) if len(first) else None,
         "latest": float(first.max()) if len(first) else None,
@@ -183,7 +210,7 @@ def _row_hashes(values: NDArray[np.float32]) -> list[bytes]:
 def _warnings(
     content: FeatureFile,
     classes: Mapping[str, Mapping[str, int]],
-    modalities: Mapping[str, Mapping[str, Any]],
+    modalities: Mapping[str, Figures],
     duplicates: Mapping[str, Duplicates],
 ) -> list[str]:
     found = list(content.notes())
@@ -225,7 +252,7 @@ def _duplicate_warnings(pairs: Sequence[DuplicatePair] | None) -> list[str]:
     ]
 
 
-def _guesses(figures: Mapping[str, Any]) -> list[str]:
+def _guesses(figures: Figures) -> list[str]:
     """Guess the kind of features from their range, for files that do not say what made them."""
     low, high = figures["minimum"], figures["maximum"]
     if figures["whole_numbers"] and low >= 0 and 31 < high <= 255:
@@ -235,7 +262,7 @@ def _guesses(figures: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _flaws(figures: Mapping[str, Any]) -> list[str]:
+def _flaws(figures: Figures) -> list[str]:
     found = []
     low, high = figures["minimum"], figures["maximum"]
     if figures["constant_dimensions"]:

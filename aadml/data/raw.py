@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from feature_extraction.feature_file import UNLABELLED, FeatureFile, check
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 _CHUNK = 1 << 20
 
@@ -56,7 +57,7 @@ def assemble(
     if class_names is not None:
         values = _renamed(values, class_names, str(place))
     hashes = {Path(source).name: file_hash(source) for source in (sources or (place,))}
-    origin: dict[str, Any] = {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(notes)}
+    origin: JsonObject = {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(notes)}
     content = FeatureFile(
         features={name: matrix(values_of, f"{place}: {name}") for name, values_of in features.items()},
         labels=codes,

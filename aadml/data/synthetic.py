@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,20 @@ from feature_extraction.feature_file import FeatureFile
 from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import SPLITS
 
-SHAPES: dict[str, dict[str, Any]] = {
+
+class Shape(TypedDict):
+    """The size of a data set; see `synthetic`."""
+
+    classes: int
+    train: int | Sequence[int]
+    valid: int | Sequence[int]
+    test: int | Sequence[int]
+
+
+_TRAIN, _VALID, _TEST = zip(*AVE15.values(), strict=True)
+SHAPES: dict[str, Shape] = {
     "vegas": {"classes": 10, "train": 20_234, "valid": 2_248, "test": 5_621},
-    "ave": {
-        "classes": len(AVE15),
-        **{split: tuple(counts[part] for counts in AVE15.values()) for part, split in enumerate(SPLITS)},
-    },
+    "ave": {"classes": len(AVE15), "train": _TRAIN, "valid": _VALID, "test": _TEST},
 }
 """Arguments of `synthetic` that give the sizes of the published data sets."""
 

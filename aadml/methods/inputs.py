@@ -9,7 +9,7 @@ from annotated_types import Interval
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.comparison.types import Clips, Features, Modality
+from aadml.comparison.types import MODALITIES, Clips, Features, Modality
 from feature_extraction.ground.markers import Choice, Tuning
 from feature_extraction.ground.tables import lookup
 
@@ -75,28 +75,46 @@ ScalingName = Annotated[str, Choice(SCALINGS), Tuning("none", "standard")]
 Clamp = Annotated[float, Interval(ge=0, le=1e6)]
 
 
-def fit_scaling(train: Clips, *, scaling: ScalingName = "standard", clamp: Clamp = 5.0) -> Scaling:
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """The `inputs` section of a config.
+
+    Attributes:
+        scaling: "none", "standard" (mean 0, deviation 1; a constant column becomes 0), "minmax" (to 0..1), "l2".
+        clamp: with "standard", the largest number of standard deviations let through; 0 for no limit.
+    """
+
+    scaling: ScalingName = "standard"
+    clamp: Clamp = 5.0
+
+
+STANDARD = Inputs()
+
+
+def fit_scaling(train: Clips, inputs: Inputs = STANDARD) -> Scaling:
     """Fit the scaling of the inputs on the training clips.
 
     Args:
         train: the clips to take statistics from.
-        scaling: "none", "standard" (mean 0, deviation 1; a constant column becomes 0), "minmax" (to 0..1), "l2".
-        clamp: with "standard", the largest number of standard deviations let through; 0 for no limit.
+        inputs: which scaling.
 
     Returns:
         The scaling, to be applied to any split.
     """
-    statistics = lookup(SCALINGS, scaling, "scaling")
+    statistics = lookup(SCALINGS, inputs.scaling, "scaling")
     fitted = {m: statistics(train.matrix(m)) for m in train.modalities if isinstance(train[m], Tensor)}
     shift = {m: values[0] for m, values in fitted.items()}
     scale = {m: values[1] for m, values in fitted.items()}
-    return Scaling(shift, scale, clamp if scaling == "standard" else 0.0, scaling == "l2")
+    return _scaling(shift, scale, inputs)
 
 
-def load_scaling(state: Mapping[str, Tensor], *, scaling: str, clamp: float) -> Scaling:
+def load_scaling(state: Mapping[str, Tensor], inputs: Inputs) -> Scaling:
     """Rebuild a scaling from `Scaling.state` and the options it was fitted with."""
-    parts: dict[str, dict[Modality, Tensor]] = {"shift": {}, "scale": {}}
-    for key, value in state.items():
-        part, modality = key.split(".")
-        parts[part][modality] = value  # type: ignore[index]
-    return Scaling(parts["shift"], parts["scale"], clamp if scaling == "standard" else 0.0, scaling == "l2")
+    shift, scale = (
+        {m: state[key] for m in MODALITIES if (key := f"{part}.{m}") in state} for part in ("shift", "scale")
+    )
+    return _scaling(shift, scale, inputs)
+
+
+def _scaling(shift: Mapping[Modality, Tensor], scale: Mapping[Modality, Tensor], inputs: Inputs) -> Scaling:
+    return Scaling(shift, scale, inputs.clamp if inputs.scaling == "standard" else 0.0, inputs.scaling == "l2")

@@ -13,7 +13,7 @@ from aadml.losses.triplet import triplet
 from aadml.methods.label_space.regression import bound_label_loss, label_space_encoders
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, on_device
 from aadml.methods.method import Context, MetricLoss
-from aadml.methods.networks import Network
+from aadml.methods.networks import LabelSpaceEncoder, Network
 from aadml.methods.readouts import Readout, choose_readout, readout_candidates
 from aadml.methods.settings import Training
 from aadml.methods.training_warnings import gradient_share
@@ -21,6 +21,7 @@ from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, Weighted, compose_objective
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
+from feature_extraction.ground.json_values import JsonObject
 
 
 class LabelSpaceLearner(Learner):
@@ -76,17 +77,17 @@ class LabelSpaceLearner(Learner):
         return Readout("posterior" if posterior else "cosine", temperature)
 
     @property
-    def similarity(self) -> str:  # type: ignore[override]
+    def similarity(self) -> str:
         """Name the similarity of the read-out in force."""
         return self.read.similarity
 
-    def readout(self) -> dict[str, Any]:
+    def readout(self) -> JsonObject:
         """Name the read-out in force and its temperature."""
         return {"name": self.read.name, "temperature": self.read.temperature}
 
     def players(self) -> Mapping[str, Player]:
         """Train encoders and proxies together; a loss with a generator of its own adds a second player."""
-        generator = [parameter for loss in self._generative() for parameter in loss.parameters()]  # type: ignore[attr-defined]
+        generator = [parameter for loss in self._generative() for parameter in loss.parameters()]
         own = {id(parameter) for parameter in generator}
         rest = [parameter for parameter in self.parameters() if id(parameter) not in own]
         anchored = self.objective.proxy is not None and self.metric_weight
@@ -193,10 +194,15 @@ class LabelSpaceLearner(Learner):
         return [loss for loss in self.objective.losses if isinstance(loss, GenerativeLoss)]
 
     def _embedded(self, batch: Batch) -> Embedded:
-        features = {m: self.encoders[m].features(values) for m, values in batch.features.items()}  # type: ignore[operator]
-        vectors = {m: self.encoders[m].predicted(values) for m, values in features.items()}  # type: ignore[operator]
-        heads = {m: encoder.predicted for m, encoder in self.encoders.items()}
-        return Embedded(vectors, batch.labels, batch.index, features=features, heads=heads)  # type: ignore[arg-type]
+        features = {m: self._encoder(m).features(values) for m, values in batch.features.items()}
+        heads = {m: self._encoder(m).predicted for m in batch.features}
+        vectors = {m: heads[m](values) for m, values in features.items()}
+        return Embedded(vectors, batch.labels, batch.index, features=features, heads=heads)
+
+    def _encoder(self, modality: Modality) -> LabelSpaceEncoder:
+        encoder = self.encoders[modality]
+        assert isinstance(encoder, LabelSpaceEncoder)
+        return encoder
 
     def _encode(self, modality: Modality, rows: Tensor) -> Tensor:
         """Encode rows of the training set with gradient, for proxies with live neighbors."""
@@ -209,5 +215,6 @@ class LabelSpaceLearner(Learner):
 def _margin_of_a_mean(objective: Objective) -> float | None:
     """Return the margin where the objective is a mean of triplets' hinges; None where it is anything else."""
     loss = objective.losses[0]
-    hinges = isinstance(loss, partial) and loss.func is triplet and objective.reduction in ("mean", "mean-of-active")
-    return float(loss.keywords["margin"]) if hinges else None  # type: ignore[attr-defined]
+    if isinstance(loss, partial) and loss.func is triplet and objective.reduction in ("mean", "mean-of-active"):
+        return float(loss.keywords["margin"])
+    return None

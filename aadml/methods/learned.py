@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
-from typing import Any, Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec
 
 from torch import Tensor, nn
 
@@ -12,6 +12,7 @@ from aadml.methods.method import Context, Method, MetricLoss
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.methods.training import train as run_training
+from feature_extraction.ground.json_values import JsonObject
 
 P = ParamSpec("P")
 
@@ -33,7 +34,7 @@ class LearnedMethod(Method):
         self._seed = context.seed
 
     @property
-    def similarity(self) -> str:  # type: ignore[override]
+    def similarity(self) -> str:
         """Name the similarity of the learner's embeddings."""
         return self.learner.similarity
 
@@ -70,7 +71,7 @@ class LearnedMethod(Method):
         self.learner.load_state_dict(dict(state))
         self.learner.eval()
 
-    def readout(self) -> dict[str, Any]:
+    def readout(self) -> JsonObject:
         """Describe how the learner's embeddings are read."""
         return self.learner.readout()
 

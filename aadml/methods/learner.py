@@ -13,6 +13,7 @@ from aadml.methods.method import MetricLoss
 from aadml.methods.settings import Training
 from aadml.methods.training_warnings import collapse_warning
 from aadml.retrieval import mean_average_precision
+from feature_extraction.ground.json_values import JsonObject
 
 EMBEDDING_BATCH = 1024
 
@@ -97,16 +98,19 @@ class Learner(nn.Module, ABC):
     """A trainable method: what is fitted are parameters and buffers, so that `state_dict` is the whole of it.
 
     Attributes:
-        similarity: the name under which embeddings are compared.
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
         takes_criterion: whether `training.criterion` may name another score; not where a stage trains something else.
         margin: of the hinge whose mean is logged as "metric_loss"; None where there is none.
     """
 
-    similarity: str = "cosine"
     criterion: str = "map_mean"
     takes_criterion: bool = True
     margin: float | None = None
+
+    @property
+    def similarity(self) -> str:
+        """Name the similarity by which embeddings are compared; a class may have it as a plain attribute."""
+        return "cosine"
 
     @abstractmethod
     def players(self) -> Mapping[str, Player]:
@@ -144,7 +148,7 @@ class Learner(nn.Module, ABC):
             if warning:
                 yield f"the {modality} embeddings: {warning}"
 
-    def readout(self) -> dict[str, Any]:
+    def readout(self) -> JsonObject:
         """Describe how embeddings are read off the outputs, where that was chosen; for people."""
         return {}
 

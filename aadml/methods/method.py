@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.session import Session
+from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Context:
     seed: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     clips: int = 0
-    architecture: Mapping[str, Any] | None = None
+    architecture: JsonObject | None = None
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
@@ -66,25 +68,28 @@ class Prior:
     Attributes:
         name: what it is to the method, in a word ("ancillary").
         method: its name in METHODS; it takes those of the options that it knows.
-        training: settings of the `training` section that are others.
+        training: its `training` section.
     """
 
     name: str
     method: str
-    training: Mapping[str, Any]
+    training: Training
 
 
 class Method(ABC):
     """Fit on training clips (choosing on validation clips only), then embed items of one modality, each alone.
 
     Attributes:
-        similarity: the name under which its embeddings are compared.
         fits_validation: whether `fit` learns from the validation clips too, as a closed form does, which has no epoch
             to choose by them.
     """
 
-    similarity: str = "cosine"
     fits_validation: bool = True
+
+    @property
+    def similarity(self) -> str:
+        """Name the similarity by which its embeddings are compared; a class may have it as a plain attribute."""
+        return "cosine"
 
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
@@ -140,11 +145,11 @@ class Method(ABC):
         """Lay out the metric loss that a training would compute; None where there is none to estimate."""
         return None
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> JsonObject:
         """Describe networks whose shape was read from files, so that a saved model can be built without them."""
         return {}
 
-    def readout(self) -> dict[str, Any]:
+    def readout(self) -> JsonObject:
         """Describe how embeddings are read off the outputs, where that was chosen (a temperature); for people."""
         return {}
 

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -91,10 +90,10 @@ def optimizer(parameters: Iterable[nn.Parameter], settings: Training) -> torch.o
     """Build the optimizer that `settings` names, fused where torch has it."""
     build = lookup(OPTIMIZERS, settings.optimizer, "training.optimizer")
     takes = inspect.signature(build).parameters
-    options: dict[str, Any] = {
+    options = {
         "lr": settings.learning_rate,
         "weight_decay": settings.weight_decay,
-        "betas": tuple(settings.betas),
+        "betas": settings.betas,
         "momentum": settings.momentum,
         "fused": True,
     }

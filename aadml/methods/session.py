@@ -3,12 +3,18 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch import Tensor
 
-Record = dict[str, Any]
-"""The figures of one epoch, a line of the log."""
+from feature_extraction.ground.json_values import JsonObject
+
+Record = Mapping[str, float | str]
+"""The figures of one epoch, a line of the log; the name of the stage is a word."""
+
+
+def numbers(record: Record) -> dict[str, float]:
+    """Give the figures of an epoch that are numbers."""
+    return {key: value for key, value in record.items() if not isinstance(value, str)}
 
 
 @dataclass(frozen=True)
@@ -21,13 +27,14 @@ class Checkpoint:
     """
 
     tensors: Mapping[str, Tensor]
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: JsonObject = field(default_factory=dict)
 
 
-class Session:
-    """A training that lives in memory; a run folder offers the same on disk.
+@dataclass(frozen=True, kw_only=True)
+class Callbacks:
+    """What is called while a training goes on.
 
-    Args:
+    Attributes:
         on_epoch: called with every record, for a progress bar.
         on_plan: called once with (epochs, epochs done).
         on_warning: called with every new warning.
@@ -35,20 +42,24 @@ class Session:
         on_stage: called with the name of a stage that is to be scored, its best weights in place.
     """
 
-    def __init__(
-        self,
-        *,
-        on_epoch: Callable[[Record], None] | None = None,
-        on_plan: Callable[[int, int], None] | None = None,
-        on_warning: Callable[[str], None] | None = None,
-        on_step: Callable[[int], None] | None = None,
-        on_stage: Callable[[str], None] | None = None,
-    ) -> None:
+    on_epoch: Callable[[Record], None] | None = None
+    on_plan: Callable[[int, int], None] | None = None
+    on_warning: Callable[[str], None] | None = None
+    on_step: Callable[[int], None] | None = None
+    on_stage: Callable[[str], None] | None = None
+
+
+SILENT = Callbacks()
+
+
+class Session:
+    """A training that lives in memory; a run folder offers the same on disk."""
+
+    def __init__(self, callbacks: Callbacks = SILENT) -> None:
         self.history: list[Record] = []
         self.warnings: list[str] = []
         self._best: Checkpoint | None = None
-        self._on_epoch, self._on_plan, self._on_warning, self._on_step = on_epoch, on_plan, on_warning, on_step
-        self._on_stage = on_stage
+        self._callbacks = callbacks
         self._began = time.perf_counter()
 
     @property
@@ -58,32 +69,32 @@ class Session:
 
     def step(self, number: int) -> None:
         """Take note of a step within an epoch, counted from 1."""
-        if self._on_step:
-            self._on_step(number)
+        if self._callbacks.on_step:
+            self._callbacks.on_step(number)
 
     def finish_stage(self, name: str) -> None:
         """Take note that a stage is over whose best weights, now in place, are to be scored."""
-        if self._on_stage:
-            self._on_stage(name)
+        if self._callbacks.on_stage:
+            self._callbacks.on_stage(name)
 
     def log(self, record: Record) -> None:
         """Take the figures of one finished epoch."""
         self.history.append(record)
-        if self._on_epoch:
-            self._on_epoch(record)
+        if self._callbacks.on_epoch:
+            self._callbacks.on_epoch(record)
 
     def warn(self, message: str) -> None:
         """Take a warning for people, each text once; what stands before its first colon (the epoch) may differ."""
         kind = message.split(":", 1)[-1]
         if all(kind != known.split(":", 1)[-1] for known in self.warnings):
             self.warnings.append(message)
-            if self._on_warning:
-                self._on_warning(message)
+            if self._callbacks.on_warning:
+                self._callbacks.on_warning(message)
 
     def plan(self, epochs: int, done: int) -> None:
         """Take the number of epochs to come and how many of them are done already."""
-        if self._on_plan:
-            self._on_plan(epochs, done)
+        if self._callbacks.on_plan:
+            self._callbacks.on_plan(epochs, done)
 
     def keep_best(self, checkpoint: Checkpoint) -> None:
         """Keep the weights of the best epoch so far."""

@@ -1,5 +1,6 @@
 """The `training` section of a config."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,7 +11,7 @@ from aadml.comparison.options import Count, CountOrZero, LearningRate, Momentum,
 from aadml.retrieval.requested import check_criterion
 from feature_extraction.ground.markers import Choice, Tuning
 
-OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
     "adamax": torch.optim.Adamax,

@@ -1,7 +1,5 @@
 """MAP of the training clips: its distance from that of the validation clips shows what was learned by heart."""
 
-from typing import Any
-
 import numpy as np
 from torch import Tensor
 
@@ -17,7 +15,7 @@ def can_be_scored(train: Clips) -> bool:
     return all(isinstance(features, Tensor) for features in train.features.values())
 
 
-def train_scores(embeddings: Embeddings) -> dict[str, Any]:
+def train_scores(embeddings: Embeddings) -> dict[str, float]:
     """Score training clips: MAP of every direction, their mean, and the number of queries where not all clips ask.
 
     Nothing is drawn from the generators of the training.
@@ -27,6 +25,6 @@ def train_scores(embeddings: Embeddings) -> dict[str, Any]:
     if count > QUERIES:
         rows = np.sort(np.random.default_rng(0).choice(count, QUERIES, replace=False))
     scores = {"-".join(one): mean_average_precision(embeddings, one, queries=rows) for one in embeddings.directions()}
-    found: dict[str, Any] = {"map_mean": sum(scores.values()) / len(scores)}
+    found = {"map_mean": sum(scores.values()) / len(scores)}
     found |= {f"map {name}": value for name, value in scores.items()}
     return found | ({"queries": QUERIES} if count > QUERIES else {})

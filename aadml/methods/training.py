@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +11,7 @@ from torch import Tensor
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, on_device
 from aadml.methods.optimization import Optimization
-from aadml.methods.session import Checkpoint, Session
+from aadml.methods.session import Checkpoint, Record, Session, numbers
 from aadml.methods.settings import AUTO, Training
 from aadml.methods.train_scores import can_be_scored, train_scores
 from aadml.methods.training_warnings import (
@@ -24,6 +23,7 @@ from aadml.methods.training_warnings import (
 )
 from aadml.retrieval.evaluation import mean_figure
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import read_as
 
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
 
@@ -100,22 +100,22 @@ class _Loop:
         """Run the remaining epochs of a stage; False once training must not go on."""
         while self.progress.epoch < stage.epochs and not self._out_of_patience():
             record = self._run_epoch(stage)
-            if not math.isfinite(record["loss"]):
-                self._stop_at_nan(record["loss"])
+            if not math.isfinite(loss := numbers(record)["loss"]):
+                self._stop_at_nan(loss)
                 return False
             self.progress.epoch += 1
             self.progress.epochs_done += 1
             last = self.progress.epoch == stage.epochs
-            record |= self._score(last=last) | self._score_train(last=last)
+            record = {**record, **self._score(last=last), **self._score_train(last=last)}
             self.session.log(record)
-            self._watch(record)
+            self._watch()
             self.session.save(self._checkpoint())
         return True
 
     def _out_of_patience(self) -> bool:
         return 0 < self.settings.patience <= self.progress.since_best
 
-    def _run_epoch(self, stage: Stage) -> dict[str, Any]:
+    def _run_epoch(self, stage: Stage) -> Record:
         """Refresh, then take one step of every player on every batch; return the record of the epoch."""
         started = time.perf_counter()
         epoch = Epoch(stage.name, self.progress.epoch, stage.epochs)
@@ -127,8 +127,9 @@ class _Loop:
         batches = stage.batches(self.train, epoch, generator) if stage.batches else self._shuffled(generator)
         means = self._steps(batches, stage, epoch, generator)
         self.learner.eval()
-        record: dict[str, Any] = {"epoch": self.progress.epochs_done + 1, "stage": stage.name, "learning_rate": rate}
-        return record | means | {"seconds": round(time.perf_counter() - started, 4)}
+        seconds = round(time.perf_counter() - started, 4)
+        begun: Record = {"epoch": self.progress.epochs_done + 1, "stage": stage.name, "learning_rate": rate}
+        return {**begun, **means, "seconds": seconds}
 
     def _steps(
         self, batches: Iterable[Tensor], stage: Stage, epoch: Epoch, generator: torch.Generator
@@ -178,7 +179,7 @@ class _Loop:
             self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
         return {f"valid {key}": value for key, value in scores.items()}
 
-    def _score_train(self, *, last: bool) -> dict[str, Any]:
+    def _score_train(self, *, last: bool) -> dict[str, float]:
         """Score the training clips where it is their turn; for people alone."""
         every = self.settings.train_map
         if not every or (self.progress.epoch % every and not last) or not can_be_scored(self.train):
@@ -196,11 +197,12 @@ class _Loop:
             progress.learning_rate_factor *= settings.schedule_factor
             progress.since_risen = 0
 
-    def _watch(self, record: dict[str, Any]) -> None:
+    def _watch(self) -> None:
         """Warn where a gradient vanished or broke, where no term costs anything, where the loss sits at its margin."""
-        history, margin = self.session.history, self.learner.margin
-        found = [gradient_warning(value) for key, value in record.items() if key.endswith("gradient_norm")]
-        found += [share_warning(value) for key, value in record.items() if key.endswith("metric_gradient_share")]
+        history, margin = [numbers(one) for one in self.session.history], self.learner.margin
+        latest = history[-1].items()
+        found = [gradient_warning(value) for key, value in latest if key.endswith("gradient_norm")]
+        found += [share_warning(value) for key, value in latest if key.endswith("metric_gradient_share")]
         found.append(saturation_warning([one["active"] for one in history if "active" in one]))
         if margin is not None:
             found.append(margin_warning([one["metric_loss"] for one in history if "metric_loss" in one], margin))
@@ -249,7 +251,7 @@ class _Loop:
         weights = {k.removeprefix("learner."): v for k, v in checkpoint.tensors.items() if k.startswith("learner.")}
         self.learner.load_state_dict(weights)
         self.optimization.load({k: v for k, v in checkpoint.tensors.items() if not k.startswith("learner.")})
-        self.progress = _Progress(**checkpoint.facts)
+        self.progress = read_as(_Progress, checkpoint.facts, "the state of the training")
 
 
 def _loss(figures: Mapping[str, float]) -> float:

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 
-from aadml.model.facts import Facts, Json
+from aadml.model.facts import Facts
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord
+from feature_extraction.ground.json_values import JsonObject, nested
 
 
-def card(facts: Facts, evaluation: Json | None, audit: str) -> str:
+def card(facts: Facts, evaluation: JsonObject | None, audit: str) -> str:
     """Write the card of a model, with its evaluation and the verdict of its audit, where it has them."""
     lines = [f"# {facts.label}", "", *_what(facts), "", "## Training", "", *_training(facts), "", "## Scores", ""]
-    lines += _scores(evaluation) if evaluation else ["Not evaluated."]
+    lines += _scores(EvaluationRecord.from_json(evaluation, facts.label)) if evaluation else ["Not evaluated."]
     lines += ["", f"Audit: {audit or 'not audited; run `aadml audit` on the run'}."]
     lines += ["", "## Use", "", *_use(facts)]
     return "\n".join(lines) + "\n"
@@ -16,7 +18,7 @@ def card(facts: Facts, evaluation: Json | None, audit: str) -> str:
 
 def _what(facts: Facts) -> Iterator[str]:
     inputs = " and ".join(f"{m} ({d} dimensions)" if d else m for m, d in facts.dimensions.items())
-    yield f"A model of cross-modal retrieval, made with aadml by the method `{facts.method['name']}`."
+    yield f"A model of cross-modal retrieval, made with aadml by the method `{facts.method.name}`."
     yield f"It embeds {inputs}, each item alone; embeddings are compared by {facts.similarity}."
     yield ""
     for modality in facts.modalities:
@@ -24,15 +26,15 @@ def _what(facts: Facts) -> Iterator[str]:
         if not facts.dimensions[modality]:
             yield f"- {modality}: read as it is (sound files, captions)"
         elif origin:
-            settings = _plain(origin["parameters"])
+            settings = _plain(nested(origin, "parameters"))
             yield f"- {modality}: features of `{origin['extractor']}`" + (f" ({settings})" if settings else "")
         else:
             yield f"- {modality}: features of unknown origin"
-    options = _plain(facts.method["arguments"])
+    options = _plain(facts.method.arguments)
     yield f"- options of the method: {options}" if options else "- the method has no options"
 
 
-def _plain(options: Json) -> str:
+def _plain(options: JsonObject) -> str:
     """Write options as people do; what is nested stands in `model.json`."""
     shown = {key: value for key, value in options.items() if not isinstance(value, dict | list | tuple)}
     loss = options.get("loss")
@@ -51,17 +53,17 @@ def _training(facts: Facts) -> Iterator[str]:
     if facts.selected_epoch is None:
         yield f"- fitted in closed form; seed {facts.seed}"
     else:
-        chosen = "the last" if settings["select"] == "last" else "chosen on validation clips"
+        chosen = "the last" if settings.select == "last" else "chosen on validation clips"
         yield (
-            f"- {settings['epochs']} epochs of batches of {settings['batch']}, {settings['optimizer']}, learning rate "
-            f"{settings['learning_rate']:g}, seed {facts.seed}; weights of epoch {facts.selected_epoch}, {chosen}"
+            f"- {settings.epochs} epochs of batches of {settings.batch}, {settings.optimizer}, learning rate "
+            f"{settings.learning_rate:g}, seed {facts.seed}; weights of epoch {facts.selected_epoch}, {chosen}"
         )
     yield from (f"- note: {note}" for note in data.notes)
 
 
-def _scores(stored: Json) -> Iterator[str]:
+def _scores(stored: EvaluationRecord) -> Iterator[str]:
     yield (
-        f"Protocol `{stored['protocol']}`, {stored['split']} split, tie rate {stored['tie_rate']:.3f}. Every query "
+        f"Protocol `{stored.protocol}`, {stored.split} split, tie rate {stored.tie_rate:.3f}. Every query "
         "ranks the full gallery, its own clip included. The interval is a 95 % bootstrap over queries of this one "
         "training."
     )
@@ -70,19 +72,19 @@ def _scores(stored: Json) -> Iterator[str]:
         "| direction | MAP | 95 % interval | chance | queries | gallery | MAP without the own clip |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     )
-    for name, one in stored["directions"].items():
-        low, high = one["map_interval"]
+    for name, one in stored.directions.items():
+        low, high = one.map_interval
         yield (
-            f"| {name} | {one['map']:.4f} | {low:.4f} to {high:.4f} | {one['chance']:.4f} | {one['queries']} "
-            f"| {one['gallery']} | {_without_partner(one)} |"
+            f"| {name} | {one.map:.4f} | {low:.4f} to {high:.4f} | {one.chance:.4f} | {one.queries} "
+            f"| {one.gallery} | {_without_partner(one)} |"
         )
-    yield from ("", f"Mean MAP {stored['map_mean']:.4f}, where a random order would give {stored['chance']:.4f}.")
-    for verdict in stored.get("verdicts", ()):
+    yield from ("", f"Mean MAP {stored.map_mean:.4f}, where a random order would give {stored.chance:.4f}.")
+    for verdict in stored.verdicts or ():
         yield from ("", f"**Warning**: {verdict}")
 
 
-def _without_partner(direction: Json) -> str:
-    found = direction.get("without_partner")
+def _without_partner(direction: DirectionRecord) -> str:
+    found = nested(direction.figures, "without_partner")
     return f"{found['map']:.4f} (chance {found['chance']:.4f})" if found else "not defined"
 
 

@@ -4,13 +4,24 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from aadml.comparison.types import Modality, Splits
-from feature_extraction.ground.errors import InputError
+from aadml.methods.inputs import Inputs
+from aadml.methods.settings import Training
+from feature_extraction.ground.json_values import JsonObject, nested
 
-Json = Mapping[str, Any]
-"""Plain values, as they stand in JSON."""
+
+@dataclass(frozen=True)
+class MethodFacts:
+    """How a method is built again.
+
+    Attributes:
+        name: a key of METHODS.
+        arguments: its resolved options and sections.
+    """
+
+    name: str
+    arguments: JsonObject
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,7 @@ class Facts:
 
     Attributes:
         label: what was trained, in one word ("aa-triplet").
-        method: name, and under "arguments" the resolved options that it was built with.
+        method: how it is built.
         training: the `training` section.
         inputs: the `inputs` section, by which the scaling was fitted.
         dimensions: modality -> number of feature dimensions; 0 where the features are sound or words.
@@ -53,45 +64,29 @@ class Facts:
     """
 
     label: str
-    method: Json
-    training: Json
-    inputs: Json
+    method: MethodFacts
+    training: Training
+    inputs: Inputs
     dimensions: Mapping[Modality, int]
     class_names: tuple[str, ...]
     clips: int
     seed: int
     similarity: str = "cosine"
     protocol: str = "inductive"
-    features: Mapping[Modality, Json] = field(default_factory=dict)
-    architecture: Json = field(default_factory=dict)
+    features: Mapping[Modality, JsonObject] = field(default_factory=dict)
+    architecture: JsonObject = field(default_factory=dict)
     data: TrainingData = field(default_factory=TrainingData)
     selected_epoch: int | None = None
-    readout: Json = field(default_factory=dict)
+    readout: JsonObject = field(default_factory=dict)
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
         """Name the modalities that the model embeds."""
         return tuple(self.dimensions)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Give the plain values."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: Json, place: Path) -> "Facts":
-        """Read what `to_json` gave.
-
-        Raises:
-            InputError: fields are missing or unknown: the file is of another version.
-        """
-        try:
-            data = TrainingData(**content["data"])
-            return cls(
-                **{**content, "class_names": tuple(content["class_names"])}
-                | {"data": TrainingData(data.name, data.sha256, data.clips, tuple(data.notes))}
-            )
-        except (TypeError, KeyError) as error:
-            raise InputError(f"{place}: not the facts of a model of this version ({error})") from error
 
 
 def training_data(splits: Splits, sha256: str) -> TrainingData:
@@ -104,7 +99,7 @@ ABOUT = ("torch", "tensorflow", "tensorflow-hub", "weight_file", "pca_file")
 """What feature files without `about` say among the parameters, though it makes no other features."""
 
 
-def fingerprint(origin: Json) -> dict[str, Any]:
+def fingerprint(origin: JsonObject) -> JsonObject:
     """Keep of a provenance what decides the values of features: which that is, the extractor says (`Extractor`).
 
     Args:
@@ -113,19 +108,19 @@ def fingerprint(origin: Json) -> dict[str, Any]:
     Returns:
         The extractor and its parameters, as JSON gives them back; empty where nothing is said.
     """
-    given = origin.get("parameters")
-    parameters = json.loads(json.dumps(given)) if isinstance(given, Mapping) else {}
+    name = origin.get("extractor")
+    if name in (None, "", "unknown"):  # layouts of the field do not say what made them
+        return {}
     beside = () if "about" in origin else ABOUT
-    kept = {key: value for key, value in parameters.items() if key not in beside}
-    known = origin.get("extractor") not in (None, "", "unknown")  # layouts of the field do not say what made them
-    return {"extractor": origin["extractor"], "parameters": kept} if known else {}
+    kept = {key: value for key, value in nested(origin, "parameters").items() if key not in beside}
+    return {"extractor": name, "parameters": json.loads(json.dumps(kept))}
 
 
-def difference(expected: Json, given: Json) -> str:
+def difference(expected: JsonObject, given: JsonObject) -> str:
     """Say in words how two fingerprints differ; empty where they agree."""
     if expected["extractor"] != given["extractor"]:
         return f"{given['extractor']} instead of {expected['extractor']}"
-    one, other = expected["parameters"], given["parameters"]
+    one, other = nested(expected, "parameters"), nested(given, "parameters")
     changed = [key for key in {**one, **other} if one.get(key) != other.get(key)]
     differences = [f"{key} {_short(other.get(key))} instead of {_short(one.get(key))}" for key in changed[:3]]
     return f"{given['extractor']} with {', '.join(differences)}" if changed else ""

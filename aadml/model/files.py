@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,10 +11,11 @@ from aadml.methods import METHODS
 from aadml.methods.inputs import load_scaling
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
-from aadml.model.facts import Facts, Json
+from aadml.model.facts import Facts
 from aadml.model.model import Model
 from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject, nested, read_as
 from feature_extraction.ground.options import keywords
 from feature_extraction.ground.sealed import FileSum, read_sealed
 from feature_extraction.ground.tables import lookup
@@ -23,12 +23,12 @@ from feature_extraction.ground.tables import lookup
 FIRST_EDITION = "is a run of the first edition, which this aadml does not read; train again on its config.yaml"
 
 
-def build_method(name: str, arguments: Json, training: Json, context: Context) -> Method:
+def build_method(name: str, arguments: JsonObject, training: Training, context: Context) -> Method:
     """Build a method with its resolved options; nothing is trained yet. The seed of `context` decides its weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(context.seed)
         build = lookup(METHODS, name, "method")
-        return build(context, Training(**training), **keywords(build, arguments))
+        return build(context, training, **keywords(build, arguments))
 
 
 def is_model(folder: Path) -> bool:
@@ -43,7 +43,7 @@ def load_model(folder: Path, device: torch.device) -> Model:
         InputError: not a model, a damaged one, or one of another version.
     """
     content = _read_facts(folder)
-    wanted = FileSum(**content["weights"])
+    wanted = read_as(FileSum, content["weights"], folder / FACTS)
     path = folder / WEIGHTS
     try:
         data = path.read_bytes()
@@ -51,8 +51,9 @@ def load_model(folder: Path, device: torch.device) -> Model:
         raise InputError(f"{path}: cannot be read ({error.strerror}); the model is incomplete") from error
     wanted.check(data, path)
     tensors, _ = unpack_tensors(data, path)
-    model = rebuilt(Facts.from_json(content["facts"], folder / FACTS), tensors, device)
-    return replace(model, folder=folder, evaluation=content.get("evaluation"), audit=content.get("audit", ""))
+    model = rebuilt(read_as(Facts, content["facts"], folder / FACTS), tensors, device)
+    evaluation = nested(content, "evaluation") or None
+    return replace(model, folder=folder, evaluation=evaluation, audit=str(content.get("audit", "")))
 
 
 def rebuilt(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
@@ -60,9 +61,9 @@ def rebuilt(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -
     context = Context(
         facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips, architecture=facts.architecture
     )
-    method = build_method(facts.method["name"], facts.method["arguments"], facts.training, context)
+    method = build_method(facts.method.name, facts.method.arguments, facts.training, context)
     method.load(_under("method.", tensors))
-    return Model(method, load_scaling(_under("inputs.", tensors), **facts.inputs), facts)
+    return Model(method, load_scaling(_under("inputs.", tensors), facts.inputs), facts)
 
 
 def verify_model(folder: Path) -> list[str]:
@@ -70,7 +71,7 @@ def verify_model(folder: Path) -> list[str]:
     found = []
     try:
         content = _read_facts(folder)
-        FileSum(**content["weights"]).check((folder / WEIGHTS).read_bytes(), folder / WEIGHTS)
+        read_as(FileSum, content["weights"], folder / FACTS).check((folder / WEIGHTS).read_bytes(), folder / WEIGHTS)
     except InputError as error:
         found.append(str(error))
     except OSError as error:
@@ -78,7 +79,7 @@ def verify_model(folder: Path) -> list[str]:
     return found
 
 
-def _read_facts(folder: Path) -> dict[str, Any]:
+def _read_facts(folder: Path) -> JsonObject:
     path = folder / FACTS
     try:
         return read_sealed(path, FORMAT, VERSION)

@@ -4,7 +4,6 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +17,7 @@ from feature_extraction.backbones import Extractor, extractor, options_of
 from feature_extraction.extract import extract
 from feature_extraction.feature_file import read_features
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject, nested
 from feature_extraction.ground.tables import lookup
 from feature_extraction.manifest import Manifest, Row
 from feature_extraction.weights import WEIGHTS, weights_path
@@ -43,7 +43,7 @@ def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Fe
     if facts.dimensions[modality]:
         return describe_media(facts, modality, items)
     if modality == "text":
-        clean = lookup(CLEANINGS, facts.method["arguments"].get("cleaning", "mei"), "cleaning")
+        clean = lookup(CLEANINGS, str(facts.method.arguments.get("cleaning", "mei")), "cleaning")
         return Captions(tuple(clean(text) for text in items))
     for path in items:
         _check_file(path)
@@ -77,7 +77,7 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     expected = facts.features.get(modality) or {}
     if not expected:
         raise InputError(f"{modality}: the model does not know what made its features; embed arrays instead of files")
-    name, parameters = str(expected["extractor"]), expected["parameters"]
+    name, parameters = str(expected["extractor"]), nested(expected, "parameters")
     try:
         known = options_of(name, modality)
     except InputError:
@@ -92,14 +92,14 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
             f"{modality}: {name} was fitted on the training clips, by matrices that a model does not hold; "
             "embed arrays instead of files"
         )
-    about = {"extractor": built.name, "parameters": dict(built.parameters), "about": dict(built.about)}
+    about: JsonObject = {"extractor": built.name, "parameters": dict(built.parameters), "about": dict(built.about)}
     other = difference(expected, fingerprint(about))
     if other:
         raise InputError(f"{modality}: the model was trained on other features than can be made here: {other}")
     return built
 
 
-def _published(value: Any) -> Any:
+def _published(value: Json) -> Json:
     """Find the file of weights that a parameter names by its checksum, "auto" where that is unknown.
 
     The features were then made with a file of one's own, or with a published one without a published checksum; which of

@@ -1,6 +1,5 @@
 """The model: what a training leaves, and all that is needed to embed one item of one modality at a time, anywhere."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from aadml.model.facts import Facts
 from aadml.model.packing import save_model
 from aadml.retrieval import score_source
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 
 class TopK(NamedTuple):
@@ -50,7 +50,7 @@ class Model:
     method: Method
     scaling: Scaling
     facts: Facts
-    evaluation: Mapping[str, Any] | None = None
+    evaluation: JsonObject | None = None
     audit: str = ""
     folder: Path | None = None
 
@@ -181,7 +181,7 @@ class Model:
             texts, alone = named
             found = self.embed_features(media_features(self.facts, modality, texts), modality)
             return (found[0] if alone else found).numpy()
-        rows, back = to_rows(values, name)  # type: ignore[arg-type]
+        rows, back = to_rows(values, name)
         self._check_width(rows, modality)
         return back(self.embed_features(rows, modality))
 

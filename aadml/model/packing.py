@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
@@ -13,9 +12,10 @@ from torch import Tensor
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
 from aadml.model.card import card
-from aadml.model.facts import Facts, Json
+from aadml.model.facts import Facts
 from feature_extraction.ground.atomic import write_bytes
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject
 from feature_extraction.ground.sealed import FileSum, seal
 
 WEIGHTS = "model.safetensors"
@@ -25,13 +25,13 @@ FORMAT = "aadml-model"
 VERSION = 1
 
 
-def pack_tensors(tensors: Mapping[str, Tensor], facts: Json) -> bytes:
+def pack_tensors(tensors: Mapping[str, Tensor], facts: JsonObject) -> bytes:
     """Write tensors and JSON facts as safetensors; equal content gives equal bytes."""
     ready = {key: value.detach().cpu().contiguous().clone() for key, value in sorted(tensors.items())}
     return save_tensors(ready, {"facts": json.dumps(dict(facts), sort_keys=True)})
 
 
-def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], JsonObject]:
     """Read what `pack_tensors` wrote: tensors and facts.
 
     Raises:
@@ -44,7 +44,7 @@ def unpack_tensors(data: bytes, place: Path) -> tuple[dict[str, Tensor], dict[st
         raise InputError(f"{place}: is not a complete safetensors file ({error})") from error
 
 
-def pack_model(method: Method, scaling: Scaling, facts: Facts, facts_of_weights: Json) -> dict[str, bytes]:
+def pack_model(method: Method, scaling: Scaling, facts: Facts, facts_of_weights: JsonObject) -> dict[str, bytes]:
     """Give the two files that make a folder loadable: name -> content."""
     tensors = {f"method.{key}": value for key, value in method.state().items()}
     tensors |= {f"inputs.{key}": value for key, value in scaling.state().items()}
@@ -53,7 +53,7 @@ def pack_model(method: Method, scaling: Scaling, facts: Facts, facts_of_weights:
 
 
 def save_model(
-    method: Method, scaling: Scaling, facts: Facts, folder: Path, *, evaluation: Json | None, audit: str
+    method: Method, scaling: Scaling, facts: Facts, folder: Path, *, evaluation: JsonObject | None, audit: str
 ) -> Path:
     """Save a model into a folder of its own; see `Model.save`."""
     for name in (WEIGHTS, FACTS, CARD):
@@ -67,8 +67,8 @@ def save_model(
     return folder
 
 
-def _facts_file(facts: Facts, weights: FileSum, evaluation: Json | None = None, audit: str = "") -> bytes:
-    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "facts": facts.to_json()}
+def _facts_file(facts: Facts, weights: FileSum, evaluation: JsonObject | None = None, audit: str = "") -> bytes:
+    content: dict[str, Json] = {"format": FORMAT, "version": VERSION, "facts": facts.to_json()}
     content["weights"] = weights.to_json()
     content |= {"audit": audit} if audit else {}
     return seal(content | ({"evaluation": dict(evaluation)} if evaluation else {}))

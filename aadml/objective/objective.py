@@ -13,6 +13,7 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import OwnSection
 
 Side = Literal["audio", "visual", "text", "both"]
+SIDES: dict[str, Side] = {side: side for side in get_args(Side)}
 Relation = Literal["label", "id"]
 Encode = Callable[[Modality, Tensor], Tensor]
 Loss = Callable[[Comparison], Terms]
@@ -56,10 +57,10 @@ def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
     directions = []
     for name in names:
         sides = str(name).split("-")
-        if len(sides) != 2 or any(side not in get_args(Side) for side in sides):
-            raise InputError(f"directions: '{name}' is not ANCHORS-CANDIDATES, two of {', '.join(get_args(Side))}")
-        directions.append((sides[0], sides[1]))
-    return tuple(directions)  # type: ignore[arg-type]
+        if len(sides) != 2 or any(side not in SIDES for side in sides):
+            raise InputError(f"directions: '{name}' is not ANCHORS-CANDIDATES, two of {', '.join(SIDES)}")
+        directions.append((SIDES[sides[0]], SIDES[sides[1]]))
+    return tuple(directions)
 
 
 Reduction = Literal["sum", "mean", "mean-of-active", "per-anchor"]

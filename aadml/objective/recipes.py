@@ -1,8 +1,8 @@
 """RECIPES: names of the papers that are no formula of their own, but a loss with options, a selection, directions."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from feature_extraction.ground.json_values import JsonObject
 
 
 @dataclass(frozen=True)
@@ -17,14 +17,20 @@ class Recipe:
     """
 
     description: str
-    loss: Mapping[str, Any]
-    selection: Mapping[str, Any] | None = None
+    loss: JsonObject
+    selection: JsonObject | None = None
     directions: tuple[str, ...] | None = field(default=None)
 
 
 TOGETHER = ("both-both",)
 WHOLE = {"name": "all"}
-COSINE_HINGE = {"name": "triplet", "score": "cosine", "margin": 0.2, "reduction": "per-anchor", "combine": "sum"}
+COSINE_HINGE: JsonObject = {
+    "name": "triplet",
+    "score": "cosine",
+    "margin": 0.2,
+    "reduction": "per-anchor",
+    "combine": "sum",
+}
 
 GENERATIVE = ("triplet", "contrastive", "n-pair")
 

@@ -1,14 +1,15 @@
 """Sections of a config that name an entry of a table."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.markers import OwnSection
-from feature_extraction.ground.options import completed, keywords, schema
+from feature_extraction.ground.options import completed, keywords, made, schema
 
 T = TypeVar("T")
-Section = Annotated[Mapping[str, object] | str, OwnSection()]
+Section = Annotated[JsonObject | str, OwnSection()]
 """A section as it is written: a name, or a mapping of `name` and options."""
 
 
@@ -22,7 +23,7 @@ class Named:
     """
 
     name: str
-    options: Mapping[str, object] = field(default_factory=dict)
+    options: JsonObject = field(default_factory=dict)
 
     def keywords(self, entry: Callable[..., object], where: str, *shared: Callable[..., object]) -> dict[str, object]:
         """Give the keyword arguments of `entry`: what stands here, and its defaults.
@@ -41,7 +42,7 @@ class Named:
 
     def shared(self, group: Callable[..., T]) -> T:
         """Build what the options of the section are of that all entries of the table share."""
-        return group(**{key: value for key, value in self.options.items() if key in schema(group)})
+        return made(group, self.options)
 
 
 def named(section: Section) -> Named:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Clips, Features, Splits
+from aadml.comparison.types import Features
 from aadml.data.near_duplicates import near_duplicates
 from aadml.protocols.audit import Case, Check, Finding, Verdict, noise_of, scrambled, shuffled
 from aadml.protocols.fresh import Vectors, in_fresh_process
@@ -69,7 +69,7 @@ def other_items(case: Case) -> Finding:
     """Scaling the features of some scored clips must leave the others alone: nothing is fitted on the scored split."""
     changed = torch.arange(len(case.clips)) % 2 == 1
     clips = replace(case.clips, features={m: _stretched(f, changed) for m, f in case.clips.features.items()})
-    (after,) = case.embed(clips, splits=_with_split(case.splits, case.split, clips))
+    (after,) = case.embed(clips, splits=case.splits.having(case.split, clips))
     kept = {
         m: torch.where(changed[:, None], own, _as_wide(after[m], own)) if len(after[m]) == len(own) else after[m]
         for m, own in case.reference.items()
@@ -135,7 +135,7 @@ def selection(case: Case) -> Finding:
     change = 0.0
     for seed in GARBAGE_SEEDS:
         garbage = replace(case.clips, labels=shuffled(case.clips.labels, seed))
-        (after,) = case.embed(others, splits=_with_split(case.splits, case.split, garbage))
+        (after,) = case.embed(others, splits=case.splits.having(case.split, garbage))
         change = max(change, *(_change(before[m], after[m]) for m in before))
     action = f"{case.pipeline.preparation} {len(GARBAGE_SEEDS)} times with garbage labels on the scored clips"
     return Finding("", _verdict(change), f"{action}; embeddings of other clips changed by {change:.2g} (relative)")
@@ -239,7 +239,3 @@ def _stretched(features: Features, changed: Tensor) -> Features:
         return torch.where(changed[:, None], 10 * features + 3, features)
     rows = torch.arange(len(features))
     return features.select(torch.where(changed, rows - 1, rows))
-
-
-def _with_split(splits: Splits, split: str, clips: Clips) -> Splits:
-    return replace(splits, **{split: clips})  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Embeddings
-from aadml.methods.inputs import fit_scaling
+from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.protocols.protocol import Protocol, Subject, Vectors, free_proxy
 from feature_extraction.ground.errors import InputError
 
@@ -68,7 +68,7 @@ def test_scaling(subject: Subject, split: str) -> Subject:
     """L6: inputs are brought to 0..1 by statistics of the scored clips, as is done for the training clips by theirs."""
     scored = subject.splits[split]
     names = subject.encoder.scaling
-    own = fit_scaling(scored, scaling="standard", clamp=names.clamp)
+    own = fit_scaling(scored, Inputs(clamp=names.clamp))
     return replace(subject, encoder=subject.encoder.with_scaling(own))
 
 

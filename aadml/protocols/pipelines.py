@@ -47,7 +47,7 @@ class ProtocolPipeline:
             subject = part.before(subject, split) if part.before is not None else subject
 
         def embed(clips: Clips) -> Embeddings:
-            scored = replace(subject.splits, **{split: clips})  # type: ignore[arg-type]
+            scored = subject.splits.having(split, clips)
             return embed_under(replace(subject, splits=scored), parts, split)
 
         return embed

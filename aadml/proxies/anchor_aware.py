@@ -18,6 +18,7 @@ from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, clique_pairs
 from aadml.proxies.readings import READINGS, Keys
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.markers import Choice
 from feature_extraction.ground.options import completed
 
@@ -221,7 +222,7 @@ class AnchorAware(nn.Module):
             raise InputError(f"proxy.{crossing[0]}: needs two modalities, not {len(self.modalities)}")
 
 
-def degeneracy(options: Mapping[str, object]) -> str | None:
+def degeneracy(options: JsonObject) -> str | None:
     """Say in one sentence what a choice of options degenerates to; None where it is what it seems.
 
     Args:

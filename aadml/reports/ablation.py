@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from aadml.configuration.assembly import Settings, assemble
 from aadml.configuration.changes import parse_setting
@@ -14,12 +13,13 @@ from aadml.runs.data import place_of, with_sample_data
 from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
 from aadml.sweeps.grid import Axis, folder_name, parse_axis
 from aadml.sweeps.sweep import check_same_data, sole_owner
+from feature_extraction.ground.json_values import Json, JsonObject
 
 _log = logging.getLogger("aadml")
 
 
 def ablate(
-    over: Mapping[str, Sequence[Any]] | Sequence[str],
+    over: Mapping[str, Sequence[Json]] | Sequence[str],
     *,
     data: str | Path | None = None,
     method: str | None = None,
@@ -27,7 +27,7 @@ def ablate(
     settings: Settings = (),
     epochs: int | None = None,
     device: str | None = None,
-    baseline: Mapping[str, Any] | Sequence[str] = (),
+    baseline: JsonObject | Sequence[str] = (),
     seeds: int = 5,
     metrics: Sequence[str] = (),
     workers: int | None = None,
@@ -69,19 +69,20 @@ def ablate(
         data=place_of(data) if data else None, method=method, config=config, settings=settings, epochs=epochs,
         device=device, sample=data is None,
     )  # fmt: skip
-    values = dict(with_sample_data(base, on_note or _log.info).values)
+    chosen = with_sample_data(base, on_note or _log.info)
+    values = chosen.values
     columns = check_columns(metrics)
     ablation = plan_ablation(values, axes, range(seeds), _baseline(baseline))
     folder = Path(output) if output else Path("ablations") / folder_name(values, axes)
     with sole_owner(folder):
-        check_same_data(folder, values["data"])
+        check_same_data(folder, chosen.data)
         outcomes = work(jobs_of(ablation.cells, ablation.seeds, folder, columns), workers)
         scores = collected(ablation.cells, ablation.seeds, folder, outcomes)
         table, page = write_ablation(ablation, scores, folder, command, columns)
     return SweepResult((table,), tuple(outcomes), folder, page)
 
 
-def _baseline(given: Mapping[str, Any] | Sequence[str]) -> Mapping[str, Any] | None:
+def _baseline(given: JsonObject | Sequence[str]) -> JsonObject | None:
     if not given:
         return None
     if isinstance(given, Mapping):

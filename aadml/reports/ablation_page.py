@@ -19,6 +19,7 @@ from aadml.sweeps.grid import Axis
 from aadml.sweeps.results import CellScores, difference, differences
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import number
 
 REPORT = "report.html"
 LINES = 8
@@ -139,7 +140,7 @@ def _differences(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
         found, place = difference(scores[cell], scores[baseline]), scores[cell].cell.settings.get(axis.key)
         if found is not None and place is not None:
             name = _line_name(scores[cell], axis.key)
-            lines.setdefault(name, []).append((float(place), found.mean, found.error))
+            lines.setdefault(name, []).append((number(place), found.mean, found.error))
     return difference_curve(lines, x=axis.key, y="MAP minus baseline") if lines else ""
 
 
@@ -153,10 +154,10 @@ def _line_name(one: CellScores, key: str) -> str:
 
 
 def _line(members: Sequence[CellScores], key: str, color: int) -> Band:
-    members = sorted(members, key=lambda one: float(one.cell.settings[key]))
+    members = sorted(members, key=lambda one: number(one.cell.settings[key]))
     seeds = sorted({seed for one in members for seed in one.runs})
     y = [[one.runs[seed].map_mean if seed in one.runs else np.nan for one in members] for seed in seeds]
-    return Band([float(one.cell.settings[key]) for one in members], np.array(y), color)
+    return Band([number(one.cell.settings[key]) for one in members], np.array(y), color)
 
 
 def _means(one: CellScores) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Difference, Pair
-from aadml.runs.loading import read_environment
+from aadml.runs.environment import Environment, read_environment
 from aadml.sweeps.ablate import Ablation, run_folder
 from aadml.sweeps.results import CellScores, differences, how_tested, in_words
 from feature_extraction.ground.errors import InputError
@@ -53,13 +53,11 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     if not found:
         raise InputError(f"{folder}: no run was finished; see failure.txt in each")
     record, environment = found[0]
-    clips = ", ".join(
-        f"{_span([other['clips'][split] for _, other in found])} {split}" for split in environment["clips"]
-    )
+    clips = ", ".join(f"{_span([other.clips[split] for _, other in found])} {split}" for split in environment.clips)
     chance = _span([f"{other.chance:.3f}" for other, _ in found])
     ties = max(run.record.tie_rate for one in scores.values() for run in one.runs.values())
     return (
-        f"MAP on the {record.split} split of {Path(environment['data']['name']).name} ({clips} clips), "
+        f"MAP on the {record.split} split of {Path(environment.data.name).name} ({clips} clips), "
         f"protocol {record.protocol}, chance {chance}, tie rate at most {ties:.3f}; "
         f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}."
     )
@@ -67,13 +65,11 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
 
 def data_notes(scores: Mapping[str, CellScores], folder: Path) -> list[str]:
     """Repeat what was done to the data on the way to its splits: what the first runs of all cells noted alike."""
-    noted = [environment["data"]["notes"] for _, environment in _first_of_each_cell(scores, folder)]
+    noted = [environment.data.notes for _, environment in _first_of_each_cell(scores, folder)]
     return [note for note in (noted[0] if noted else []) if all(note in other for other in noted)]
 
 
-def _first_of_each_cell(
-    scores: Mapping[str, CellScores], folder: Path
-) -> list[tuple[EvaluationRecord, Mapping[str, Any]]]:
+def _first_of_each_cell(scores: Mapping[str, CellScores], folder: Path) -> list[tuple[EvaluationRecord, Environment]]:
     """Give the evaluation and the environment of each cell's first finished run."""
     first = [(one.cell, *next(iter(one.runs.items()))) for one in scores.values() if one.runs]
     return [(run.record, read_environment(run_folder(folder, cell, seed))) for cell, seed, run in first]

@@ -1,13 +1,12 @@
 """The runs behind the tables of the audio-text papers: rows of equal configs share one, and some need a model first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from aadml.configuration.config import Config, resolve
-from aadml.methods import METHODS
 from aadml.methods.audio_text.curriculum import ancillary
+from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.reports.audio_text_tables import PaperRow, dataset_of, laid_out, planned, slug
 from aadml.reports.sweep_result import RunJobs
 from aadml.reports.tables import Table
@@ -17,7 +16,8 @@ from aadml.runs.naming import file_of
 from aadml.runs.prior import config_of, folder_of
 from aadml.sweeps.job import Job, is_done
 from aadml.sweeps.sweep import Outcome
-from feature_extraction.ground.options import keywords
+from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.ground.options import made
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class PaperRun:
     jobs: tuple[Job, ...]
 
 
-def runs_of(name: str, values: Mapping[str, Any], seeds: Sequence[int], folder: Path, data: str) -> list[PaperRun]:
+def runs_of(name: str, values: JsonObject, seeds: Sequence[int], folder: Path, data: str) -> list[PaperRun]:
     """List the runs of a table, a job a seed for each row, in folders named after the rows.
 
     A model that rows need first is a run of its own, in a folder named by what determines it; a row of the same config
@@ -55,7 +55,7 @@ def runs_of(name: str, values: Mapping[str, Any], seeds: Sequence[int], folder: 
     jobs = {prior.config.yaml(): prior for prior in priors.values() if prior}
     for row, configs in rows:
         for config in configs:
-            own = place / f"{slug(row.cells)}_seed={config['seed']}"
+            own = place / f"{slug(row.cells)}_seed={config.common.seed}"
             jobs.setdefault(config.yaml(), Job(own, config, needs=priors[config.yaml()]))
     return [PaperRun(row, tuple(jobs[config.yaml()] for config in configs)) for row, configs in rows]
 
@@ -64,7 +64,7 @@ def _prior(config: Config, place: Path) -> Job | None:
     """Lay out the run that one of `config` needs first, in its own folder in `place`; None where there is none."""
     if config.method != "3cmlf":
         return None
-    prior = ancillary(keywords(METHODS[config.method], config.arguments())["curriculum"], config.training())
+    prior = ancillary(made(CurriculumOptions, config.options), config.training)
     if prior is None:
         return None
     own = config_of(config, prior)
@@ -107,7 +107,7 @@ def _evaluation(row: PaperRow, job: Job) -> EvaluationRecord:
     last = read_evaluation(job.folder)
     if not row.stage:
         return last
-    return read_evaluation(job.folder, name=file_of(last.protocol, job.split, {"stage": row.stage}))
+    return read_evaluation(job.folder, name=file_of(last.protocol, job.split, row.stage))
 
 
 def _cost_of_priors(runs: Sequence[PaperRun]) -> list[str]:

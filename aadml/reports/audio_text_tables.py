@@ -12,6 +12,7 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import spread
 from aadml.sweeps.published_figures import read_published
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject, inner, nested
 from feature_extraction.ground.tables import lookup
 
 Change = tuple[str, Any]
@@ -155,8 +156,8 @@ PAPER_TABLES: dict[str, PaperTable] = {
 def starting_config(name: str, data: str | None) -> str:
     """Name the shipped config a table starts from: the published sizes, or narrow ones on the sample clips."""
     if data is None:
-        return {"mei": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}[name]
-    return {"mei": f"mei_{dataset_of(data).lower()}", "3cmlf": "3cmlf", "xie": "xie"}[name]
+        return {"mei": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}[name]
+    return {"mei": f"mei_{dataset_of(data).lower()}", "3cmlf": "3cmlf_audiocaps", "xie": "xie_clotho"}[name]
 
 
 def dataset_of(data: str) -> str:
@@ -164,7 +165,7 @@ def dataset_of(data: str) -> str:
     return next((name for key, name in _DATASETS.items() if key in data.lower()), "AudioCaps")
 
 
-def planned(name: str, values: Mapping[str, Any], dataset: str) -> list[tuple[PaperRow, dict[str, Any]]]:
+def planned(name: str, values: JsonObject, dataset: str) -> list[tuple[PaperRow, dict[str, Json]]]:
     """Lay out the config of every row of a table.
 
     Args:
@@ -173,30 +174,26 @@ def planned(name: str, values: Mapping[str, Any], dataset: str) -> list[tuple[Pa
         dataset: "AudioCaps" or "Clotho".
     """
     pairs = []
-    method = values.get("method") or {}
-    given = {"name": method} if isinstance(method, str) else dict(method)
+    given = nested(values, "method") or {"name": values.get("method")}
     for row in lookup(PAPER_TABLES, name, "table").rows(dataset):
         if row.weights and given.get("audio_weights", "untrained") == "untrained":
             continue
-        complete: dict[str, Any] = dict(values) | {"method": _taken(row.method, given)}
+        complete: dict[str, Json] = {**values, "method": _taken(row.method, given)}
         if row.method == "3cmlf":  # one model makes the batches of all rows, whatever their own size
-            complete = with_setting(complete, "method.ancillary_batch", given.get("ancillary_batch") or _batch(values))
+            batch = given.get("ancillary_batch") or inner(values, "training", "batch") or Training().batch
+            complete = with_setting(complete, "method.ancillary_batch", batch)
         for key, value in row.changes:
             complete = with_setting(complete, key, value)
         pairs.append((row, complete))
     return pairs
 
 
-def _taken(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _taken(method: str, given: JsonObject) -> JsonObject:
     from aadml.methods import METHODS
     from feature_extraction.ground.options import schema
 
     known = schema(METHODS[method])
-    return {"name": method} | {key: value for key, value in given.items() if key in known}
-
-
-def _batch(values: Mapping[str, Any]) -> int:
-    return int(values.get("training", {}).get("batch", Training().batch))
+    return {"name": method, **{key: value for key, value in given.items() if key in known}}
 
 
 def laid_out(

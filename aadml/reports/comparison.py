@@ -25,6 +25,7 @@ from aadml.sweeps.sweep import Outcome, check_same_data, sole_owner
 from aadml.sweeps.trials import RECORD, chosen_row, record_of, trials_of
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import Joined
 
@@ -130,7 +131,7 @@ def _scored(
 
 def _audio_text(
     names: str,
-    flags: Mapping[str, object],
+    flags: JsonObject,
     config: str | None,
     settings: Sequence[str],
     seeds: range,
@@ -145,10 +146,9 @@ def _audio_text(
         for name in audio_text_tables.checked_tables(names):
             started = open_config(config or audio_text_tables.starting_config(name, str(data) if data else None))
             base = with_sample_data(assembled(started, flags, settings), note)
-            place = str(base["data"])
-            planned = audio_text_runs.runs_of(name, base.values, seeds, folder, place)
+            planned = audio_text_runs.runs_of(name, base.values, seeds, folder, base.data)
             outcomes += audio_text_runs.work_off(planned, workers, work)
-            tables.append(audio_text_runs.table_of(name, planned, place))
+            tables.append(audio_text_runs.table_of(name, planned, base.data))
             write_tables(tables[-1], folder / name)
     return SweepResult(tuple(tables), tuple(outcomes), folder, folder)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.methods.session import Record, numbers
 from feature_extraction.ground.errors import InputError
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
     return svg(figure)
 
 
-def training_curves(records: Sequence[Mapping[str, Any]], selected: int | None) -> dict[str, str]:
+def training_curves(records: Sequence[Record], selected: int | None) -> dict[str, str]:
     """Draw loss, and MAP of validation and training clips with the selected epoch marked; only what was logged."""
     marks = {} if selected is None else {f"epoch {selected}, kept": selected}
     parts = [key for key in records[0] if key == "loss" or key.endswith(("_loss", " loss"))]
@@ -136,6 +137,12 @@ def training_curves(records: Sequence[Mapping[str, Any]], selected: int | None) 
     panels = {"training loss": {key.replace("_", " "): key for key in parts}}
     panels["validation"] = {key.removeprefix("valid ").replace("map_mean", "MAP, mean").replace("map ", "MAP, "): key
                             for key in scores}  # fmt: skip
+    fitted = next((record for record in records if "train map_mean" in record), None)
+    if fitted is not None:
+        asked = f" ({fitted['train queries']:,} queries)" if "train queries" in fitted else ""
+        panels["validation and training clips"] = panels.pop("validation") | {
+            f"MAP, mean, training clips{asked}": "train map_mean"
+        }
     return {
         name: curves({title: _logged(records, key) for title, key in keys.items()}, x="epoch", y=name, marks=marks)
         for name, keys in panels.items()
@@ -143,8 +150,8 @@ def training_curves(records: Sequence[Mapping[str, Any]], selected: int | None) 
     }
 
 
-def _logged(records: Sequence[Mapping[str, Any]], key: str) -> tuple[list[float], list[float]]:
-    known = [record for record in records if key in record]
+def _logged(records: Sequence[Record], key: str) -> tuple[list[float], list[float]]:
+    known = [numbers(record) for record in records if key in record]
     return [record["epoch"] for record in known], [record[key] for record in known]
 
 

@@ -18,6 +18,8 @@ _LIGHT = f"""--paper: #ffffff; --raised: #f4f6f8; --ink: {INK}; --muted: #56646f
 _DARK = f"""--paper: #12181e; --raised: #1c242c; --ink: #e3e9ee; --muted: #a3b1bd; --faint: #37434e; --accent: #3bc9db;
   --good: #69db7c; --bad: #ff8787; --warn: #33291a; {" ".join(f"--c{n}: {c};" for n, c in enumerate(DARK_COLORS))}"""
 
+_VARIABLES = {INK: "var(--ink)", FAINT: "var(--faint)"} | {c: f"var(--c{n})" for n, c in enumerate(COLORS)}
+
 STYLE = (
     f":root {{ color-scheme: light dark; {_LIGHT} }}\n"
     f"@media (prefers-color-scheme: dark) {{ :root {{ {_DARK} }} }}"
@@ -194,7 +196,9 @@ def _class(names: str) -> str:
 def properties(rows: Sequence[tuple[str, Cell]]) -> str:
     """Lay out names and what they are."""
     lines = "".join(f'<tr><th scope="row">{text(name)}</th><td>{text(value)}</td></tr>' for name, value in rows)
-    return f'<div class="scroll"><table><tbody>{lines}</tbody></table></div>'
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Facts"><table><tbody>{lines}</tbody></table></div>'
+    )
 
 
 def drawing(svg: str, alt: str, caption: str = "") -> str:
@@ -210,8 +214,9 @@ def drawing(svg: str, alt: str, caption: str = "") -> str:
     used = set(re.findall(r"(?:href=\"|url\()#([^\")]+)", svg))
     svg = re.sub(r' id="([^"]*)"', lambda m: f' id="{own}-{m[1]}"' if m[1] in used else "", svg)
     svg = re.sub(r'(href="|url\()#', rf"\1#{own}-", svg)
-    for color, name in [(INK, "--ink"), (FAINT, "--faint"), *((c, f"--c{n}") for n, c in enumerate(COLORS))]:
-        svg = re.sub(rf"(style=\"[^\"]*){color}", rf"\1var({name})", svg)
+    svg = re.sub(
+        r' style="[^"]*"', lambda m: re.sub(r"#[0-9a-f]{6}\b", lambda c: _VARIABLES.get(c[0], c[0]), m[0]), svg
+    )
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{text(alt)}" ', 1)
     words = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     return f'<figure class="drawing">{svg}{words}</figure>'

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from aadml.reports.previews import Preview, Source, one_preview, quiet, rules
 from feature_extraction.ground.atomic import write_bytes
@@ -86,6 +85,6 @@ def _kept(folder: Path, key: str) -> Preview | None:
     """Read a preview made before; one that is damaged is made again."""
     place = folder / f"{key}.json"
     with suppress(OSError, InputError, TypeError):
-        content: Mapping[str, Any] = unseal(place.read_bytes(), place)
+        content = unseal(place.read_bytes(), place)
         return Preview(**{name: str(content[name]) for name in ("type", "media", "picture", "reason")})
     return None

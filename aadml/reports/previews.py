@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,8 +14,14 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.media import Clip, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
 from feature_extraction.media.encoding import Encoding, encode
 
-SECONDS, SIDE, FRAME_RATE, RATE = 5.0, 208, 12, 48_000
-_VIDEO_OPTIONS = {"preset": "slow", "crf": "29"}
+SECONDS, FRAME_RATE, RATE = 5.0, 12, 48_000
+SIDES = range(176, 257, 16)
+"""The longer side of a preview, in pixels: whichever keeps the aspect ratio best."""
+
+BLOCK = 16
+"""Of H.264: sides that are no multiples of it do not always give the same bytes."""
+
+_VIDEO_OPTIONS = {"preset": "veryfast", "crf": "29"}
 ENCODINGS = (
     Encoding(
         container="mp4", video="libx264", audio="aac", options={"movflags": "+faststart"},
@@ -85,11 +91,25 @@ def preview_of(source: Source) -> Preview:
 
 
 def _frames(path: str) -> Clip:
-    """Decode the first seconds, the longer side at most `SIDE`, the aspect ratio kept."""
+    """Decode the first seconds, small; of a still picture the aspect ratio is kept exactly."""
+    import cv2
+
     first = decode(path, Frames(limit=1), _LIMITS, 0.0).values[0]
-    scale = min(1.0, SIDE / max(first.shape[:2]))
-    height, width = (max(2, round(side * scale / 2) * 2) for side in first.shape[:2])
-    return decode(path, Frames(FRAME_RATE, height, width, limit=int(SECONDS * FRAME_RATE)), _LIMITS, 0.0)
+    height, width = shape_of(*first.shape[:2])
+    clip = decode(path, Frames(FRAME_RATE, height, width, limit=int(SECONDS * FRAME_RATE)), _LIMITS, 0.0)
+    if len(clip.values) > 1:
+        return clip
+    scale = min(1.0, SIDES[0] / max(first.shape[:2]))
+    height, width = (max(1, round(side * scale)) for side in first.shape[:2])
+    return replace(clip, values=cv2.resize(first, (width, height), interpolation=cv2.INTER_AREA)[None])
+
+
+def shape_of(height: int, width: int) -> tuple[int, int]:
+    """Choose the height and the width of a preview: whole blocks, and nearly the aspect ratio of the clip."""
+    ratio = min(height, width) / max(height, width)
+    shapes = [(max(BLOCK, round(side * ratio / BLOCK) * BLOCK), side) for side in SIDES]
+    short, long = min(shapes, key=lambda shape: abs(shape[0] / shape[1] - ratio))
+    return (short, long) if height <= width else (long, short)
 
 
 def _sound(path: str) -> Clip:
@@ -152,4 +172,4 @@ def quiet() -> None:
 def rules() -> list[Any]:
     """Give all that decides on the bytes of a preview but the files it is made of."""
     encodings = [asdict(one) for one in ENCODINGS]
-    return [EDITION, SECONDS, SIDE, FRAME_RATE, RATE, _QUALITY, encodings, decoder_versions()]
+    return [EDITION, SECONDS, list(SIDES), FRAME_RATE, RATE, _QUALITY, encodings, decoder_versions()]

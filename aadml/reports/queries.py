@@ -72,7 +72,7 @@ def queries(
     Returns:
         The part of the page, and the players it refers to.
     """
-    shown = {result.direction: list(_shown(embeddings, result)) for result in evaluation.directions}
+    shown = {result.direction: list(picked(embeddings, result)) for result in evaluation.directions}
     rows = [row for several in shown.values() for one in several for row in (one.row, *(r.row for r in one.results))]
     players = make_players(gallery, [embeddings.ids[row] for row in rows], room, on_note=on_note)
     html = "".join(_direction(embeddings, direction, several, players) for direction, several in shown.items())
@@ -85,7 +85,8 @@ def queries(
     return Section("Queries and their results", html, [*notes, *players.notes()]), players
 
 
-def _shown(embeddings: Embeddings, result: DirectionResult) -> Iterator[Shown]:
+def picked(embeddings: Embeddings, result: DirectionResult) -> Iterator[Shown]:
+    """Pick queries of a direction, from the best to the worst, each with its first results."""
     query, candidates = result.direction
     labels = embeddings.labels.cpu().numpy()
     ranked = np.arange(len(labels))

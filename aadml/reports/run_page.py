@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.types import Embeddings
 from aadml.configuration.config import Config
+from aadml.methods.session import Record
 from aadml.model.facts import Facts
 from aadml.model.model import Model
 from aadml.reports import figures, page, players
@@ -19,8 +19,9 @@ from aadml.reports.queries import queries
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval import Evaluation, evaluate
 from aadml.retrieval.record import EvaluationRecord
+from aadml.runs.environment import Environment, read_environment
 from aadml.runs.later_data import not_empty, read_for
-from aadml.runs.loading import load, load_run, read_environment, read_evaluation
+from aadml.runs.loading import load, load_run, read_evaluation
 from aadml.runs.train import read_records
 from feature_extraction.ground.atomic import write_text
 
@@ -58,7 +59,7 @@ def write_report(
     folder = Path(run)
     if data is None:
         opened, verdicts = load_run(folder), read_evaluation(folder).verdicts or []
-        model, splits, place = opened.model, opened.splits, opened.config["data"]
+        model, splits, place = opened.model, opened.splits, opened.config.data
     else:
         model, verdicts, place = load(folder), [], str(data)
         splits = read_for(model, data, allow_other_features=allow_other_features, on_note=on_note)
@@ -127,8 +128,8 @@ def _verdict(record: EvaluationRecord) -> str:
 
 
 def _epoch(facts: Facts) -> str:
-    chosen = "the last one" if facts.training["select"] == "last" else "chosen on the validation clips, never on test"
-    return f"Weights of epoch {facts.selected_epoch} of {facts.training['epochs']}, {chosen}."
+    chosen = "the last one" if facts.training.select == "last" else "chosen on the validation clips, never on test"
+    return f"Weights of epoch {facts.selected_epoch} of {facts.training.epochs}, {chosen}."
 
 
 def _figures(evaluation: Evaluation) -> Table:
@@ -142,7 +143,7 @@ def _figures(evaluation: Evaluation) -> Table:
     return Table((*columns, *(f"precision@{k}" for k in cutoffs)), tuple(rows), "Figures of each direction")
 
 
-def _training(records: Sequence[Any], facts: Facts) -> Section:
+def _training(records: Sequence[Record], facts: Facts) -> Section:
     if not records:
         return Section("Training", "")
     drawn = figures.training_curves(records, facts.selected_epoch)
@@ -206,13 +207,13 @@ def _card(model: Model) -> Section:
     return Section("The model", f"<pre>{page.text(model.card())}</pre>")
 
 
-def _provenance(config: Config, environment: dict[str, Any]) -> Section:
-    versions = ", ".join(f"{name} {version}" for name, version in environment["versions"].items() if version)
+def _provenance(config: Config, environment: Environment) -> Section:
+    versions = ", ".join(f"{name} {version}" for name, version in environment.versions.items() if version)
     rows = [
-        ("data", f"{environment['data']['name']} (SHA-256 {environment['data']['sha256'][:16]}...)"),
-        ("clips", ", ".join(f"{count} {split}" for split, count in environment["clips"].items())),
-        ("commit", str(environment["commit"] or "not of a repository")),
-        ("device", f"{environment['device']} ({environment['device_name']}, {environment['threads']} threads)"),
+        ("data", f"{environment.data.name} (SHA-256 {environment.data.sha256[:16]}...)"),
+        ("clips", ", ".join(f"{count} {split}" for split, count in environment.clips.items())),
+        ("commit", str(environment.commit or "not of a repository")),
+        ("device", f"{environment.device} ({environment.device_name}, {environment.threads} threads)"),
         ("versions", versions),
     ]
     return Section("How it was made", page.properties(rows) + page.details("config.yaml", config.yaml()))

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ def _one_row_a_caption(
     return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
 
 
-def _dataset(file: Mapping[str, Any], key: str, place: Path) -> NDArray[Any]:
+def _dataset(file: h5py.File, key: str, place: Path) -> NDArray[Any]:
     data = file[key]
     if not isinstance(data, h5py.Dataset) or data.shape is None:
         raise InputError(f"{place}: '{key}' is a group or empty; wanted an array")

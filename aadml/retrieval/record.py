@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 from aadml.retrieval.metric_names import place_of
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject, inner, nested, number, read_as
 
-Json = Mapping[str, Any]
 _RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "train_map", "seconds", "parameters", "verdicts")
 
 
@@ -49,34 +48,20 @@ class DirectionRecord:
     scope: ScopeCurve
     by_class: Mapping[str, Mapping[str, float]]
     per_query: PerQuery | None = None
-    figures: Mapping[str, Any] = field(default_factory=dict)
+    figures: JsonObject = field(default_factory=dict)
 
     def figure(self, metric: str) -> float | None:
         """Give the figure of a metric ("map", "recall@10"); None where it was not computed."""
-        value: Any = {"map": self.map, **self.figures}
-        for key in place_of(metric):
-            value = value.get(key) if isinstance(value, Mapping) else None
-        return None if value is None else float(value)
+        value = inner({"map": self.map, **self.figures}, *place_of(metric))
+        return None if value is None else number(value)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Give every figure under its name."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "figures"}
         curves = {"scope": vars(self.scope), "by_class": dict(self.by_class)}
         queries = {} if self.per_query is None else {"per_query": vars(self.per_query)}
         plain = {key: value for key, value in own.items() if key not in ("scope", "by_class", "per_query")}
         return plain | dict(self.figures) | curves | queries
-
-    @classmethod
-    def from_json(cls, content: Json) -> "DirectionRecord":
-        """Read what `to_json` wrote; a KeyError or TypeError tells that it did not."""
-        names = {one.name for one in fields(cls)} - {"scope", "per_query", "figures"}
-        queries = content.get("per_query")
-        return cls(
-            **{key: value for key, value in content.items() if key in names},
-            scope=ScopeCurve(**content["scope"]),
-            per_query=None if queries is None else PerQuery(**queries),
-            figures={key: value for key, value in content.items() if key not in names | {"scope", "per_query"}},
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,10 +122,10 @@ class EvaluationRecord:
         for metric in metrics:
             for name, one in directions.items():
                 value = other.directions[name].figure(metric)
-                directions[name] = replace(one, figures=_placed(one.figures, place_of(metric), value))
+                directions[name] = replace(one, figures=placed(one.figures, place_of(metric), value))
         return replace(self, directions=directions)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Give every figure and fact under its name, ready for `json.dumps`; what does not apply is left out."""
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         own["directions"] = {name: one.to_json() for name, one in self.directions.items()}
@@ -150,7 +135,7 @@ class EvaluationRecord:
         return {key: value for key, value in own.items() if key not in absent}
 
     @classmethod
-    def from_json(cls, content: Json, where: str | Path) -> "EvaluationRecord":
+    def from_json(cls, content: JsonObject, where: str | Path) -> "EvaluationRecord":
         """Read what `to_json` wrote.
 
         Args:
@@ -160,14 +145,25 @@ class EvaluationRecord:
         Raises:
             InputError: something else stands there.
         """
+        names = {one.name for one in fields(cls)}
+        own = {key: value for key, value in content.items() if key in names}
+        own["directions"] = {name: _grouped(one) for name, one in nested(content, "directions").items()}
         try:
-            own = {key: value for key, value in content.items() if key in {one.name for one in fields(cls)}}
-            directions = {name: DirectionRecord.from_json(one) for name, one in content["directions"].items()}
-            return cls(**own | {"directions": directions})
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise InputError(f"{where}: no evaluation of this version ({error}); evaluate the run again") from error
+            return read_as(cls, own, where)
+        except InputError as error:
+            raise InputError(f"{error}; evaluate the run again") from error
 
 
-def _placed(figures: Mapping[str, Any], place: tuple[str, ...], value: float | None) -> dict[str, Any]:
+def _grouped(direction: Json) -> Json:
+    """Put the figures of a direction that have no field of their own where its record has them."""
+    if not isinstance(direction, Mapping):
+        return direction
+    names = {one.name for one in fields(DirectionRecord)} - {"figures"}
+    own = {key: value for key, value in direction.items() if key in names}
+    return {**own, "figures": {key: value for key, value in direction.items() if key not in names}}
+
+
+def placed(figures: JsonObject, place: tuple[str, ...], value: float | None) -> JsonObject:
+    """Return figures with one more, at a place of nested keys."""
     key, *rest = place
-    return dict(figures) | {key: _placed(figures.get(key, {}), tuple(rest), value) if rest else value}
+    return {**figures, key: placed(nested(figures, key), tuple(rest), value) if rest else value}

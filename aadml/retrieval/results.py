@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from aadml.comparison.types import Direction
 from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.metric_names import Gallery
-from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve, placed
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
+from feature_extraction.ground.json_values import JsonObject
 
 SCOPE_STEP = 10  # the scope curve has K = 10, 20, ... 1000
 
@@ -122,13 +123,11 @@ class DirectionResult:
         """Give every figure under its name; with `queries` the AP of each query too."""
         table, scope = self.curves.at(self.cutoffs), self.curves.scope
         names = ("precision", "recall", "hit_rate")
-        figures: dict[str, Any] = {f"{name}_at": _by_cutoff(table.cutoffs, getattr(table, name)) for name in names}
-        figures |= {"median_rank": float(np.median(self.rank)), "mean_rank": float(self.rank.mean())}
+        ranks = {"median_rank": float(np.median(self.rank)), "mean_rank": float(self.rank.mean())}
+        at = {f"{name}_at": _by_cutoff(table.cutoffs, getattr(table, name)) for name in names}
+        figures: JsonObject = {**at, **ranks}
         for path, value in self.figures.items():
-            place = figures
-            for key in path[:-1]:
-                place = place.setdefault(key, {})
-            place[path[-1]] = value
+            figures = placed(figures, path, value)
         return DirectionRecord(
             map=self.map,
             map_bounds=list(self.map_bounds),
@@ -236,7 +235,7 @@ class Evaluation:
             },
         )
 
-    def to_json(self, *, queries: bool = False) -> dict[str, Any]:
+    def to_json(self, *, queries: bool = False) -> JsonObject:
         """Give every figure under its name, ready for `json.dumps`; with `queries` the AP of each query too."""
         return self.record(queries=queries).to_json()
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.results import DirectionResult, Evaluation
+from feature_extraction.ground.json_values import inner, nested, number
 
 GALLERY_IN_WORDS: dict[Gallery, str] = {
     "full": "full: every clip, the query's own included",
@@ -44,33 +45,36 @@ def class_table(result: DirectionResult) -> str:
 
 def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[float], str]]:
     """Give name, value of each direction, and format."""
-    figures = [result.record().to_json() for result in results]
-    for name, key, form in (
-        ("MAP", "map", "{:.4f}"),
-        ("chance level of MAP", "chance", "{:.4f}"),
-        ("tie rate", "tie_rate", "{:.2%}"),
-    ):
-        yield name, [figure[key] for figure in figures], form
-        if key == "map":
-            for place in (place_of(metric)[0] for metric in OTHER_GALLERIES):
-                if place in figures[0]:
-                    what = place.replace("_", " ")
-                    yield f"MAP, {what}", [figure[place]["map"] for figure in figures], form
-                    yield f"chance level, {what}", [figure[place]["chance"] for figure in figures], form
+    records = [result.record() for result in results]
+
+    def figures(*path: str) -> list[float]:
+        found = (inner(record.figures, *path) for record in records)
+        return [float("nan") if value is None else number(value) for value in found]
+
+    def keys(*path: str) -> Iterator[str]:
+        yield from nested(records[0].figures, *path)
+
+    yield "MAP", [record.map for record in records], "{:.4f}"
+    for place in (place_of(metric)[0] for metric in OTHER_GALLERIES):
+        if place in keys():
+            what = place.replace("_", " ")
+            yield f"MAP, {what}", figures(place, "map"), "{:.4f}"
+            yield f"chance level, {what}", figures(place, "chance"), "{:.4f}"
+    yield "chance level of MAP", [record.chance for record in records], "{:.4f}"
+    yield "tie rate", [record.tie_rate for record in records], "{:.2%}"
     for name, key in (("precision", "precision_at"), ("recall", "recall_at"), ("hit rate", "hit_rate_at")):
-        for cutoff in figures[0][key]:
-            yield f"{name}@{cutoff}", [figure[key].get(cutoff, float("nan")) for figure in figures], "{:.4f}"
-    yield "MAP@R", [figure["map_at_r"] for figure in figures], "{:.4f}"
-    for normalizer, values in figures[0].get("map_at", {}).items():
-        for cutoff in values:
-            value = [figure["map_at"][normalizer].get(cutoff, float("nan")) for figure in figures]
-            yield f"MAP@{cutoff}, over {normalizer}", value, "{:.4f}"
-    yield "median rank of the first relevant", [figure["median_rank"] for figure in figures], "{:.1f}"
-    yield "mean rank of the first relevant", [figure["mean_rank"] for figure in figures], "{:.1f}"
-    if "running_map" in figures[0]:
-        yield "running MAP (not MAP: see --help)", [figure["running_map"] for figure in figures], "{:.4f}"
-    for name in figures[0].get("metrics", {}):
-        yield name, [figure["metrics"][name] for figure in figures], "{:.4f}"
+        for cutoff in keys(key):
+            yield f"{name}@{cutoff}", figures(key, cutoff), "{:.4f}"
+    yield "MAP@R", figures("map_at_r"), "{:.4f}"
+    for normalizer in keys("map_at"):
+        for cutoff in keys("map_at", normalizer):
+            yield f"MAP@{cutoff}, over {normalizer}", figures("map_at", normalizer, cutoff), "{:.4f}"
+    yield "median rank of the first relevant", figures("median_rank"), "{:.1f}"
+    yield "mean rank of the first relevant", figures("mean_rank"), "{:.1f}"
+    if "running_map" in keys():
+        yield "running MAP (not MAP: see --help)", figures("running_map"), "{:.4f}"
+    for name in keys("metrics"):
+        yield name, figures("metrics", name), "{:.4f}"
 
 
 def _counts(result: DirectionResult) -> str:

@@ -1,6 +1,5 @@
 """The audit of a run, or of an encoder made elsewhere."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from aadml.data import open_data, to_splits
+from aadml.methods.session import numbers
 from aadml.methods.settings import AUTO
 from aadml.model.packing import CARD
 from aadml.protocols.audit import Finding, Pipeline, Verdict, summary
@@ -22,6 +22,7 @@ from aadml.runs.loading import AUDIT, Run, load, load_run, read_config, read_eva
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.train import read_records
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject, to_bytes
 from feature_extraction.ground.places import imported_from_outside, is_place, search_beside
 
 
@@ -99,9 +100,14 @@ def _keep(folder: Path, findings: Sequence[Finding], protocol: str, split: str, 
     if (protocol, split) != (model.facts.protocol, "test"):
         return
     verdict = summary(findings)
-    content = {"protocol": protocol, "split": split, "verdict": verdict, "findings": [vars(one) for one in findings]}
+    content: JsonObject = {
+        "protocol": protocol,
+        "split": split,
+        "verdict": verdict,
+        "findings": [vars(one) for one in findings],
+    }
     card = replace(model, audit=verdict).card().encode()
-    keep(folder, {AUDIT: (json.dumps(content, indent=2) + "\n").encode(), CARD: card}, note)
+    keep(folder, {AUDIT: to_bytes(content), CARD: card}, note)
 
 
 def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipeline:
@@ -115,9 +121,9 @@ def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipel
 
 def _kept_epoch(run: Path) -> Finding:
     """The epoch that was kept must be the one of the best validation score, or the last where the config says so."""
-    kept, criterion = read_evaluation(run).selected_epoch, read_config(run)["training"]["criterion"]
+    kept, criterion = read_evaluation(run).selected_epoch, read_config(run).training.criterion
     key, name = ("valid map_mean", "MAP") if criterion == AUTO else (f"valid {criterion}", criterion)
-    records = [record for record in read_records(run) if key in record]
+    records = [numbers(record) for record in read_records(run) if key in record]
     if kept is None or not records:
         return Finding("kept epoch", Verdict.NOT_CHECKABLE, f"nothing was chosen among epochs by validation {name}")
     best = records[int(np.argmax([record[key] for record in records]))]["epoch"]

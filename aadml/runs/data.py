@@ -12,6 +12,7 @@ from aadml.data.subsets import disjoint_classes, few_a_class
 from feature_extraction.backbones import extractor
 from feature_extraction.extract import extract
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject, typed
 from feature_extraction.manifest import read_manifest
 from feature_extraction.weights import weights_folder
 
@@ -22,27 +23,37 @@ def load_splits(config: Config) -> Splits:
     Raises:
         InputError: no data named, or data that cannot be read or divided.
     """
-    if not config["data"]:
-        raise InputError("data: none named; give --data F.h5, or train on the sample clips by leaving it out")
-    if is_captioned(config["data"]):
-        for key in ("train_per_class", "unseen_classes"):
-            if config[key] is not None:
-                raise InputError(f"{key}: {config['data']} holds captioned sound, which has no classes")
-        wanted = {key: config["method"][key] for key in ("cleaning", "captions") if key in config["method"]}
-        if not wanted:
+    data, common = config.data, config.common
+    unseen, count = common.unseen_classes, common.train_per_class
+    if is_captioned(data):
+        for key, value in (("train_per_class", count), ("unseen_classes", unseen)):
+            if value is not None:
+                raise InputError(f"{key}: {data} holds captioned sound, which has no classes")
+        if not takes_captions(config.options):
             raise InputError(
-                f"{config['data']}: holds sound and captions, {config.method} learns from features; make some with "
+                f"{data}: holds sound and captions, {config.method} learns from features; make some with "
                 "`aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
             )
-        return captioned_splits(config["data"], **wanted)
-    content = open_data(config["data"])
-    options = {"validation": config["validation"], "seed": config["seed"], "name": str(config["data"])}
-    unseen, count = config["unseen_classes"], config["train_per_class"]
-    splits = to_splits(content, **options) if unseen is None else disjoint_classes(content, unseen, **options)
+        return read_captioned(data, config.options)
+    content = open_data(data)
+    if unseen is None:
+        splits = to_splits(content, validation=common.validation, seed=common.seed, name=data)
+    else:
+        splits = disjoint_classes(content, unseen, validation=common.validation, seed=common.seed, name=data)
     if count is None:
         return splits
     drawn = unseen is None and "valid" not in content.splits
-    return few_a_class(splits, count, validation=config["validation"] if drawn else None, seed=config["seed"])
+    return few_a_class(splits, count, validation=common.validation if drawn else None, seed=common.seed)
+
+
+def takes_captions(options: JsonObject) -> bool:
+    """Tell by a method's options whether it learns from captioned sound."""
+    return "cleaning" in options
+
+
+def read_captioned(path: str | Path, options: JsonObject) -> Splits:
+    """Read captioned sound as the options of a method ask for it."""
+    return captioned_splits(path, cleaning=typed(options, "cleaning", str), captions=typed(options, "captions", int))
 
 
 def place_of(data: str | Path) -> str:
@@ -92,7 +103,7 @@ def read(
 
 def protocol_of(config: Config) -> str:
     """Name the protocol of a run's own scores: every item is embedded alone, whatever classes are tested."""
-    return "inductive" if config["unseen_classes"] is None else "unseen-classes"
+    return "inductive" if config.common.unseen_classes is None else "unseen-classes"
 
 
 def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
@@ -102,11 +113,11 @@ def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
         config: returned as it is where it names data.
         say: called with one line for each thing that happens.
     """
-    if config["data"]:
+    if config.common.data:
         return config
-    path = sample_manifest(say) if "captions" in config["method"] else sample_features(say)
+    path = sample_manifest(say) if takes_captions(config.options) else sample_features(say)
     say(f"no --data given: training on the sample clips, {path}")
-    return Config(dict(config.values) | {"data": str(path)})
+    return config.on(str(path))
 
 
 def sample_folder(wanted: SampleClips) -> Path:

@@ -1,7 +1,7 @@
 """What is installed, which weight files are there, and whether they work."""
 
 import platform
-from typing import Any
+from typing import TypedDict
 
 import torch
 
@@ -22,7 +22,29 @@ CORE = (
 )  # fmt: skip
 
 
-def doctor() -> dict[str, Any]:
+class WeightFindings(TypedDict):
+    """A weight file: `passed` is None where it is absent."""
+
+    file: str
+    present: bool
+    passed: bool | None
+    detail: str
+    purpose: str
+    license: str
+    citation: str
+
+
+class Findings(TypedDict):
+    """What `aadml doctor --json` prints."""
+
+    system: dict[str, str]
+    packages: dict[str, str]
+    extras: dict[str, dict[str, str | None]]
+    weights_folder: str
+    weights: dict[str, WeightFindings]
+
+
+def doctor() -> Findings:
     """Show what is installed, which weights are present, and whether their self-tests pass. Nothing is fetched.
 
     Returns:

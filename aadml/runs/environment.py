@@ -3,31 +3,74 @@
 import hashlib
 import platform
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import torch
 
 import aadml
 from aadml.comparison.types import Features, Splits, StoredSource
+from aadml.runs.manifest import ENVIRONMENT, read_file
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import parse_object, read_as
 
 PACKAGES = ("aadml", "torch", "numpy", "scipy", "scikit-learn", "h5py", "opencv-python", "av")
 
 
-def environment(splits: Splits, sha256: str, device: torch.device) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Data:
+    """The data of a run: its name, its hash, and what was done to get the splits."""
+
+    name: str
+    sha256: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The machine, the software and the data of a run, as `environment.json` has them.
+
+    Attributes:
+        commit: of the checkout the package lies in; None outside one.
+        versions: package -> version, None where it is absent.
+        device: on which it was trained.
+        device_name: what that is.
+        threads: of the computations.
+        data: that it was trained on.
+        clips: split -> how many.
+    """
+
+    commit: str | None
+    versions: Mapping[str, str | None]
+    device: str
+    device_name: str
+    threads: int
+    data: Data
+    clips: Mapping[str, int]
+
+
+def environment(splits: Splits, sha256: str, device: torch.device) -> Environment:
     """Describe the machine, the software and the data of a run; `sha256` is that of the data."""
-    return {
-        "commit": commit(),
-        "versions": {"python": platform.python_version()} | {name: installed(name) for name in PACKAGES},
-        "device": str(device),
-        "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
-        "threads": torch.get_num_threads(),
-        "data": {"name": splits.name, "sha256": sha256, "notes": list(splits.notes)},
-        "clips": {split: len(splits[split]) for split in ("train", "valid", "test")},
-    }
+    return Environment(
+        commit=commit(),
+        versions={"python": platform.python_version()} | {name: installed(name) for name in PACKAGES},
+        device=str(device),
+        device_name=torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
+        threads=torch.get_num_threads(),
+        data=Data(splits.name, sha256, splits.notes),
+        clips={split: len(splits[split]) for split in ("train", "valid", "test")},
+    )
+
+
+def read_environment(folder: Path) -> Environment:
+    """Read what a run was made with.
+
+    Raises:
+        InputError: not a run, or damaged.
+    """
+    return read_as(Environment, parse_object(read_file(folder, ENVIRONMENT), folder), folder / ENVIRONMENT)
 
 
 def installed(package: str) -> str | None:

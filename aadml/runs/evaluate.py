@@ -1,10 +1,8 @@
 """Scores of a trained model under a named protocol; those of a run's own data are kept beside the run."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 from aadml.comparison.types import Embeddings, Splits
 from aadml.configuration.config import Config
@@ -23,10 +21,27 @@ from aadml.runs.store import opened
 from aadml.runs.train import untrained_model
 from feature_extraction.ground.atomic import remove_leftovers
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import to_bytes
 from feature_extraction.ground.places import search_beside
 from feature_extraction.network_run import chosen_device
 
 Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How embeddings are scored; see `aadml.retrieval.evaluate`."""
+
+    similarity: str | None = None
+    once: tuple[str, ...] | None = None
+    precision: str = "float32"
+    gallery: Gallery = "full"
+    extra: tuple[str, ...] = ()
+
+    def changed(self) -> list[str]:
+        """Name what is not as it is by default, for the name of a file."""
+        plain = [one.name for one in fields(self) if one.name != "extra" and getattr(self, one.name) != one.default]
+        return [*(str(getattr(self, name)) for name in plain), *self.extra]
 
 
 def evaluate(
@@ -78,11 +93,10 @@ def evaluate(
         ('valid', ['audio-visual', 'visual-audio'])
     """
     note = on_note or (lambda message: None)
-    options: dict[str, Any] = {"similarity": similarity} if similarity is not None else {}
-    options |= {"extra": tuple(metrics)} if metrics else {}
-    options |= {"once": tuple(once)} if once else {}
-    options |= {"precision": precision} if precision != "float32" else {}
-    options |= _gallery(exclude_partner, disjoint)
+    gallery = _gallery(exclude_partner, disjoint)
+    options = Options(
+        similarity=similarity, once=tuple(once) or None, precision=precision, gallery=gallery, extra=tuple(metrics)
+    )
     if (model is None) == (embeddings is None):
         raise InputError("evaluate: give either a model (a run, a model folder) or embeddings")
     if model is None:
@@ -100,19 +114,19 @@ def evaluate(
     return _scored(Subject(loaded, splits), protocol or loaded.facts.protocol, split, options)
 
 
-def _gallery(exclude_partner: bool, disjoint: bool) -> dict[str, Gallery]:
+def _gallery(exclude_partner: bool, disjoint: bool) -> Gallery:
     if exclude_partner and disjoint:
         raise InputError("evaluate: of disjoint halves, one holds the query and its partner; give --disjoint alone")
     if exclude_partner:
-        return {"gallery": "without-partner"}
-    return {"gallery": "disjoint"} if disjoint else {}
+        return "without-partner"
+    return "disjoint" if disjoint else "full"
 
 
 def subject_of(config: Config, splits: Splits, model: Model) -> Subject:
     """Lay out a run for the protocols; training again is done by the run's own config."""
 
     def retrain(changed: Splits) -> Model:
-        again = untrained_model(config, changed, chosen_device(config["device"], "config"))
+        again = untrained_model(config, changed, chosen_device(config.common.device, "config"))
         again.method.fit(again.scaling.clips(changed.train), again.scaling.clips(changed.valid))
         return again
 
@@ -120,27 +134,27 @@ def subject_of(config: Config, splits: Splits, model: Model) -> Subject:
 
 
 def _of_embeddings(
-    embeddings: Embeddings | str | Path | None, split: str | None, protocol: str | None, note: Note, options: Any
+    embeddings: Embeddings | str | Path | None, split: str | None, protocol: str | None, note: Note, options: Options
 ) -> Evaluation:
     if isinstance(embeddings, Embeddings):
-        check_once(embeddings, options.get("once", ()))
-        return evaluate_embeddings(embeddings, protocol=protocol or "unstated", split=split or "all", **options)
+        check_once(embeddings, options.once or ())
+        return evaluate_embeddings(embeddings, protocol=protocol or "unstated", split=split or "all", **vars(options))
     assert embeddings is not None
     search_beside(Path(embeddings))
     vectors, chosen = read_embeddings(embeddings, split)
     if split and chosen == "all":
         note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
-    check_once(vectors, options.get("once", ()))
-    return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **options)
+    check_once(vectors, options.once or ())
+    return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))
 
 
-def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options: dict[str, Any]) -> Evaluation:
+def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options: Options) -> Evaluation:
     run = load_run(folder)
     protocol = protocol or run.model.facts.protocol
     evaluation = _scored(subject_of(run.config, run.splits, run.model), protocol, split, options)
     record = replace(evaluation.record(), label=run.model.facts.label, seed=run.model.facts.seed)
-    written = (json.dumps(record.to_json(), indent=2) + "\n").encode()
-    keep(folder, {file_of(protocol, split, options): written}, note)
+    written = to_bytes(record.to_json())
+    keep(folder, {file_of(protocol, split, *options.changed()): written}, note)
     return evaluation
 
 
@@ -158,9 +172,9 @@ def keep(folder: Path, files: Mapping[str, bytes], note: Note) -> None:
         note(f"warning: not kept in the run: {error}")
 
 
-def _scored(subject: Subject, protocol: str, split: str, options: dict[str, Any]) -> Evaluation:
+def _scored(subject: Subject, protocol: str, split: str, options: Options) -> Evaluation:
     clips = not_empty(subject.splits, split)
-    evaluation = evaluate_under(subject, protocol, split=split, **options)
+    evaluation = evaluate_under(subject, protocol, split=split, **vars(options))
     if clips.class_names != subject.encoder.class_names:
         return replace(evaluation, label_space={})  # its dimensions stand for other classes
     return evaluation

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from aadml.comparison.types import Clips, Splits
 from aadml.configuration.assembly import Settings, assemble
 from aadml.configuration.config import Config
 from aadml.data.splits import stratified
-from aadml.methods.session import Session
+from aadml.methods.session import Callbacks, Record, Session
 from aadml.model.model import Model
 from aadml.runs.data import place_of, with_sample_data
 from aadml.runs.loading import load, read_config
@@ -43,7 +42,7 @@ def fit(
     on_note: Callable[[str], None] | None = None,
     on_run: Callable[[Path], None] | None = None,
     on_plan: Callable[[int, int], None] | None = None,
-    on_epoch: Callable[[dict[str, Any]], None] | None = None,
+    on_epoch: Callable[[Record], None] | None = None,
     on_step: Callable[[int], None] | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Model:
@@ -88,9 +87,7 @@ def fit(
         ('inductive', 1577)
     """
     note = on_note or _log.info
-    callbacks: dict[str, Any] = {
-        "on_plan": on_plan, "on_epoch": on_epoch, "on_step": on_step, "on_warning": on_warning,
-    }  # fmt: skip
+    callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     if not isinstance(data, str | Path | Splits | Clips | None):
         raise InputError(f"fit: data of type {type(data).__name__}; give a path, what aadml.read returned, or Clips")
     complete = assemble(
@@ -106,11 +103,11 @@ def fit(
         return _fit_in_memory(prepared, note, callbacks)
     if not len(prepared.splits.test):
         raise InputError("fit: a run is scored on its test clips, and there are none; train in memory, without runs")
-    folder = new_run_folder(Path(runs), complete.label(), complete["seed"])
+    folder = new_run_folder(Path(runs), complete.label(), complete.common.seed)
     if on_run:
         on_run(folder)
     with begun(folder, made=True) as store:
-        return train_run(prepared, store, on_note=note, **callbacks)
+        return train_run(prepared, store, callbacks=callbacks, on_note=note)
 
 
 def resume_run(
@@ -119,7 +116,7 @@ def resume_run(
     data: Splits | None = None,
     on_note: Callable[[str], None] | None = None,
     on_plan: Callable[[int, int], None] | None = None,
-    on_epoch: Callable[[dict[str, Any]], None] | None = None,
+    on_epoch: Callable[[Record], None] | None = None,
     on_step: Callable[[int], None] | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> Model:
@@ -145,22 +142,20 @@ def resume_run(
         if prepared is None or is_finished(place):
             note(f"{place} is finished; nothing to resume")
             return load(place)
-        callbacks: dict[str, Any] = {
-            "on_plan": on_plan, "on_epoch": on_epoch, "on_step": on_step, "on_warning": on_warning,
-        }  # fmt: skip
-        return train_run(prepared, store, on_note=note, **callbacks)
+        callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
+        return train_run(prepared, store, callbacks=callbacks, on_note=note)
 
 
-def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: dict[str, Any]) -> Model:
-    session = Session(**callbacks)
-    train_prior(prepared, TEST, None, on_note=note, **callbacks)
+def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: Callbacks) -> Model:
+    session = Session(callbacks)
+    train_prior(prepared, TEST, None, callbacks=callbacks, on_note=note)
     model = fit_model(prepared, session)
     if not len(prepared.splits.test):
         return model
-    result = score_model(model, prepared.config, prepared.splits, session, session.seconds)
-    for verdict in result["verdicts"]:
+    record = score_model(model, prepared.config, prepared.splits, session, session.seconds)
+    for verdict in record.verdicts or ():
         note(f"warning: {verdict}")
-    return replace(model, evaluation=result)
+    return replace(model, evaluation=record.to_json())
 
 
 def _in_memory(data: object, config: Config) -> Splits | None:
@@ -170,8 +165,8 @@ def _in_memory(data: object, config: Config) -> Splits | None:
     if not isinstance(data, Clips):
         return None
     labels, rows = data.labels.numpy(), np.arange(len(data), dtype=np.int64)
-    chosen = stratified(labels, rows, config["validation"], config["seed"])
+    chosen = stratified(labels, rows, config.common.validation, config.common.seed)
     rest = torch.from_numpy(np.setdiff1d(rows, chosen))
-    note = f"{len(chosen)} clips were set aside for validation (stratified, seed {config['seed']})"
+    note = f"{len(chosen)} clips were set aside for validation (stratified, seed {config.common.seed})"
     empty = data.select(torch.arange(0))
     return Splits(data.select(rest), data.select(torch.from_numpy(chosen)), empty, notes=(note,))

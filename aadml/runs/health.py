@@ -1,12 +1,12 @@
 """Verdicts on a finished training: what a person must know before believing its number."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from torch import Tensor
 
 from aadml.comparison.types import Clips
+from aadml.methods.session import Record, numbers
 from aadml.model.facts import Facts
 from aadml.retrieval import Evaluation
 from aadml.retrieval.intervals import bootstrap_interval
@@ -16,8 +16,6 @@ RAN_AWAY = 10.0
 
 FEWEST_EPOCHS = 5
 """Trainings of fewer epochs are trials, in which the choice of the first or the last epoch says nothing."""
-
-Record = Mapping[str, Any]
 
 
 def verdicts(evaluation: Evaluation, train: Clips, history: Sequence[Record], facts: Facts) -> list[str]:
@@ -55,7 +53,7 @@ def _losses(history: Sequence[Record]) -> Iterator[str]:
     It begins with the loss of its very first batch: the mean of a first epoch may have run away already.
     """
     for stage in dict.fromkeys(record.get("stage") for record in history):
-        records = [record for record in history if record.get("stage") == stage and "loss" in record]
+        records = [numbers(record) for record in history if record.get("stage") == stage and "loss" in record]
         first = records[0].get("loss_of_first_batch", records[0]["loss"]) if records else 0.0
         last = records[-1]["loss"] if records else 0.0
         if first > 0 and (not math.isfinite(last) or last > RAN_AWAY * first):
@@ -64,7 +62,7 @@ def _losses(history: Sequence[Record]) -> Iterator[str]:
 
 def _epochs(history: Sequence[Record], facts: Facts) -> Iterator[str]:
     scored = [record for record in history if any(key.startswith("valid ") for key in record)]
-    if facts.selected_epoch is None or len(scored) < FEWEST_EPOCHS or facts.training["select"] == "last":
+    if facts.selected_epoch is None or len(scored) < FEWEST_EPOCHS or facts.training.select == "last":
         return
     if facts.selected_epoch == scored[0]["epoch"]:
         yield "the very first epoch was chosen: training on made it worse on the validation clips"

@@ -9,10 +9,11 @@ import torch
 
 from aadml.comparison.types import MODALITIES, Clips, Splits
 from aadml.data import open_data
-from aadml.data.captioned_sets import captioned_splits, is_captioned
+from aadml.data.captioned_sets import is_captioned
 from aadml.data.splits import require_one_label
 from aadml.model.facts import difference, fingerprint
 from aadml.model.model import Model
+from aadml.runs.data import read_captioned, takes_captions
 from feature_extraction.feature_file import FeatureFile
 from feature_extraction.ground.errors import InputError
 
@@ -33,13 +34,13 @@ def read_for(
     Raises:
         InputError: a modality is missing, or has another width, or was made by another extractor.
     """
-    wanted = {key: model.facts.method["arguments"].get(key) for key in ("cleaning", "captions")}
-    reads_sound = wanted["cleaning"] is not None
+    options = model.facts.method.arguments
+    reads_sound = takes_captions(options)
     if reads_sound != is_captioned(path):
         needs = "captioned sound" if reads_sound else f"features of {', '.join(model.modalities)}"
         raise InputError(f"{path}: the model reads {needs}, which is not what this is")
     if reads_sound:
-        return captioned_splits(path, **{key: value for key, value in wanted.items() if value is not None})
+        return read_captioned(path, options)
     content = open_data(path)
     check_features(model, content, str(path), allow=allow_other_features, on_note=on_note)
     return _divided(content, str(path), model)

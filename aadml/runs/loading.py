@@ -1,9 +1,7 @@
 """Opening what a training left: a run, with its config and data where they are at hand, or a model folder alone."""
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,9 +13,10 @@ from aadml.model.model import Model
 from aadml.model.packing import FACTS
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
-from aadml.runs.environment import data_hash
-from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, Manifest, is_finished, is_run, read_file, read_manifest
+from aadml.runs.environment import data_hash, read_environment
+from aadml.runs.manifest import CONFIG, EVALUATION, Manifest, is_finished, is_run, read_file, read_manifest
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject, parse_object
 from feature_extraction.network_run import chosen_device
 
 AUDIT = "audit.json"
@@ -65,8 +64,8 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
     model = _checked_model(folder, manifest, target)
     if not is_finished(folder):
         return model
-    audit = json.loads(read_file(folder, AUDIT, manifest))["verdict"] if AUDIT in manifest.files else ""
-    return replace(model, evaluation=read_evaluation(folder, manifest).to_json(), audit=audit)
+    audit = _read(folder, AUDIT, manifest)["verdict"] if AUDIT in manifest.files else ""
+    return replace(model, evaluation=read_evaluation(folder, manifest).to_json(), audit=str(audit))
 
 
 def load_run(folder: Path, *, device: str | None = None) -> Run:
@@ -82,12 +81,12 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
     if not is_run(folder) and (folder / FACTS).is_file():
         raise InputError(f"{folder}: is a model without its run; give --data F.h5, or the run folder")
     config = read_config(folder)
-    model = load(folder, device=device or config["device"])
+    model = load(folder, device=device or config.common.device)
     try:
         splits = load_splits(config)
     except InputError as error:
         raise InputError(f"{error}; the data of {folder} are needed here, or give --data F.h5") from error
-    if read_environment(folder)["data"]["sha256"] != data_hash(splits):
+    if read_environment(folder).data.sha256 != data_hash(splits):
         raise InputError(f"{splits.name}: the data changed since {folder} was trained; give --data to use other data")
     return Run(folder, config, splits, model)
 
@@ -107,17 +106,11 @@ def read_evaluation(folder: Path, manifest: Manifest | None = None, *, name: str
     Raises:
         InputError: not finished, not there, or damaged.
     """
-    return EvaluationRecord.from_json(json.loads(read_file(folder, name, manifest)), folder / name)
+    return EvaluationRecord.from_json(_read(folder, name, manifest), folder / name)
 
 
-def read_environment(folder: Path) -> dict[str, Any]:
-    """Read what a run was made with: versions, machine, hash of the data.
-
-    Raises:
-        InputError: not a run, or damaged.
-    """
-    found: dict[str, Any] = json.loads(read_file(folder, ENVIRONMENT))
-    return found
+def _read(folder: Path, name: str, manifest: Manifest | None = None) -> JsonObject:
+    return parse_object(read_file(folder, name, manifest), folder / name)
 
 
 def _checked_model(folder: Path, manifest: Manifest, device: torch.device) -> Model:

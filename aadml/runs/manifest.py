@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aadml.model.files import FIRST_EDITION
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject, read_as
 from feature_extraction.ground.sealed import FileSum, read_sealed, seal
 
 MANIFEST = "manifest.json"
@@ -45,8 +46,8 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """Write the manifest as it stands on disk."""
         files = {name: one.to_json() for name, one in sorted(self.files.items())}
-        content = {"format": FORMAT, "version": VERSION, "run": self.run, "generation": self.generation}
-        return seal(content | {"log": self.log.to_json(), "files": files, "seconds": self.seconds})
+        content: JsonObject = {"format": FORMAT, "version": VERSION, "run": self.run, "generation": self.generation}
+        return seal({**content, "log": self.log.to_json(), "files": files, "seconds": self.seconds})
 
     def numbered(self, kind: str) -> str | None:
         """Name the file of a kind ("state", "best"); None where there is none."""
@@ -64,8 +65,10 @@ def read_manifest(folder: Path) -> Manifest:
         content = read_sealed(path, FORMAT, VERSION)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder}: {_why_not_a_run(folder)}") from None
-    files = {_inside(name, path): FileSum(**one) for name, one in content["files"].items()}
-    return Manifest(content["run"], content["generation"], FileSum(**content["log"]), files, content["seconds"])
+    found = read_as(Manifest, {key: value for key, value in content.items() if key not in ("format", "version")}, path)
+    for name in found.files:
+        _check_inside(name, path)
+    return found
 
 
 def is_run(folder: Path) -> bool:
@@ -113,11 +116,10 @@ def read_log(folder: Path, manifest: Manifest | None = None) -> bytes:
     return data
 
 
-def _inside(name: str, manifest: Path) -> str:
-    """Return the name of a file; one that leads out of the folder is refused."""
+def _check_inside(name: str, manifest: Path) -> None:
+    """Refuse the name of a file that leads out of the folder."""
     if name.startswith("/") or ".." in Path(name).parts:
         raise InputError(f"{manifest}: names '{name}', which is not in its folder")
-    return name
 
 
 def _why_not_a_run(folder: Path) -> str:

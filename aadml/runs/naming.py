@@ -1,9 +1,7 @@
 """Where new runs go, and how their later evaluations are called."""
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from feature_extraction.ground.errors import InputError
 
@@ -33,8 +31,6 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
     raise InputError(f"{runs}: a thousand runs of this second are there already")
 
 
-def file_of(protocol: str, split: str, options: Mapping[str, Any]) -> str:
-    """Name the file that keeps a further evaluation in its run; what the options change is part of the name."""
-    extra = [str(name) for name in options.get("extra", ())]
-    others = [str(value) for key, value in options.items() if key != "extra"]
-    return f"{EVALUATIONS}/{'-'.join([protocol.replace(':', '-'), split, *others, *extra])}.json"
+def file_of(protocol: str, split: str, *changed: str) -> str:
+    """Name the file that keeps a further evaluation in its run; what was scored otherwise is part of the name."""
+    return f"{EVALUATIONS}/{'-'.join([protocol.replace(':', '-'), split, *changed])}.json"

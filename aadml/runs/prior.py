@@ -9,6 +9,7 @@ from aadml.methods import METHODS
 from aadml.methods.method import Prior
 from aadml.model.packing import WEIGHTS
 from aadml.runs.environment import installed
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.options import schema, sections
 from feature_extraction.network_run import chosen_device
 
@@ -22,10 +23,10 @@ def config_of(config: Config, prior: Prior) -> Config:
     """
     build = METHODS[prior.method]
     known, foreign = schema(build), set(sections(METHODS[config.method])) - set(sections(build))
-    own = {key: value for key, value in config["method"].items() if key in known}
+    own = {key: value for key, value in config.options.items() if key in known}
     values = {key: value for key, value in config.values.items() if key not in foreign}
-    changed = {"method": own | {"name": prior.method}, "training": {**config["training"], **prior.training}}
-    return resolve(values | changed)
+    changed: JsonObject = {"method": {**own, "name": prior.method}, "training": vars(prior.training)}
+    return resolve({**values, **changed})
 
 
 def folder_of(place: Path, config: Config, prior: Prior) -> Path:
@@ -39,16 +40,16 @@ def folder_of(place: Path, config: Config, prior: Prior) -> Path:
         prior: what it is.
     """
     digest = hashlib.sha256(config.yaml().encode())
-    digest.update(chosen_device(config["device"], "config").type.encode())
+    digest.update(chosen_device(config.common.device, "config").type.encode())
     digest.update(f"{installed('aadml')} {installed('torch')}".encode())
     for part in _content(config):
         digest.update(part)
-    return place / f"{prior.name}-{digest.hexdigest()[:12]}_seed={config['seed']}"
+    return place / f"{prior.name}-{digest.hexdigest()[:12]}_seed={config.common.seed}"
 
 
 def _content(config: Config) -> Iterator[bytes]:
     """Give the bytes of the files that training begins with."""
-    for key, value in config["method"].items():
+    for key, value in config.options.items():
         if not isinstance(value, str) or not value or not (key.endswith("_weights") or key == "start"):
             continue
         place = Path(value) / WEIGHTS if key == "start" else Path(value)

@@ -39,9 +39,9 @@ def fitted_without_test(run: Run, split: str) -> Finding:
         run: with its data.
         split: whose clips are replaced.
     """
-    if is_captioned(str(run.config["data"])):
+    if is_captioned(run.config.data):
         return Finding(CHECK, Verdict.NOT_CHECKABLE, "captioned sound cannot be rewritten with other test clips")
-    content = open_data(run.config["data"])
+    content = open_data(run.config.data)
     as_it_is = _trained(run.config, content)
     changes = {
         "with noise for test clips": _changed(_trained(run.config, _with_noise(content, split)), as_it_is),
@@ -66,7 +66,7 @@ def _trained(config: Config, content: FeatureFile) -> Model:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "features.h5"
         write_features(place, content)
-        return fit_model(prepare(Config(dict(config.values) | {"data": str(place)})), Session())
+        return fit_model(prepare(config.on(str(place))), Session())
 
 
 def _with_noise(content: FeatureFile, split: str) -> FeatureFile:

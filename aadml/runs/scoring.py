@@ -1,14 +1,14 @@
 """The one look at the split that is scored, once training is over."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from aadml.comparison.types import Clips, Splits
 from aadml.configuration.config import Config
-from aadml.methods.session import Session
+from aadml.methods.session import Session, numbers
 from aadml.methods.train_scores import can_be_scored, train_scores
 from aadml.model.model import Model
 from aadml.retrieval import evaluate
+from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.health import verdicts
 
 
@@ -33,7 +33,7 @@ TEST = Scoring()
 
 def score_model(
     model: Model, config: Config, splits: Splits, session: Session, seconds: float, scoring: Scoring = TEST
-) -> dict[str, Any]:
+) -> EvaluationRecord:
     """Score a trained model on a split, once; return what `evaluation.json` says.
 
     Args:
@@ -47,10 +47,10 @@ def score_model(
     facts = model.facts
     embeddings = model.embed_clips(splits[scoring.split])
     evaluation = evaluate(embeddings, protocol=facts.protocol, split=scoring.split, extra=scoring.metrics)
-    if config["unseen_classes"] is not None:
+    if config.common.unseen_classes is not None:
         evaluation = replace(evaluation, label_space={})  # no dimension stands for a class that is tested
-    steps = [int(one.get("steps", 0)) for one in session.history]
-    record = replace(
+    steps = [int(numbers(one).get("steps", 0)) for one in session.history]
+    return replace(
         evaluation.record(queries=scoring.queries),
         label=facts.label,
         seed=facts.seed,
@@ -62,11 +62,10 @@ def score_model(
         parameters=model.method.parameters_count(),
         verdicts=verdicts(evaluation, splits.train, session.history, facts),
     )
-    return record.to_json()
 
 
 def _train_map(model: Model, train: Clips, session: Session) -> float | None:
     """Score the training clips under the weights of the chosen epoch; None where no epoch was, or nobody wants it."""
-    if not session.history or not model.facts.training["train_map"] or not can_be_scored(train):
+    if not session.history or not model.facts.training.train_map or not can_be_scored(train):
         return None
     return float(train_scores(model.embed_clips(train))["map_mean"])

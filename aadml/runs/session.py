@@ -3,9 +3,8 @@
 import json
 import math
 import time
-from typing import Any
 
-from aadml.methods.session import Checkpoint, Record, Session
+from aadml.methods.session import SILENT, Callbacks, Checkpoint, Record, Session
 from aadml.model.packing import pack_tensors, unpack_tensors
 from aadml.runs.manifest import read_log
 from aadml.runs.store import RunStore
@@ -22,8 +21,8 @@ class RunSession(Session):
         callbacks: see `Session`.
     """
 
-    def __init__(self, store: RunStore, *, saving_share: int = 0, **callbacks: Any) -> None:
-        super().__init__(**callbacks)
+    def __init__(self, store: RunStore, callbacks: Callbacks = SILENT, *, saving_share: int = 0) -> None:
+        super().__init__(callbacks)
         self._store = store
         self._best_is_stored = True
         self._saving_share = saving_share

@@ -1,10 +1,9 @@
 """From a config to a trained model: data, method, training, the one look at the test split."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -12,14 +11,14 @@ from aadml.comparison.types import Features, Splits
 from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
-from aadml.methods.session import Session
-from aadml.model.facts import Facts, fingerprint, training_data
+from aadml.methods.session import SILENT, Callbacks, Record, Session
+from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
 from aadml.model.files import build_method, load_model
 from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS, pack_model
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.runs.data import load_splits, protocol_of
-from aadml.runs.environment import data_hash, environment
+from aadml.runs.environment import data_hash, environment, read_environment
 from aadml.runs.forecast import forecast
 from aadml.runs.loading import read_config
 from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run, read_log
@@ -29,6 +28,7 @@ from aadml.runs.scoring import TEST, Scoring, score_model
 from aadml.runs.session import RunSession
 from aadml.runs.store import RunStore, begun, opened
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, parse_object, to_bytes, typed
 from feature_extraction.network_run import chosen_device
 
 
@@ -61,7 +61,7 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     """
     splits = load_splits(config) if splits is None else splits
     sha256 = data_hash(splits)
-    model = untrained_model(config, splits, chosen_device(config["device"], "config"))
+    model = untrained_model(config, splits, chosen_device(config.common.device, "config"))
     return Prepared(
         config, splits, sha256, replace(model, facts=replace(model.facts, data=training_data(splits, sha256)))
     )
@@ -72,7 +72,7 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     facts = _facts(config, splits)
     context = Context(facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips)
     method = build_method(config.method, config.arguments(), facts.training, context)
-    return Model(method, fit_scaling(splits.train, **config["inputs"]), facts)
+    return Model(method, fit_scaling(splits.train, config.inputs), facts)
 
 
 def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> Model:
@@ -85,7 +85,7 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     """
     model, splits = prepared.model, prepared.splits
     train, valid = model.scaling.clips(splits.train), model.scaling.clips(splits.valid)
-    if (alone or prepared.config["unseen_classes"] is not None) and model.method.fits_validation:
+    if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
         valid = valid.select(torch.arange(0))  # or its classes are numbered otherwise
     model.method.fit(train, valid, session)
     return _with_facts(model, session)
@@ -99,7 +99,7 @@ def _with_facts(model: Model, session: Session) -> Model:
         similarity=model.method.similarity,
         architecture=model.method.architecture(),
         readout=model.method.readout(),
-        selected_epoch=int(best.facts["epoch"]) if best else None,
+        selected_epoch=typed(best.facts, "epoch", int) if best else None,
     )
     return replace(model, facts=facts)
 
@@ -109,9 +109,10 @@ def train_run(
     store: RunStore,
     scoring: Scoring = TEST,
     *,
+    callbacks: Callbacks = SILENT,
+    saving_share: int = 0,
     priors: Path | None = None,
     on_note: Callable[[str], None] | None = None,
-    **callbacks: Any,
 ) -> Model:
     """Train into a run's store, continuing where an earlier process was stopped, and score the model once.
 
@@ -119,10 +120,11 @@ def train_run(
         prepared: see `prepare`.
         store: of a new run, or of one that was interrupted.
         scoring: what is scored, and in what detail.
+        callbacks: called while it trains.
+        saving_share: see `RunSession`.
         priors: where models are kept that a method needs trained first; by default in the run's own folder.
         on_note: called with notes for the user: before training what was done to the data and how long it will take, at
             its end the verdicts.
-        callbacks: of `RunSession` (`on_epoch`, `on_step`, `on_plan`, `on_warning`, `saving_share`).
 
     Returns:
         The model with its evaluation, as written to `evaluation.json`.
@@ -135,19 +137,21 @@ def train_run(
 
     def score_stage(name: str) -> None:
         reached = _with_facts(prepared.model, session)
-        result = score_model(reached, prepared.config, prepared.splits, session, session.seconds, scoring)
-        session.add(file_of(reached.facts.protocol, scoring.split, {"stage": name}), _json(result))
+        record = score_model(reached, prepared.config, prepared.splits, session, session.seconds, scoring)
+        session.add(file_of(reached.facts.protocol, scoring.split, name), to_bytes(record.to_json()))
 
-    session = RunSession(store, on_stage=score_stage, **callbacks)
+    session = RunSession(store, replace(callbacks, on_stage=score_stage), saving_share=saving_share)
     if FACTS in store.manifest.files:
         store.read(FACTS)
-        model = load_model(store.folder, chosen_device(prepared.config["device"], "config"))
+        model = load_model(store.folder, chosen_device(prepared.config.common.device, "config"))
         session.history = read_records(store.folder)
     else:
         expected = forecast(prepared.model.method, len(prepared.splits.train), len(prepared.model.class_names))
         for message in [*prepared.splits.notes, *([expected] if expected else [])]:
             note(message)
-        train_prior(prepared, scoring, priors or store.folder, on_note=note, **callbacks)
+        train_prior(
+            prepared, scoring, priors or store.folder, callbacks=callbacks, saving_share=saving_share, on_note=note
+        )
         model = fit_model(prepared, session, alone=scoring.split == "valid")
         best = session.best()
         store.commit(
@@ -155,18 +159,25 @@ def train_run(
             seconds=session.seconds,
             flush=True,
         )
-    result = score_model(model, prepared.config, prepared.splits, session, store.manifest.seconds, scoring)
-    for verdict in result["verdicts"]:
+    record = score_model(model, prepared.config, prepared.splits, session, store.manifest.seconds, scoring)
+    for verdict in record.verdicts or ():
         note(f"warning: {verdict}")
+    result = record.to_json()
     model = replace(model, evaluation=result, folder=store.folder)
     # nothing is left to continue: state and best weights go with the commit that makes the run finished
     numbered = [name for kind in ("state", "best") if (name := store.manifest.numbered(kind))]
-    store.commit({EVALUATION: _json(result)} | _card(model, store, note), drop=numbered, flush=True)
+    store.commit({EVALUATION: to_bytes(result)} | _card(model, store, note), drop=numbered, flush=True)
     return model
 
 
 def train_prior(
-    prepared: Prepared, scoring: Scoring, place: Path | None, *, on_note: Callable[[str], None], **callbacks: Any
+    prepared: Prepared,
+    scoring: Scoring,
+    place: Path | None,
+    *,
+    callbacks: Callbacks,
+    saving_share: int = 0,
+    on_note: Callable[[str], None],
 ) -> None:
     """Give a method the trained model that it asks for: as it is kept in `place`, or trained now.
 
@@ -174,8 +185,9 @@ def train_prior(
         prepared: see `prepare`.
         scoring: what the other model's run scores.
         place: folder in which the other model has one of its own; None keeps it in memory.
+        callbacks: called while it trains.
+        saving_share: see `RunSession`.
         on_note: called with a note for the user.
-        callbacks: of `RunSession`.
 
     Raises:
         InputError: what is kept there is of another config or of other data, or is damaged.
@@ -185,12 +197,14 @@ def train_prior(
         return
     config = config_of(prepared.config, wanted)
     if place is None:
-        model = fit_model(prepare(config, prepared.splits), Session(**callbacks))
+        model = fit_model(prepare(config, prepared.splits), Session(callbacks))
     else:
         folder = folder_of(place, config, wanted)
         on_note(f"the {wanted.name} model ({config.label()}): {'taken from' if is_finished(folder) else 'in'} {folder}")
-        own = replace(scoring, metrics=())
-        model = train_into(config, folder, own, wait=True, splits=prepared.splits, on_note=on_note, **callbacks)
+        model = train_into(
+            config, folder, replace(scoring, metrics=()), callbacks=callbacks, saving_share=saving_share, wait=True,
+            splits=prepared.splits, on_note=on_note,
+        )  # fmt: skip
     prepared.model.method.take_prior(model.method)
 
 
@@ -199,9 +213,12 @@ def train_into(
     folder: Path,
     scoring: Scoring = TEST,
     *,
+    callbacks: Callbacks = SILENT,
+    saving_share: int = 0,
+    priors: Path | None = None,
     wait: bool = False,
     splits: Splits | None = None,
-    **callbacks: Any,
+    on_note: Callable[[str], None] | None = None,
 ) -> Model:
     """Train a config into a folder: a new run, or one that goes on where it was stopped; see `train_run`.
 
@@ -209,9 +226,12 @@ def train_into(
         config: complete.
         folder: absent, empty, or of a run of this config.
         scoring: what is scored, and in what detail.
+        callbacks: called while it trains.
+        saving_share: see `RunSession`.
         wait: whether to wait for a process that is at it, or to refuse.
+        priors: see `train_run`.
         splits: the data, where they are in memory; None reads what the config names.
-        callbacks: of `train_run`.
+        on_note: called with notes for the user.
 
     Raises:
         InputError: the folder holds a run of another config, or of data that have changed.
@@ -222,12 +242,14 @@ def train_into(
             raise InputError(f"{folder}: holds a run of another config; remove it, or choose another folder")
         _begin(prepared, store)
         if is_finished(folder):
-            model = load_model(folder, chosen_device(config["device"], "config"))
-            return replace(model, evaluation=json.loads(store.read(EVALUATION)))
-        return train_run(prepared, store, scoring, **callbacks)
+            model = load_model(folder, chosen_device(config.common.device, "config"))
+            return replace(model, evaluation=parse_object(store.read(EVALUATION), folder / EVALUATION))
+        return train_run(
+            prepared, store, scoring, callbacks=callbacks, saving_share=saving_share, priors=priors, on_note=on_note
+        )
 
 
-def read_records(folder: Path) -> list[dict[str, Any]]:
+def read_records(folder: Path) -> list[Record]:
     """Read the records of all epochs of a run.
 
     Raises:
@@ -238,29 +260,25 @@ def read_records(folder: Path) -> list[dict[str, Any]]:
 
 def config_warnings(config: Config) -> list[str]:
     """Say what people should know of a config before it trains: readings that degenerate, networks without training."""
-    method = config.values["method"]
-    weights = {key: value for key, value in method.items() if key.endswith("_weights")}
-    untrained = [key.removesuffix("_weights") for key, value in weights.items() if value == "untrained"]
+    weights = [key for key, value in config.options.items() if key.endswith("_weights") and value == "untrained"]
+    untrained = [key.removesuffix("_weights") for key in weights]
     if untrained:
         return [f"the {' and the '.join(untrained)} network begin with random weights (method.{untrained[0]}_weights)"]
-    proxy = config.values.get("proxy", {})
-    if proxy.get("name") != "anchor-aware":
-        return []
-    options = {key: value for key, value in proxy.items() if key != "name"}
-    sentence = degeneracy(options)
+    proxy = config.section("proxy")
+    sentence = degeneracy(proxy.options) if proxy and proxy.name == "anchor-aware" else None
     return [f"proxy: {sentence}"] if sentence else []
 
 
 def _begin(prepared: Prepared, store: RunStore) -> None:
     """Commit config and environment of a new run; of one that goes on, check that the data are the same."""
     if ENVIRONMENT in store.manifest.files:
-        if json.loads(store.read(ENVIRONMENT))["data"]["sha256"] != prepared.sha256:
+        if read_environment(store.folder).data.sha256 != prepared.sha256:
             name = prepared.splits.name
             raise InputError(f"{name}: the data changed since {store.folder} was begun; start a new run")
         return
-    device = chosen_device(prepared.config["device"], "config")
+    device = chosen_device(prepared.config.common.device, "config")
     about = environment(prepared.splits, prepared.sha256, device)
-    store.commit({CONFIG: prepared.config.yaml().encode(), ENVIRONMENT: _json(about)})
+    store.commit({CONFIG: prepared.config.yaml().encode(), ENVIRONMENT: to_bytes(asdict(about))})
 
 
 def _card(model: Model, store: RunStore, note: Callable[[str], None]) -> dict[str, bytes]:
@@ -277,26 +295,22 @@ def _facts(config: Config, splits: Splits) -> Facts:
     arguments = {key: _without_path(key, value) for key, value in config.arguments().items()}
     return Facts(
         label=config.label(),
-        method={"name": config.method, "arguments": arguments},
-        training=config["training"],
-        inputs=config["inputs"],
+        method=MethodFacts(config.method, arguments),
+        training=config.training,
+        inputs=config.inputs,
         dimensions={m: _dimension(train[m]) for m in train.modalities},
         class_names=train.class_names,
         clips=len(train),
-        seed=config["seed"],
+        seed=config.common.seed,
         protocol=protocol_of(config),
         features={m: fingerprint(splits.provenance.get(m, {})) for m in train.modalities},
     )
 
 
-def _without_path(key: str, value: Any) -> Any:
+def _without_path(key: str, value: Json) -> Json:
     """Leave of a file that an option names only its name: a model travels, and needs none of them."""
     return Path(value).name if isinstance(value, str) and (key == "start" or key.endswith("_weights")) else value
 
 
 def _dimension(features: Features) -> int:
     return features.shape[1] if isinstance(features, torch.Tensor) else 0
-
-
-def _json(content: Mapping[str, Any]) -> bytes:
-    return (json.dumps(content, indent=2) + "\n").encode()

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from aadml.configuration.config import Config, resolve
 from aadml.retrieval.significance import Pair
@@ -20,6 +19,7 @@ from aadml.sweeps.grid import (
 from aadml.sweeps.job import Job
 from aadml.sweeps.results import CellScores, read_run
 from aadml.sweeps.sweep import RUNS, Outcome
+from feature_extraction.ground.json_values import JsonObject
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Ablation:
 
 
 def plan_ablation(
-    base: Mapping[str, Any],
+    base: JsonObject,
     axes: Sequence[Axis],
     seeds: Sequence[int],
-    baseline: Mapping[str, Any] | None = None,
+    baseline: JsonObject | None = None,
 ) -> Ablation:
     """Lay out the cells of an ablation.
 
@@ -108,15 +108,13 @@ def collected(
     return scores
 
 
-def _reference(
-    base: Mapping[str, Any], point: Point, crossed: Sequence[Point], baseline: Mapping[str, Any] | None
-) -> Point | None:
+def _reference(base: JsonObject, point: Point, crossed: Sequence[Point], baseline: JsonObject | None) -> Point | None:
     settings, config = point
     if baseline is not None:
         changed = {**settings, **baseline}
         return (changed, resolve(applied(base, changed))) if baseline else None
-    if any(other.is_anchored for _, other in crossed):
-        return (plain_settings(settings), without_proxy(config)) if config.is_anchored else None
+    if any(other.prefix for _, other in crossed):
+        return (plain_settings(settings), without_proxy(config)) if config.prefix else None
     return crossed[0]
 
 

@@ -1,24 +1,32 @@
 """Comparisons: the rows of the papers' tables on any feature file, each anchor-aware row beside its controls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import DEFAULT_METHOD, Config, resolve, tuning_space
-from aadml.configuration.files import configs_folder, read_yaml
+from aadml.configuration.files import read_yaml
+from aadml.configuration.shipped import configs_folder
 from aadml.losses import LOSSES
 from aadml.methods import METHODS
 from aadml.objective.recipes import RECIPES
 from aadml.proxies.anchor_aware import AnchorAware
+from aadml.runs.data import takes_captions
 from aadml.sweeps.controls import ALONE, NONE, controls, weighted
 from aadml.sweeps.grid import Cell, file_name, without_proxy
 from aadml.sweeps.published_figures import published
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject
 from feature_extraction.ground.tables import Joined, lookup
 
-Space = Mapping[str, Sequence[Any]]
-Setting = tuple[str, Any]
+if TYPE_CHECKING:
+    from aadml.methods.method import Method
+
+T = TypeVar("T")
+Space = Mapping[str, Sequence[Json]]
+Setting = tuple[str, Json]
 Draft = tuple[str, str, str, Config, Space]
 """Table, item, control, config and search space of a row that has no cell yet."""
 
@@ -86,7 +94,7 @@ def published_losses() -> list[str]:
     return list(dict.fromkeys(name.removeprefix(AnchorAware.prefix) for name in published("losses")))
 
 
-def chosen(text: str, everything: Sequence[str], known: Mapping[str, Any], kind: str) -> list[str]:
+def chosen(text: str, everything: Sequence[str], known: Mapping[str, T], kind: str) -> list[str]:
     """Read "all" or a list of names separated by commas.
 
     Args:
@@ -162,11 +170,11 @@ def _loss_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> 
     return rows
 
 
-def _base(settings: Settings) -> dict[str, Any]:
+def _base(settings: Settings) -> JsonObject:
     return read_yaml(settings.config or DEFAULT_METHOD)
 
 
-def _values_of(name: str) -> dict[str, Any]:
+def _values_of(name: str) -> JsonObject:
     """Read the config of a method, or a shipped config."""
     stem = name.replace("-", "_")
     if name not in METHODS and not (configs_folder() / f"{stem}.yaml").is_file():
@@ -176,13 +184,13 @@ def _values_of(name: str) -> dict[str, Any]:
     return read_yaml(stem)
 
 
-def known_methods() -> Mapping[str, Any]:
+def known_methods() -> Mapping[str, "Callable[..., Method] | Path"]:
     """Return what a row of methods may be: methods, and shipped configs."""
     shipped = {path.stem: path for path in sorted(configs_folder().glob("*.yaml"))}
     return Joined(METHODS, shipped | {stem.replace("_", "-"): path for stem, path in shipped.items()})
 
 
-def _config(values: Mapping[str, Any], row: str, settings: Settings, refused: dict[str, list[str]]) -> Config:
+def _config(values: JsonObject, row: str, settings: Settings, refused: dict[str, list[str]]) -> Config:
     """Resolve the config of a row with the shared changes; one that does not fit it is noted."""
     values = with_setting(values, "data", settings.data)
     config = resolve(values)
@@ -193,13 +201,13 @@ def _config(values: Mapping[str, Any], row: str, settings: Settings, refused: di
             refused.setdefault(key, []).append(row)
             continue
         values = with_setting(values, key, value)
-    if settings.max_epochs is not None and config["training"]["epochs"] > settings.max_epochs:
+    if settings.max_epochs is not None and config.training.epochs > settings.max_epochs:
         config = resolve(with_setting(values, "training.epochs", settings.max_epochs))
     return config
 
 
 def _takes_sound(config: Config) -> bool:
-    return "captions" in config["method"]
+    return takes_captions(config.options)
 
 
 def _with_cells(found: Sequence[Draft]) -> list[Row]:

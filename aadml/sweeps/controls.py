@@ -1,9 +1,8 @@
 """The controls of an anchor-aware row: what it has to beat before the proxy can be said to add anything."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from aadml.configuration.changes import with_setting
 from aadml.configuration.config import Config, resolve
+from aadml.objective.composition import Weighted
 from aadml.sweeps.grid import without_proxy
 
 ALONE = "without proxy"
@@ -18,19 +17,18 @@ def controls(config: Config) -> dict[str, Config]:
     The loss without proxy; the proxy over random neighbors of the class, which shows what the graph is worth; the loss
     at half its weight, since a proxy may help by weakening a loss that harms; and no metric loss at all.
     """
-    if not config.is_anchored:
+    proxy = config.section("proxy")
+    if proxy is None or not config.prefix:
         return {}
     alone = without_proxy(config)
     found = {ALONE: alone}
-    if "neighbors" in config["proxy"]:
-        found[RANDOM] = _changed(config, "proxy", {"neighbors": "random"})
+    if "neighbors" in proxy.options:
+        found[RANDOM] = resolve(with_setting(config.values, "proxy.neighbors", "random"))
     return found | {HALF: weighted(alone, 0.5), NONE: weighted(alone, 0.0)}
 
 
 def weighted(config: Config, factor: float) -> Config:
     """Return a config with the weight of the metric loss multiplied."""
-    return _changed(config, "loss", {"weight": factor * float(config["loss"]["weight"])})
-
-
-def _changed(config: Config, section: str, values: Mapping[str, Any]) -> Config:
-    return resolve(dict(config.values) | {section: {**config[section], **values}})
+    loss = config.section("loss")
+    assert loss is not None
+    return resolve(with_setting(config.values, "loss.weight", factor * loss.shared(Weighted).weight))

@@ -3,9 +3,8 @@
 import hashlib
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import yaml
 
@@ -13,6 +12,7 @@ from aadml.configuration import plain_yaml
 from aadml.configuration.changes import IDENTITY, proxy_prefix_of, with_setting
 from aadml.configuration.config import Config, resolve
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject
 
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
 _LATER = ("loss", "loss.", "selection", "directions")
@@ -24,7 +24,7 @@ class Axis:
     """A config key and the values it takes."""
 
     key: str
-    values: tuple[Any, ...]
+    values: tuple[Json, ...]
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Cell:
 
     name: str
     config: Config
-    settings: Mapping[str, Any]
+    settings: JsonObject
 
     def seeded(self, seed: int) -> Config:
         """Return the config of one run."""
-        return Config(dict(self.config.values) | {"seed": seed})
+        return self.config.seeded(seed)
 
 
 def parse_axis(text: str) -> Axis:
@@ -62,19 +62,19 @@ def parse_axis(text: str) -> Axis:
     except InputError as error:
         problem = str(error).removeprefix("line 1: ")
         raise InputError(f"--over {text}: {problem}; separate the values by commas") from error
-    values: list[Any] = []
-    for value in given:
+    values: list[Json] = []
+    for value in given if isinstance(given, list) else [given]:
         values += _spanned(value, text)
     if len({repr(value) for value in values}) != len(values):
         raise InputError(f"--over {text}: names a value twice")
     return Axis(key, tuple(values))
 
 
-Point = tuple[Mapping[str, Any], Config]
+Point = tuple[JsonObject, Config]
 """Settings of the axes, and the config they give."""
 
 
-def points(base: Mapping[str, Any], axes: Sequence[Axis]) -> list[Point]:
+def points(base: JsonObject, axes: Sequence[Axis]) -> list[Point]:
     """Cross the axes.
 
     Args:
@@ -92,12 +92,11 @@ def points(base: Mapping[str, Any], axes: Sequence[Axis]) -> list[Point]:
     return [(point, resolve(applied(base, point))) for point in settings]
 
 
-def applied(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def applied(base: JsonObject, settings: JsonObject) -> JsonObject:
     """Set keys; the loss after the proxy that it may take away, a loss's own options after the loss."""
-    values = dict(base)
     for key in sorted(settings, key=lambda key: [key == late or key.startswith(late) for late in _LATER]):
-        values = with_setting(values, key, settings[key])
-    return values
+        base = with_setting(base, key, settings[key])
+    return base
 
 
 def cells_of(crossed: Sequence[Point]) -> list[Cell]:
@@ -117,10 +116,10 @@ def cells_of(crossed: Sequence[Point]) -> list[Cell]:
 
 def without_proxy(config: Config) -> Config:
     """Return a config with anchors seen as themselves."""
-    return resolve(dict(config.values) | {"proxy": IDENTITY})
+    return resolve(config.values | {"proxy": IDENTITY})
 
 
-def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def plain_settings(settings: JsonObject) -> JsonObject:
     """Return settings once the proxy is taken away."""
     kept = {key: None if key.startswith("proxy") else value for key, value in settings.items()}
     loss = kept.get("loss")
@@ -137,19 +136,19 @@ def file_name(text: str) -> str:
     return f"{plain[:NAME_LENGTH]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def folder_name(base: Mapping[str, Any], axes: Sequence[Axis]) -> str:
+def folder_name(base: JsonObject, axes: Sequence[Axis]) -> str:
     """Name the folder of a grid: the same grid has the same name, so that it goes on where it was stopped."""
     text = yaml.safe_dump([dict(base), [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
     keys = "-".join(axis.key for axis in axes)
     return f"{file_name(keys)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def shown(value: Any) -> str:
+def shown(value: Json) -> str:
     """Write a value as it stands in YAML, on one line."""
     return " ".join(yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n...\n").split())
 
 
-def _spanned(value: Any, text: str) -> list[Any]:
+def _spanned(value: Json, text: str) -> list[Json]:
     found = _RANGE.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return [value]

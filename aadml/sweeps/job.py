@@ -5,9 +5,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from aadml.configuration.config import Config
+from aadml.methods.session import Callbacks, Record
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import read_evaluation
@@ -57,7 +57,7 @@ def scored(job: Job) -> EvaluationRecord:
     """
     record = read_evaluation(job.folder)
     missing = _missing(job, record)
-    name = file_of(record.protocol, job.split, {"extra": missing})
+    name = file_of(record.protocol, job.split, *missing)
     if not missing or name not in read_manifest(job.folder).files:
         return record
     return record.with_figures(missing, read_evaluation(job.folder, name=name))
@@ -77,23 +77,25 @@ def work_off(job: Job, note: Note | None = None) -> str:
     Returns:
         Why it failed, empty where it did not. The whole story of an error nobody expected goes to `failure.txt`.
     """
-    epochs = {"done": 0, "total": int(job.config["training"]["epochs"])}
+    epochs = {"done": 0, "total": job.config.training.epochs}
 
     def planned(total: int, done: int) -> None:
         epochs.update(done=done, total=total)
 
-    def logged(record: dict[str, Any]) -> None:
+    def logged(record: Record) -> None:
         epochs["done"] = int(record["epoch"])
         if note:
             note(epochs["done"], epochs["total"])
 
     try:
         if not is_done(job):
-            callbacks: dict[str, Any] = {"on_plan": planned, "on_epoch": logged, "saving_share": SAVING_SHARE}
+            callbacks = Callbacks(on_plan=planned, on_epoch=logged)
             # a process that outlived its parent may still be at it: wait
             scoring = Scoring(job.split, queries=True, metrics=job.metrics)
-            priors = job.needs.folder.parent if job.needs else None
-            train_into(job.config, job.folder, scoring, wait=True, priors=priors, **callbacks)
+            train_into(
+                job.config, job.folder, scoring, callbacks=callbacks, saving_share=SAVING_SHARE, wait=True,
+                priors=job.needs.folder.parent if job.needs else None,
+            )  # fmt: skip
             if missing := _missing(job, scored(job)):  # trained before anybody asked for them
                 evaluate(job.folder, split=job.split, metrics=missing)
         if (job.folder / FAILURE).exists():

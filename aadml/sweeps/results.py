@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from aadml.methods.session import Record
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import (
     NEGLIGIBLE,
@@ -37,7 +37,7 @@ class RunScores:
     """
 
     record: EvaluationRecord
-    epochs: Sequence[Mapping[str, Any]]
+    epochs: Sequence[Record]
     ids: tuple[str, ...]
     average_precision: Values
 

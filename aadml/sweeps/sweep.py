@@ -155,7 +155,7 @@ def _use_one_thread() -> None:
 
 def _count(workers: int | None, jobs: Sequence[Job]) -> int:
     if workers is None:
-        on_gpu = any(chosen_device(job.config["device"], "config").type != "cpu" for job in jobs[:1])
+        on_gpu = any(chosen_device(job.config.common.device, "config").type != "cpu" for job in jobs[:1])
         workers = 1 if on_gpu else len(os.sched_getaffinity(0))
     return min(workers, len(jobs)) if jobs else 0
 

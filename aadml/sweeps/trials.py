@@ -6,17 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from aadml.configuration.config import Config, resolve
+from aadml.configuration.config import resolve
 from aadml.runs.loading import read_evaluation
-from aadml.sweeps.compare import Row
-from aadml.sweeps.grid import Cell, applied
+from aadml.sweeps.compare import Row, Space
+from aadml.sweeps.grid import Cell, Point, applied
 from aadml.sweeps.job import Job
 from aadml.sweeps.sweep import Outcome
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 TRIALS = "trials"
 RECORD = "trials.json"
@@ -31,7 +31,7 @@ class Trial:
         job: the run, scored on validation clips only.
     """
 
-    settings: Mapping[str, Any]
+    settings: JsonObject
     job: Job
 
 
@@ -51,14 +51,14 @@ def trials_of(row: Row, count: int, seed: int, folder: Path) -> list[Trial]:
     points = [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())] if space else []
     digest = hashlib.sha256(row.cell.name.encode()).digest()
     generator = np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])
-    found: dict[str, tuple[Mapping[str, Any], Config]] = {row.cell.config.yaml(): ({}, row.cell.config)}
+    found: dict[str, Point] = {row.cell.config.yaml(): ({}, row.cell.config)}
     for number in generator.permutation(len(points)):
         config = resolve(applied(row.cell.config.values, points[number]))
         found.setdefault(config.yaml(), (points[number], config))
     trials = []
     for number, (settings, config) in enumerate(list(found.values())[:count]):
         place = folder / TRIALS / f"{row.cell.name}_trial={number}"
-        trials.append(Trial(settings, Job(place, Config(dict(config.values) | {"seed": seed}), "valid")))
+        trials.append(Trial(settings, Job(place, config.seeded(seed), "valid")))
     return trials
 
 
@@ -85,17 +85,19 @@ def score_of(trial: Trial) -> float:
     return record.map_mean
 
 
-def record_of(trials: Sequence[Trial], outcomes: Mapping[str, Outcome], chosen: Mapping[str, Any]) -> str:
+def record_of(trials: Sequence[Trial], outcomes: Mapping[str, Outcome], chosen: JsonObject) -> str:
     """Write down, as JSON, what was tried for a row and what was chosen; it goes into its run folders."""
     tried = []
     for trial in trials:
         reason = outcomes[str(trial.job.folder)].reason
         score = {"failed": reason} if reason else {"valid map_mean": score_of(trial)}
         tried.append({"settings": dict(trial.settings), **score, "folder": trial.job.folder.name})
-    return json.dumps({"trials": tried, "chosen": dict(chosen), "seed": trials[0].job.config["seed"]}, indent=2) + "\n"
+    return (
+        json.dumps({"trials": tried, "chosen": dict(chosen), "seed": trials[0].job.config.common.seed}, indent=2) + "\n"
+    )
 
 
-def _fitting(row: Row) -> dict[str, Sequence[Any]]:
+def _fitting(row: Row) -> Space:
     """Leave out the keys of a space that a row does not take (those of a proxy that it has not)."""
     fitting = {}
     for key, values in row.space.items():

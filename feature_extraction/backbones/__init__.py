@@ -9,19 +9,24 @@ in the main process on several clips at once: the network. A descriptor without 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import NDArray
 
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import completed, schema
+from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.ground.options import schema
 from feature_extraction.ground.tables import Table, lookup
+from feature_extraction.ground.validation import checked_options
 
 if TYPE_CHECKING:
     from feature_extraction.media import Frames, Sound
 
 Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame
+FrameRate = Annotated[float, Interval(gt=0, le=1000)]
+"""How many frames of each second are described, an option of visual extractors."""
 
 
 def every(step: float, rows: int, _: float) -> NDArray[np.float64]:
@@ -80,14 +85,14 @@ class Extractor:
     modality: Literal["audio", "visual"]
     dimension: int
     inputs: "Sound | Frames"
-    parameters: Mapping[str, Any]
+    parameters: JsonObject
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     describe: Callable[[Sequence[NDArray[Any]]], list[Description]] | None = None
     pool: Callable[[Description], NDArray[np.float32]] = mean_over_time
     begins: Callable[[int, float], NDArray[np.float64]] | None = None
     minimum_seconds: float = 0.0
     batch_clips: int = 16
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: JsonObject = field(default_factory=dict)
     fit: Fit | None = None
 
     def times(self, rows: int, seconds: float) -> NDArray[np.float64]:
@@ -133,7 +138,7 @@ def options_of(name: str, modality: str) -> list[str]:
     return list(schema(_factory(name, modality)))
 
 
-def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None) -> Extractor:
+def extractor(name: str, modality: str, options: JsonObject | None = None) -> Extractor:
     """Build an extractor of the table.
 
     Args:
@@ -145,13 +150,13 @@ def extractor(name: str, modality: str, options: Mapping[str, Any] | None = None
         The extractor, ready to use.
 
     Raises:
-        InputError: no such extractor for that modality, or an option it does not take.
+        InputError: no such extractor for that modality, an option it does not take, or a value that is not possible.
     """
     factory = _factory(name, modality)
     missing = [p.name for p in signature(factory).parameters.values() if p.default is p.empty and _is_named(p)]
     if set(missing) - set(options or {}):
         raise InputError(f"--{modality} {name}: needs {', '.join(missing)}; it makes an extractor of options alone")
-    built = factory(**completed(factory, options or {}, name, name=name))
+    built = factory(**checked_options(factory, options or {}, name, name=name))
     if not isinstance(built, Extractor) or built.modality != modality:
         what = f"one of {built.modality}" if isinstance(built, Extractor) else f"a {type(built).__name__}"
         raise InputError(f"--{modality} {name}: it makes {what}; an extractor of {modality} is needed")

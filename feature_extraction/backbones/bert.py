@@ -1,6 +1,6 @@
 """BERT (Devlin et al., NAACL 2019) by `transformers`: a caption is the last hidden state of its [CLS] token."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.word_pieces import SPECIAL
 
 LONGEST = 512  # tokens; what bert-base has positions for
@@ -86,13 +87,13 @@ def small_bert(
     return Bert(transformers.BertModel(config, add_pooling_layer=False))
 
 
-def configuration_of(bert: Bert) -> dict[str, Any]:
+def configuration_of(bert: Bert) -> JsonObject:
     """Give all that decides the shape of a network, as plain values without the path that it was read from."""
     config = bert.model.config.to_dict()
     return {key: value for key, value in config.items() if key not in ("_name_or_path", "transformers_version")}
 
 
-def bert_of(configuration: Mapping[str, Any]) -> Bert:
+def bert_of(configuration: JsonObject) -> Bert:
     """Build the network that `configuration_of` described, with random weights."""
     transformers = _transformers()
     return Bert(transformers.BertModel(transformers.BertConfig(**configuration), add_pooling_layer=False))

@@ -4,12 +4,12 @@ They run in decoding processes, which do not import torch: it would cost each of
 """
 
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.backbones import Description, Extractor
+from feature_extraction.backbones import Description, Extractor, FrameRate
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.log_mel import DESCRIPTOR, filled_log_mel
 from feature_extraction.media import Frames, Sound
 
@@ -31,7 +31,7 @@ def log_mel() -> Extractor:
     Returns:
         The extractor; it takes any sound, shorter than one window too (filled with zeros).
     """
-    parameters: dict[str, Any] = {
+    parameters: JsonObject = {
         "statistics": "mean and standard deviation of log-mel bands",
         "log_mel": asdict(DESCRIPTOR),
         "patch": PATCH,
@@ -49,7 +49,7 @@ def log_mel() -> Extractor:
     )
 
 
-def hog_color(*, frames_per_second: float = 1.0) -> Extractor:
+def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
     """Describe frames by histograms of gradients (576) and of colors (448): 1024-d.
 
     Args:
@@ -58,7 +58,7 @@ def hog_color(*, frames_per_second: float = 1.0) -> Extractor:
     Returns:
         The extractor; its features are means over the frames.
     """
-    parameters: dict[str, Any] = {
+    parameters: JsonObject = {
         "frames_per_second": frames_per_second,
         "side": SIDE,
         "gradients": {"cell": CELL, "angles": ANGLES, "normalization": "3 x 3 cells"},

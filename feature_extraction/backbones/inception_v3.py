@@ -6,10 +6,10 @@ the features.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,11 +18,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from feature_extraction.backbones import Description, Extractor
+from feature_extraction.backbones import Description, Extractor, FrameRate
 from feature_extraction.chosen_weights import load_weights
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
-from feature_extraction.inception_readings import Reading, reading_of
+from feature_extraction.inception_readings import Asked, Reading, reading_of
 from feature_extraction.media import Frames
 from feature_extraction.network_run import batched, bfloat16_units, chosen_device, loaded, seeded
 from feature_extraction.tensor_files import sha256
@@ -161,14 +162,14 @@ def folded(network: InceptionV3) -> InceptionV3:
 def inception_v3(
     *,
     weights: str = "auto",
-    pool_padding: str | None = None,
-    last_pool: str | None = None,
+    pool_padding: PoolPadding | None = None,
+    last_pool: LastPool | None = None,
     transform_input: bool | None = None,
-    reduction: str = "none",
+    reduction: Literal["none", "own-pca", "youtube-8m"] = "none",
     matrices: str = "auto",
     eight_bit: bool = False,
-    precision: str = "float32",
-    frames_per_second: float = 1.0,
+    precision: Literal["float32", "bfloat16", "auto"] = "float32",
+    frames_per_second: FrameRate = 1.0,
     device: str = "auto",
 ) -> Extractor:
     """Describe frames by Inception-V3: 2048-d, or 1024-d after whitening; pooling is the mean over frames.
@@ -192,13 +193,18 @@ def inception_v3(
     Raises:
         InputError: an option is out of its range, or the weights cannot be had or read.
     """
-    given = {"pool_padding": pool_padding, "last_pool": last_pool, "transform_input": transform_input}
-    _check_options(**given, reduction=reduction, precision=precision, eight_bit=eight_bit)
+    given = Asked(pool_padding, last_pool, transform_input)
+    if eight_bit and reduction == "none":
+        raise InputError("inception-v3.eight_bit: 8 bits hold whitened values; choose reduction own-pca or youtube-8m")
+    if matrices != "auto" and reduction != "youtube-8m":
+        raise InputError(
+            f"inception-v3.matrices: {matrices} given; only reduction youtube-8m reads them, not {reduction}"
+        )
     target = chosen_device(device, "inception-v3")
     half = precision == "bfloat16" or (precision == "auto" and bfloat16_units(target))
     network, reading, found, file = _loaded(weights, given)
     reduce, source = _reduction(reduction, matrices, eight_bit)
-    parameters: dict[str, Any] = {
+    parameters: JsonObject = {
         **asdict(reading),
         "side": SIDE,
         "frames_per_second": frames_per_second,
@@ -239,26 +245,10 @@ def _describer(
     return describe
 
 
-def _check_options(*, eight_bit: bool, **given: Any) -> None:
-    possible: dict[str, tuple[Any, ...]] = {
-        "pool_padding": (None, *get_args(PoolPadding)),
-        "last_pool": (None, *get_args(LastPool)),
-        "transform_input": (None, True, False),
-        "reduction": ("none", "own-pca", "youtube-8m"),
-        "precision": ("float32", "bfloat16", "auto"),
-    }
-    for option, value in given.items():
-        if not any(type(value) is type(choice) and value == choice for choice in possible[option]):
-            choices = ", ".join(str(choice) for choice in possible[option] if choice is not None)
-            raise InputError(f"inception-v3.{option}: given {value}, possible are {choices}")
-    if eight_bit and given["reduction"] == "none":
-        raise InputError("inception-v3.eight_bit: 8 bits hold whitened values; choose reduction own-pca or youtube-8m")
-
-
-def _loaded(weights: str, given: Mapping[str, Any]) -> tuple[InceptionV3, Reading, str, str]:
+def _loaded(weights: str, given: Asked) -> tuple[InceptionV3, Reading, str, str]:
     """Build the network; with it how it was read, the checksum of its weights and the name of their file."""
     if weights == "untrained":
-        reading = replace(Reading(), **{name: value for name, value in given.items() if value is not None})
+        reading = given.over(Reading())
         build = partial(
             InceptionV3, pool_padding=reading.pool_padding, last_pool=reading.last_pool, classes=0, auxiliary=False
         )
@@ -268,7 +258,7 @@ def _loaded(weights: str, given: Mapping[str, Any]) -> tuple[InceptionV3, Readin
     return load_inception_v3(found.tensors, reading), reading, found.sha256, found.name
 
 
-def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, Any]]:
+def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, str]]:
     """Return the reduction that needs no fit, and what has to be said about its origin."""
     if reduction != "youtube-8m":
         return None, {}

@@ -7,10 +7,11 @@ common PyTorch port keeps the ReLU. So the variant is chosen by name and kept wi
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
+from annotated_types import Interval
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -19,13 +20,13 @@ from feature_extraction.backbones import Description, Extractor, every
 from feature_extraction.chosen_weights import load_weights
 from feature_extraction.eight_bits import quantize
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.log_mel import VGGISH, filled_log_mel
 from feature_extraction.media import Sound
 from feature_extraction.network_run import batched, chosen_device, loaded, seeded
 from feature_extraction.whitening import vggish_pca
 
 Variant = Literal["pre-activation", "post-relu", "pca", "pca-8bit"]
-VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 DIMENSION = 128
 PATCH = 96  # frames of the front end, 0.96 s
@@ -126,8 +127,8 @@ def vggish_patches(bands: Tensor, hop_frames: int = PATCH) -> Tensor:
 
 def vggish(
     *,
-    variant: str = "pre-activation",
-    patch_hop: float = 0.96,
+    variant: Variant = "pre-activation",
+    patch_hop: Annotated[float, Interval(ge=0.01, le=60)] = 0.96,
     weights: str = "auto",
     pca: str = "auto",
     device: str = "auto",
@@ -142,7 +143,7 @@ def vggish(
         patch_hop: seconds from one patch to the next, a multiple of 0.01.
         weights: `auto` (the published checkpoint), `untrained`, a name of the table of weights, a file, or a folder
             that holds one.
-        pca: the PCA's parameters, alike; only read by the `pca` variants, and only where `weights` does not hold them.
+        pca: the PCA's parameters, alike; an option of the `pca` variants, read where `weights` does not hold them.
         device: `auto`, `cpu` or `cuda`.
 
     Returns:
@@ -151,15 +152,16 @@ def vggish(
     Raises:
         InputError: no such variant, hop or weights.
     """
-    if variant not in VARIANTS:
-        raise InputError(f"vggish.variant: given {variant}, possible are {', '.join(VARIANTS)}")
-    hop = round(float(patch_hop) * VGGISH.sample_rate / VGGISH.hop)
-    if hop < 1 or abs(hop * VGGISH.hop / VGGISH.sample_rate - float(patch_hop)) > 1e-9:
-        raise InputError(f"vggish.patch_hop: given {patch_hop}, wants seconds in steps of 0.01, at least 0.01")
+    hop = round(patch_hop * VGGISH.sample_rate / VGGISH.hop)
+    if abs(hop * VGGISH.hop / VGGISH.sample_rate - patch_hop) > 1e-9:
+        raise InputError(f"vggish.patch_hop: {patch_hop} given; only steps of 0.01 s are possible")
+    if pca != "auto" and "pca" not in variant:
+        raise InputError(f"vggish.pca: {pca} given; only the variants pca and pca-8bit read one, not {variant}")
     network, found, files, matrices = _loaded(weights, pca, wants_pca="pca" in variant)
-    parameters: dict[str, Any] = {
+    step = hop * VGGISH.hop / VGGISH.sample_rate
+    parameters: JsonObject = {
         "variant": variant,
-        "patch_hop": hop * VGGISH.hop / VGGISH.sample_rate,
+        "patch_hop": step,
         "short": "filled with zeros to one patch",
         "front_end": VGGISH.provenance(),
         **found,
@@ -180,7 +182,7 @@ def vggish(
         about={"torch": torch.__version__, **files},
         prepare=partial(filled_log_mel, settings=VGGISH, shortest=SHORTEST),
         describe=describe,
-        begins=partial(every, parameters["patch_hop"]),
+        begins=partial(every, step),
     )
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from feature_extraction.backbones import Description, Extractor, every
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.media import Sound
 from feature_extraction.tensor_files import sha256
 
@@ -46,7 +47,7 @@ def vggish_hub(*, weights: str = "auto") -> Extractor:
     """
     model = PUBLISHED if weights == "auto" else weights
     embed, folder = _loaded(model)
-    parameters: dict[str, Any] = {
+    parameters: JsonObject = {
         "model": PUBLISHED if model == PUBLISHED else "a SavedModel of one's own",
         "weights": sha256(folder),
         "short": "filled with zeros to one patch",

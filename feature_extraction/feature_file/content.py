@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.feature_file.rows import ModalityRows, Rows
+from feature_extraction.ground.json_values import JsonObject, inner, texts
 
 FORMAT = "aadml-features"
 MODALITIES = ("audio", "visual", "text")
@@ -82,7 +82,7 @@ class Shard:
     manifest: str
     rows: NDArray[np.int64]
     failures: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    pending: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    pending: Mapping[str, JsonObject] = field(default_factory=dict)
     sequence: bool = False
 
 
@@ -112,7 +112,7 @@ class FeatureFile:
     ids: tuple[str, ...]
     splits: tuple[str, ...]
     class_names: tuple[str, ...]
-    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    provenance: Mapping[str, JsonObject] = field(default_factory=dict)
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sequences: Mapping[str, Timeline] = field(default_factory=dict)
     fitted: Mapping[str, Mapping[str, NDArray[np.float32]]] = field(default_factory=dict)
@@ -154,10 +154,8 @@ class FeatureFile:
 
     def notes(self) -> tuple[str, ...]:
         """Say what people should know of where the features come from: what readers did, networks without training."""
-        found = [str(note) for origin in self.provenance.values() for note in origin.get("notes", [])]
+        found = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
         for modality, origin in self.provenance.items():
-            parameters = origin.get("parameters")
-            inner = parameters.get("weights") if isinstance(parameters, Mapping) else None
-            if "untrained" in (origin.get("weights"), inner):
+            if "untrained" in (origin.get("weights"), inner(origin, "parameters", "weights")):
                 found.append(f"{modality}: made by an untrained network (random weights)")
         return tuple(dict.fromkeys(found))

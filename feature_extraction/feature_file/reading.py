@@ -17,8 +17,10 @@ from feature_extraction.feature_file.content import FORMAT, MODALITIES, FeatureF
 from feature_extraction.feature_file.rows import ModalityRows, Rows, block_rows
 from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 VERSIONS = (1, 2)
+Group = Mapping[str, "h5py.Dataset | Group"]
 
 
 def is_feature_file(path: str | os.PathLike[str]) -> bool:
@@ -110,7 +112,7 @@ def _timeline(rows: ModalityRows) -> Timeline | None:
     return Timeline(rows.sequence.array(), rows.offsets, None if rows.times is None else rows.times.array())
 
 
-def _group(owner: Mapping[str, Any], key: str, place: str) -> Mapping[str, Any]:
+def _group(owner: Group, key: str, place: str) -> Group:
     """Return a group; an absent one is empty."""
     group = owner.get(key, {})
     if not isinstance(group, Mapping):
@@ -118,15 +120,15 @@ def _group(owner: Mapping[str, Any], key: str, place: str) -> Mapping[str, Any]:
     return group
 
 
-def _fitted(group: Mapping[str, Any], place: str) -> dict[str, NDArray[np.float32]]:
+def _fitted(group: Group, place: str) -> dict[str, NDArray[np.float32]]:
     return {key: _array(group, key, np.float32, place) for key in group}
 
 
-def _array(group: Mapping[str, Any], key: str, dtype: type, place: str) -> NDArray[Any]:
+def _array(group: Group, key: str, dtype: type, place: str) -> NDArray[Any]:
     return _rows(group, key, dtype, place).array()
 
 
-def _rows(group: Mapping[str, Any], key: str, dtype: type, place: str) -> Rows:
+def _rows(group: Group, key: str, dtype: type, place: str) -> Rows:
     dataset = _dataset(group, key, place)
     if dataset.dtype.kind not in "fiu":
         raise InputError(f"{place}: /{key} holds {dataset.dtype}; real numbers are needed")
@@ -144,7 +146,7 @@ def _blocks(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Iterator[NDArray[Any
             yield np.asarray(dataset[start : start + step], dtype=dtype)
 
 
-def _strings(group: Mapping[str, Any], key: str, place: str) -> tuple[str, ...]:
+def _strings(group: Group, key: str, place: str) -> tuple[str, ...]:
     dataset = _dataset(group, key, place)
     if h5py.check_string_dtype(dataset.dtype) is None or dataset.shape is None or dataset.ndim != 1:
         raise InputError(f"{place}: /{key} holds {dataset.dtype} {dataset.shape}; a list of strings is needed")
@@ -174,7 +176,7 @@ def _shard(file: h5py.File, place: str) -> Shard:
         raise InputError(f"{place}: /shard does not describe a shard") from error
 
 
-def _provenance(dataset: h5py.Dataset, place: str) -> dict[str, Any]:
+def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:
     try:
         provenance = json.loads(_attribute(dataset, "provenance") or "{}")
     except (ValueError, RecursionError) as error:
@@ -187,7 +189,7 @@ def _provenance(dataset: h5py.Dataset, place: str) -> dict[str, Any]:
     return provenance
 
 
-def _dataset(group: Mapping[str, Any], key: str, place: str) -> h5py.Dataset:
+def _dataset(group: Group, key: str, place: str) -> h5py.Dataset:
     if key not in group or not isinstance(group[key], h5py.Dataset):
         raise InputError(f"{place}: holds no /{key}")
     return group[key]

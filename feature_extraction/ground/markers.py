@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen, MultipleOf, Unit
 
+from feature_extraction.ground.json_values import Json
+
 
 @dataclass(frozen=True, init=False)
 class Choice:
@@ -36,9 +38,9 @@ class Tuning:
         values: to try.
     """
 
-    values: tuple[object, ...]
+    values: tuple[Json, ...]
 
-    def __init__(self, *values: object) -> None:
+    def __init__(self, *values: Json) -> None:
         object.__setattr__(self, "values", values)
 
 

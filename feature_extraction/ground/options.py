@@ -10,16 +10,28 @@ import json
 import re
 import sys
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from enum import Enum
 from functools import cache
-from typing import Any, get_args, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject
 from feature_extraction.ground.markers import NoOption, OwnSection, Tuning, metadata_of, possible
 from feature_extraction.ground.tables import suggestion
 
-REQUIRED = inspect.Parameter.empty
+T = TypeVar("T")
+
+
+class Required(Enum):
+    """What stands in the place of a default that there is not."""
+
+    REQUIRED = "required"
+
+
+REQUIRED: Final = Required.REQUIRED
 """The default of an option that has none."""
+Default: TypeAlias = Json | Literal[Required.REQUIRED]
 LONGEST = 60
 """Characters of a refused value that a message repeats."""
 
@@ -39,7 +51,7 @@ class Option:
 
     name: str
     kind: Any
-    default: object
+    default: Default
     sentence: str
     group: str = ""
     owner: Callable[..., object] | None = None
@@ -56,14 +68,14 @@ class Option:
             return ""
         return self.default if isinstance(self.default, str) else as_yaml(self.default)
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> JsonObject:
         """Say all of it in plain values."""
         default = None if self.default is REQUIRED else self.default
         facts = {"default": default, "required": self.default is REQUIRED, "possible": self.possible}
-        return facts | {"tuning": list(self.tuning), "about": self.sentence}
+        return {**facts, "tuning": list(self.tuning), "about": self.sentence}
 
     @property
-    def tuning(self) -> tuple[object, ...]:
+    def tuning(self) -> tuple[Json, ...]:
         """List the values that a search tries; none where it leaves the option alone."""
         return next((one.values for one in metadata_of(self.kind) if isinstance(one, Tuning)), ())
 
@@ -80,9 +92,10 @@ def schema(entry: Callable[..., object]) -> Mapping[str, Option]:
     return _schema(inspect.unwrap(entry))
 
 
-def sections(entry: Callable[..., object]) -> Mapping[str, object]:
+def sections(entry: Callable[..., object]) -> Mapping[str, Default]:
     """Name the sections of the config that an entry takes beside its options: name -> default, REQUIRED for none."""
-    return {one.name: one.default for one in _arguments(inspect.unwrap(entry)) if _is_section(one)}
+    found = {one.name: one.default for one in _arguments(inspect.unwrap(entry)) if _is_section(one)}
+    return {name: asdict(value) if is_dataclass(value) else value for name, value in found.items()}
 
 
 @cache
@@ -107,16 +120,19 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
     kinds = {p.name: Any if p.annotation is p.empty else p.annotation for p in found}
     texts = sentences(inspect.getdoc(entry) or "")
     hints = _resolved(kinds, entry)
-    return [Option(p.name, hints[p.name], p.default, texts.get(p.name, "")) for p in found]
+    return [
+        Option(p.name, hints[p.name], REQUIRED if p.default is p.empty else p.default, texts.get(p.name, ""))
+        for p in found
+    ]
 
 
-def _resolved(kinds: dict[str, Any], entry: Callable[..., object]) -> dict[str, Any]:
+def _resolved(kinds: Mapping[str, type], entry: Callable[..., object]) -> Mapping[str, type]:
     """Resolve annotations that are text; those of other arguments may name what is imported for type checkers alone."""
     place = getattr(entry, "__module__", "")
 
     def stub() -> None: ...
 
-    stub.__annotations__ = kinds
+    stub.__annotations__ = dict(kinds)
     try:
         return get_type_hints(stub, vars(sys.modules[place]) if place in sys.modules else {}, include_extras=True)
     except NameError as error:
@@ -124,8 +140,8 @@ def _resolved(kinds: dict[str, Any], entry: Callable[..., object]) -> dict[str, 
 
 
 def completed(
-    entry: Callable[..., object], given: Mapping[str, Any], where: str, *, name: str = "", without: Container[str] = ()
-) -> dict[str, Any]:
+    entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "", without: Container[str] = ()
+) -> dict[str, Json]:
     """Complete `given` with the defaults of an entry's options, refusing what it does not take; values pass unchecked.
 
     Args:
@@ -146,30 +162,36 @@ def completed(
     for key in given:
         if key not in known:
             raise InputError(f"{where}.{key}: {name} takes no such option; {suggestion(str(key), known)}")
-    complete = {key: given.get(key, option.default) for key, option in known.items()}
-    for key, value in complete.items():
+    complete: dict[str, Json] = {}
+    for key, option in known.items():
+        value = given.get(key, option.default)
         if value is REQUIRED:
-            raise InputError(f"{where}.{key}: {name} needs this option; {known[key].possible} is possible")
+            raise InputError(f"{where}.{key}: {name} needs this option; {option.possible} is possible")
+        complete[key] = value
     return complete
 
 
-def keywords(entry: Callable[..., object], values: Mapping[str, Any]) -> dict[str, Any]:
+def keywords(entry: Callable[..., object], values: JsonObject) -> dict[str, object]:
     """Turn options and sections into the keyword arguments of an entry: options of a group become one dataclass."""
-    found: dict[str, Any] = {}
-    for one in _arguments(inspect.unwrap(entry)):
-        if one.name in values and _is_section(one):
-            kind, value = get_args(one.kind)[0], values[one.name]
-            built = inspect.isclass(kind) and is_dataclass(kind) and isinstance(value, Mapping)
-            found[one.name] = kind(**value) if built else value
-    groups: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {}
+    plain: dict[str, Json] = {}
+    groups: dict[str, tuple[Callable[..., object], dict[str, Json]]] = {}
     for name, option in schema(entry).items():
         if name not in values:
             continue
-        if option.owner is None:
-            found[name] = values[name]
-        else:
-            groups.setdefault(option.group, (option.owner, {}))[1][name] = values[name]
-    return found | {group: owner(**own) for group, (owner, own) in groups.items()}
+        own = plain if option.owner is None else groups.setdefault(option.group, (option.owner, {}))[1]
+        own[name] = values[name]
+    taken = {one.name: one for one in _arguments(inspect.unwrap(entry)) if one.name in values and _is_section(one)}
+    built = {name: _built(get_args(one.kind)[0], values[name]) for name, one in taken.items()}
+    return {**built, **plain, **{group: owner(**own) for group, (owner, own) in groups.items()}}
+
+
+def made(kind: Callable[..., T], values: JsonObject) -> T:
+    """Build a dataclass of those of its options that stand among `values`."""
+    return kind(**keywords(kind, values))
+
+
+def _built(kind: type, section: Json) -> object:
+    return kind(**section) if is_dataclass(kind) and isinstance(section, Mapping) else section
 
 
 def _is_section(one: Option) -> bool:

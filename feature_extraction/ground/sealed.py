@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject
 
 CHECKSUM = "checksum"
 
@@ -40,17 +39,17 @@ class FileSum:
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise InputError(f"{place}: damaged or changed: its SHA-256 is not that of what was written")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Give the plain values."""
         return asdict(self)
 
 
-def seal(content: Mapping[str, Any]) -> bytes:
+def seal(content: JsonObject) -> bytes:
     """Write a JSON object whose last key is the SHA-256 of all the others."""
     return (json.dumps({**content, CHECKSUM: _digest(content)}, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def unseal(data: bytes, place: Path) -> dict[str, Any]:
+def unseal(data: bytes, place: Path) -> dict[str, Json]:
     """Read what `seal` wrote.
 
     Args:
@@ -71,7 +70,7 @@ def unseal(data: bytes, place: Path) -> dict[str, Any]:
     return content
 
 
-def read_sealed(path: Path, form: str, version: int) -> dict[str, Any]:
+def read_sealed(path: Path, form: str, version: int) -> dict[str, Json]:
     """Read a sealed file of a format.
 
     Raises:
@@ -90,5 +89,5 @@ def read_sealed(path: Path, form: str, version: int) -> dict[str, Any]:
     return content
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def _digest(content: JsonObject) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode(errors="replace")).hexdigest()

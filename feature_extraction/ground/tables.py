@@ -138,17 +138,17 @@ class Table(Mapping[str, T]):
         return result
 
 
-class Joined(Mapping[str, Any]):
+class Joined(Mapping[str, T]):
     """Several tables as one; a name stands for the entry of the first table that has it.
 
     Args:
         tables: in order.
     """
 
-    def __init__(self, *tables: Mapping[str, Any]) -> None:
+    def __init__(self, *tables: Mapping[str, T]) -> None:
         self._tables = tables
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> T:
         for table in self._tables:
             if name in table:
                 return table[name]

@@ -5,18 +5,21 @@ true is not a count. Pydantic is imported here alone, when the first value is ch
 """
 
 import json
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject
 from feature_extraction.ground.markers import possible
 from feature_extraction.ground.options import as_yaml, completed, schema
 
+T = TypeVar("T")
+
 
 def checked_options(
-    entry: Callable[..., object], given: Mapping[str, Any], where: str, *, name: str = "", without: Container[str] = ()
-) -> dict[str, Any]:
+    entry: Callable[..., object], given: JsonObject, where: str, *, name: str = "", without: Container[str] = ()
+) -> dict[str, Json]:
     """Check `given` against the options of an entry, and complete it with their defaults.
 
     Args:
@@ -38,7 +41,12 @@ def checked_options(
     return complete | {key: checked(known[key].kind, given[key], f"{prefix}{key}") for key in complete if key in given}
 
 
-def checked(kind: Any, value: object, key: str) -> Any:
+def built(kind: Callable[..., T], given: JsonObject, where: str) -> T:
+    """Build a dataclass of what was given for a section; see `checked_options`."""
+    return kind(**checked_options(kind, given, where, name=where))
+
+
+def checked(kind: Any, value: Json, key: str) -> Any:
     """Return `value` as the type has it (a list as a tuple, an int as a float).
 
     Args:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ledger.notes import Note, content_of_note
 from feature_extraction.ledger.positions import Positions
 from feature_extraction.ledger.records import NOTE, Block, Record, content_of, key_of, key_of_line, line_of, record_of
@@ -111,7 +112,7 @@ class Ledger:
             return False
         return True
 
-    def _append(self, key: int, content: dict[str, Any], data: bytes) -> int:
+    def _append(self, key: int, content: JsonObject, data: bytes) -> int:
         """Write data, then their line; return the position of the line."""
         line = line_of(key, content, self._values_end + len(data))
         position = self._end

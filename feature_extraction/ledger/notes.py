@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ledger.records import NOTE, content_of, key_of_line
 
 
@@ -47,7 +48,7 @@ Note = Beginning | Progress
 _KINDS: dict[str, type[Beginning] | type[Progress]] = {"beginning": Beginning, "progress": Progress}
 
 
-def content_of_note(note: Note) -> dict[str, object]:
+def content_of_note(note: Note) -> JsonObject:
     """Give what the line of a note says."""
     kind = "beginning" if isinstance(note, Beginning) else "progress"
     return {kind: dict(vars(note))}
@@ -62,7 +63,7 @@ def notes_of(records: Path) -> Iterator[Note]:
                 yield from _note(content_of(line))
 
 
-def _note(content: dict[str, object]) -> Iterator[Note]:
+def _note(content: JsonObject) -> Iterator[Note]:
     for kind, made in _KINDS.items():
         values = content.get(kind)
         if isinstance(values, dict):

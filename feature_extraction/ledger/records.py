@@ -3,9 +3,10 @@
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from feature_extraction.ground.json_values import JsonObject
 
 NOTE = 0
 """The key of a line that is no record but a note about the job."""
@@ -62,7 +63,7 @@ class Record:
     fingerprint: str = ""
 
     @property
-    def content_of_line(self) -> dict[str, Any]:
+    def content_of_line(self) -> JsonObject:
         """What its line says."""
         block = self.block
         place = None if block is None else [block.offset, block.shape, block.checksum]
@@ -75,7 +76,7 @@ def key_of(clip: str, modality: str, settings: str) -> int:
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) or 1
 
 
-def line_of(key: int, content: Mapping[str, Any], end: int) -> bytes:
+def line_of(key: int, content: JsonObject, end: int) -> bytes:
     """Write a line.
 
     Args:

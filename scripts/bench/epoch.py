@@ -37,27 +37,23 @@ def main() -> None:
         device=arguments.device,
     )  # fmt: skip
     device = torch.device(arguments.device)
-    print(f"{len(splits.train)} clips, batch {config['training']['batch']}, {arguments.loss}; {platform.machine()}, "
+    print(f"{len(splits.train)} clips, batch {config.training.batch}, {arguments.loss}; {platform.machine()}, "
           f"{torch.get_num_threads()} threads, {device}")  # fmt: skip
     encoder = untrained_model(config, splits, device)
-    bare = [
-        passes(encoder.method.learner, splits, config["training"]["batch"], device) for _ in range(arguments.rounds)
-    ]
+    bare = [passes(encoder.method.learner, splits, config.training.batch, device) for _ in range(arguments.rounds)]
     forward = [bank(encoder.method.learner, splits, device) for _ in range(arguments.rounds)]
     session = Session()
     train, none = encoder.scaling.clips(splits.train), splits.valid.select(torch.arange(0))
     encoder.method.fit(train, none, session)
     epoch = median(record["seconds"] for record in session.history[1:])
-    again = [
-        passes(encoder.method.learner, splits, config["training"]["batch"], device) for _ in range(arguments.rounds)
-    ]
+    again = [passes(encoder.method.learner, splits, config.training.batch, device) for _ in range(arguments.rounds)]
     scored = [scores(encoder.method.learner, train) for _ in range(arguments.rounds)]
     products, filling = median(bare + again), median(forward)
     needs_bank = arguments.loss.startswith("aa-")
     print(f"encoders, forward and backward       {products:8.3f} s")
     print(f"encoders, forward for the bank       {filling if needs_bank else 0:8.3f} s")
     print(f"whole epoch                          {epoch:8.3f} s")
-    every = config["training"]["train_map"]
+    every = config.training.train_map
     print(f"MAP of the training clips            {median(scored):8.3f} s, every {every} epochs: "
           f"{median(scored) / every / epoch:.1%} of them")  # fmt: skip
     share = (products + (filling if needs_bank else 0)) / epoch

@@ -1,9 +1,10 @@
 """Speed and memory of `aadml extract`: processes, flat memory, and the whole Inception path against its parts.
 
-Usage: python scripts/bench/extraction.py [workers] [memory] [inception] [--manifest M.csv] [--clips N] [--rounds N]
+Usage: python scripts/bench/extraction.py [workers] [memory] [inception] [long] [--manifest M.csv] [--clips N]
 
 workers    wall time of the weight-free job with one and with two processes, in turn, everything included
 memory     peak memory of all processes together as a job of 2,000 clips goes on
+long       processor time of a clip of 20 minutes, of its first 300 seconds alone, and of decoding all of it
 inception  the whole path on 720p video against bare decoding and the bare network, each alone in the same run
 
 Without --manifest, clips are rendered (for the first two: short ones of 112 x 112 pixels; repeated under new names).
@@ -28,7 +29,7 @@ from feature_extraction.backbones import extractor
 from feature_extraction.decoding_workers import Task, Wanted, decode_all
 from feature_extraction.extract import extract
 from feature_extraction.manifest import Manifest, Row, read_manifest
-from feature_extraction.media import Limits
+from feature_extraction.media import Limits, decode
 
 
 def main() -> None:
@@ -44,7 +45,9 @@ def main() -> None:
         folder = Path(place)
         manifest = clips(folder, arguments.manifest, arguments.clips)
         for part in arguments.parts:
-            {"workers": workers, "memory": memory, "inception": inception}[part](folder, manifest, arguments)
+            {"workers": workers, "memory": memory, "inception": inception, "long": long}[part](
+                folder, manifest, arguments
+            )
 
 
 def workers(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> None:
@@ -110,6 +113,30 @@ def inception(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -
         f"inception: {arguments.videos} videos of 10 s in 720p, {torch.get_num_threads()} threads: decoding "
         f"{bare_decoding:.2f} s, network {bare_network:.2f} s, whole path {whole:.2f} s: {share:.2f} of what both allow"
     )
+
+
+def long(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> None:
+    whole, part, inputs = folder / "20 minutes.mp4", folder / "5 minutes.mp4", extractor("hog-color", "visual").inputs
+    render(whole, size=(112, 112), seconds=1200, frames_per_second=10, noise=4)
+    render(part, size=(112, 112), seconds=300, frames_per_second=10, noise=4)
+
+    def everything() -> None:
+        with av.open(str(whole)) as container:
+            for frame in container.decode(video=0):
+                frame.to_ndarray(format="rgb24")
+
+    costs = {}
+    for name, work in {
+        "20 minutes": partial(decode, str(whole), inputs, Limits(), 0.0),
+        "5 minutes": partial(decode, str(part), inputs, Limits(), 0.0),
+        "every frame of 20 minutes": everything,
+    }.items():
+        begin = time.process_time()
+        work()
+        costs[name] = time.process_time() - begin
+    kept = len(decode(str(whole), inputs, Limits(), 0.0).values)
+    found = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in costs.items())
+    print(f"long: {kept} frames are kept; processor time: {found}")
 
 
 def job(manifest: Manifest, output: Path, count: int, progress: Callable[[int, int], None] | None = None) -> None:

@@ -22,6 +22,7 @@ from faults import KILLED, in_child
 from trainings import config, write_data
 
 import aadml
+from aadml.methods.session import Callbacks
 from aadml.reports.run_page import write_report
 from aadml.runs import environment
 from aadml.runs.fit import resume_run
@@ -69,7 +70,7 @@ class Corrupter:
         complete = config("aadml", self._data)
         model = train_into(complete, root / "finished run")
         model.save(root / "model")
-        in_child(lambda: train_into(complete, root / "interrupted run", on_epoch=_after_two()))
+        in_child(lambda: train_into(complete, root / "interrupted run", callbacks=Callbacks(on_epoch=_after_two())))
         assert (root / "interrupted run" / "metrics.jsonl").is_file()
         for folder in FOLDERS:
             (root / folder / FOREIGN).write_text("Once upon a time")

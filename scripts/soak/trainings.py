@@ -55,7 +55,7 @@ VARIANTS = {
 """Further trainings that write in another order: losses with parameters, a stage that ends early."""
 
 STAGED = ("tlca", "video-adviser-lite", "dcil", "3cmlf")
-OF_SOUND = {"audio-text": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}
+OF_SOUND = {"audio-text": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}
 NAMES = (*METHODS, *VARIANTS)
 
 

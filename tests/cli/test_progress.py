@@ -67,10 +67,10 @@ def test_a_warning_of_python_is_one_line_without_its_source(shown, capsys):
 
 
 def test_a_session_counts_the_steps_of_each_epoch():
-    from aadml.methods.session import Session
+    from aadml.methods.session import Callbacks, Session
 
     seen = []
-    session = Session(on_step=seen.append)
+    session = Session(Callbacks(on_step=seen.append))
     for number in (1, 2):
         session.step(number)
     Session().step(1)

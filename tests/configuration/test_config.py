@@ -5,7 +5,8 @@ from click.testing import CliRunner
 from aadml.configuration.assembly import assemble
 from aadml.configuration.changes import parse_setting, with_setting
 from aadml.configuration.config import resolve
-from aadml.configuration.files import configs_folder, read_yaml
+from aadml.configuration.files import read_yaml
+from aadml.configuration.shipped import configs_folder
 from aadml.sweeps.grid import parse_axis
 from feature_extraction.ground.errors import InputError
 
@@ -17,7 +18,7 @@ def config(*settings, base="aadml", **flags):
 @pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_shipped_config_resolves_and_says_what_it_is(path):
     resolved = resolve(read_yaml(path))
-    assert resolved.training().epochs >= 1
+    assert resolved.training.epochs >= 1
     assert path.read_text(encoding="utf-8").startswith("# ")
 
 
@@ -116,7 +117,7 @@ def test_a_missing_config_names_the_shipped_ones(tmp_path):
 def test_a_number_is_a_number_as_people_write_it(written, tmp_path):
     assert config(f"training.learning_rate={written}")["training"]["learning_rate"] == 0.0005
     (tmp_path / "c.yaml").write_text(f"method: aadml\nloss: triplet\ntraining: {{learning_rate: {written}}}\n")
-    assert resolve(read_yaml(tmp_path / "c.yaml")).training().learning_rate == 0.0005
+    assert resolve(read_yaml(tmp_path / "c.yaml")).training.learning_rate == 0.0005
     axis = parse_axis(f"training.learning_rate=1e-3,{written}")
     assert axis.values == (0.001, 0.0005)
 

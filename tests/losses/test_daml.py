@@ -71,21 +71,25 @@ def test_the_encoders_pay_for_negatives_that_the_generator_made_up(form, positiv
 
 @FORMS
 def test_the_generator_pays_for_distance_and_for_negatives_that_are_not_hard(form):
-    setting, loss = Setting(), daml(form=form).eval()
+    setting, loss = Setting(), daml(form=form, margin=0.1).eval()
+    for parameter in loss.generator.parameters():
+        parameter.data *= 3  # what it makes is far from everything
     comparison = setting.comparison()
     triples = triples_of(loss, comparison)
     (near, _, far), made = made_up(loss, comparison, triples)
-    expected = 0.0
+    expected, soft_ones = 0.0, 0
     for k in range(len(made)):
         a, p = comparison.anchors[triples.anchor[k]], comparison.candidates[triples.positive[k]]
         x = setting.heads[1](made[k])
         soft = {
-            "triplet": (x - a).square().sum() - (p - a).square().sum() - 1,
-            "contrastive": (x - a).square().sum() - 1,
-            "n-pair": a @ p - a @ x - 1,
+            "triplet": (x - a).square().sum() - (p - a).square().sum() - 0.1,
+            "contrastive": (x - a).square().sum() - 0.1**2,
+            "n-pair": a @ p - a @ x - 0.1,
         }[form]
         distances = (made[k] - near[k]).square().sum() + (made[k] - far[k]).square().sum()
         expected += float(distances.detach()) + 50 * max(0.0, float(soft.detach()))
+        soft_ones += float(soft.detach()) > 0
+    assert soft_ones
     assert loss.generator_loss(comparison).item() == pytest.approx(expected / len(made), rel=1e-9)
 
 

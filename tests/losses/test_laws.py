@@ -3,6 +3,8 @@
 import inspect
 import tracemalloc
 from dataclasses import fields, replace
+from functools import partial
+from typing import Literal, get_args, get_origin
 
 import pytest
 import torch
@@ -14,6 +16,8 @@ from torch.utils._pytree import tree_leaves
 
 from aadml.comparison import Comparison, Terms
 from aadml.losses import LOSSES
+from feature_extraction.ground import markers
+from feature_extraction.ground.options import schema
 
 EVERY = sorted(LOSSES)
 DIMENSION, FEATURES, CLASSES = 4, 5, 5
@@ -41,12 +45,23 @@ def built(name, **options):
     """A loss as it comes; those that own parameters are small, in float64, and by default draw nothing."""
     loss = LOSSES[name]
     if not owns_parameters(name):
-        return loss
+        return partial(loss, **options)
     context = {"dimension": DIMENSION, "features": FEATURES, "classes": CLASSES, "hidden": 8}
-    chosen = context | (options or {"positives": "all", "negatives": "hardest"})
+    chosen = context | {"positives": "all", "negatives": "hardest"} | options
     takes = inspect.signature(loss).parameters
     torch.manual_seed(0)
     return loss(**{key: value for key, value in chosen.items() if key in takes}).double().eval()
+
+
+def variants(name):
+    """Options of a loss: none, and every other word of those that take one of several."""
+    found = [{}]
+    for option in schema(LOSSES[name]).values():
+        for kind, metadata in markers.leaves(option.kind):
+            words = get_args(kind) if get_origin(kind) is Literal else ()
+            words = next((one.names for one in metadata if isinstance(one, markers.Choice)), words)
+            found += [{option.name: word} for word in words if word != option.default]
+    return found
 
 
 def equipped(comparison, seed=0):
@@ -99,11 +114,11 @@ kinds = st.sampled_from(["labels", "ids", "masks"])
 seeds = st.integers(0, 2**32 - 1)
 
 
-@drawn
+@pytest.mark.parametrize(("name", "options"), [(name, options) for name in EVERY for options in variants(name)])
 @few
 @given(kind=kinds, seed=seeds)
-def test_a_total_is_no_less_than_zero_and_no_more_terms_are_active_than_possible(draw, name, kind, seed):
-    terms = built(name)(equipped(draw(kind, seed)))
+def test_a_total_is_no_less_than_zero_and_no_more_terms_are_active_than_possible(draw, name, options, kind, seed):
+    terms = built(name, **options)(equipped(draw(kind, seed)))
     assert terms.total.shape == terms.active.shape == terms.possible.shape == (7,)
     assert (terms.total >= -1e-12).all()
     assert (terms.active <= terms.possible).all()

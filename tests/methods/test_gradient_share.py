@@ -27,7 +27,7 @@ def trained(values):
     config = resolve(values)
     torch.manual_seed(0)
     context = Context({"audio": 6, "visual": 8}, 4)
-    method = build_method("aadml", config.arguments(), config["training"], context)
+    method = build_method("aadml", config.arguments(), config.training, context)
     session = Session()
     method.fit(clips(80, 0), clips(40, 1), session)
     return method, session

@@ -73,10 +73,11 @@ def test_without_validation_clips_it_is_logged_too():
 
 def test_the_figure_of_a_run_shows_it_and_how_many_asked():
     records = [{"epoch": i, "loss": 1 / i, "valid map_mean": 0.5, "train map_mean": 0.6} for i in (1, 2)]
-    assert "MAP of the training clips" in training_curves(records, 2)
-    assert "(2,000 queries)" in training_curves([one | {"train queries": 2000} for one in records], 2)
+    assert "MAP, mean, training clips" in "".join(training_curves(records, 2).values())
+    asked = [one | {"train queries": 2000} for one in records]
+    assert "training clips (2,000 queries)" in "".join(training_curves(asked, 2).values())
     plain = [{key: value for key, value in one.items() if key != "train map_mean"} for one in records]
-    assert "training clips" not in training_curves(plain, 2)
+    assert "training clips" not in "".join(training_curves(plain, 2).values())
 
 
 def test_the_kept_epoch_has_its_own_in_the_evaluation(tmp_path):

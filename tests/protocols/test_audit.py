@@ -11,11 +11,11 @@ import torch
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
-from aadml.methods.inputs import fit_scaling
+from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import Training
-from aadml.model.facts import Facts
+from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.audit import Verdict, audit
@@ -34,7 +34,7 @@ def trained(splits):
         torch.manual_seed(0)
         method = METHODS["aadml"](context, settings, network=NetworkOptions(hidden=(24,)), proxy="anchor-aware")
     facts = Facts(
-        label="aa-triplet", method={"name": "aadml", "arguments": {}}, training=vars(settings), inputs={},
+        label="aa-triplet", method=MethodFacts("aadml", {}), training=settings, inputs=Inputs(),
         dimensions=context.dimensions, class_names=splits.train.class_names, clips=len(splits.train), seed=0,
     )  # fmt: skip
     encoder = Model(method, fit_scaling(splits.train), facts)

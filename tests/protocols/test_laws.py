@@ -8,10 +8,10 @@ import torch
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
-from aadml.methods.inputs import fit_scaling
+from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from aadml.model.facts import Facts
+from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.evaluation import embed_under, evaluate_under, protocols_of
@@ -40,7 +40,7 @@ def trained(splits):
         torch.manual_seed(0)
         method = METHODS["cca"](context, Training(), dimension=4)
     facts = Facts(
-        label="cca", method={"name": "cca", "arguments": {}}, training=vars(Training()), inputs={},
+        label="cca", method=MethodFacts("cca", {}), training=Training(), inputs=Inputs(),
         dimensions=context.dimensions, class_names=splits.train.class_names, clips=len(splits.train), seed=0,
     )  # fmt: skip
     encoder = Model(method, fit_scaling(splits.train), facts)

@@ -6,15 +6,15 @@ from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.reports.audio_text_runs import runs_of, table_of
-from aadml.reports.audio_text_tables import PAPER_TABLES, checked_tables, dataset_of, laid_out, planned
+from aadml.reports.audio_text_tables import PAPER_TABLES, checked_tables, dataset_of, laid_out, planned, starting_config
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.store import begun
 from feature_extraction.ground.errors import InputError
 
-BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf", "3cmlf_sample"),
-         "xie": ("xie", "xie_sample")}  # fmt: skip
+BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf_audiocaps", "3cmlf"),
+         "xie": ("xie_clotho", "xie")}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "base"), [(name, base) for name, bases in BASES.items() for base in bases])
@@ -39,7 +39,7 @@ def test_every_row_finds_its_published_figures(name, dataset, rows):
 
 
 def test_pretrained_rows_need_weights():
-    values = read_yaml("3cmlf")
+    values = read_yaml("3cmlf_audiocaps")
     kinds = {row.cells[0] for row, _ in planned("3cmlf", values, "AudioCaps")}
     assert kinds == {"from scratch"}
     values = with_setting(values, "method.audio_weights", "ResNet38.pth")
@@ -61,7 +61,7 @@ def test_the_runs_marked_in_the_paper_learn_more_slowly_on_clotho():
 
 def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
     data = "sets/clotho"
-    runs = runs_of("xie", read_yaml("xie"), (0, 1), tmp_path, data)
+    runs = runs_of("xie", read_yaml("xie_clotho"), (0, 1), tmp_path, data)
     assert len({job.folder for run in runs for job in run.jobs}) == 16
     for seed, job in enumerate(runs[2].jobs):
         side = direction(0.1 + 0.1 * seed, recall_at={"5": 0.5})
@@ -125,6 +125,27 @@ def test_every_column_shows_its_own_figure_in_the_unit_of_the_paper(name, expect
     shown = dict(zip(table.columns, table.rows[0], strict=True))
     assert {column: shown[column].mean for column in PAPER_TABLES[name].figures} == pytest.approx(expected)
     assert len(PAPER_TABLES[name].columns) == len(expected)
+
+
+def test_the_sizes_of_the_networks_are_one_set_small_and_one_published():
+    sizes = ("audio", "audio_width", "augment", "text", "text_layers", "text_dimension", "vocabulary", "dropout",
+             "hidden", "dimension")  # fmt: skip
+    training = ("batch", "learning_rate", "schedule", "schedule_factor")
+    for small, *others in (("audio_text", "3cmlf"), ("mei_audiocaps", "3cmlf_audiocaps")):
+        of = resolve(read_yaml(small))
+        for other in (resolve(read_yaml(name)) for name in others):
+            assert {key: of["method"][key] for key in sizes} == {key: other["method"][key] for key in sizes}
+            assert {key: of["training"][key] for key in training} == {key: other["training"][key] for key in training}
+    batches = {name: resolve(read_yaml(name))["training"]["batch"] for names in BASES.values() for name in names}
+    assert {name for name, batch in batches.items() if batch != 32} == {"mei_clotho"}
+
+
+@pytest.mark.parametrize(("name", "data", "config"), [
+    ("mei", None, "audio_text"), ("3cmlf", None, "3cmlf"), ("xie", None, "xie"), ("mei", "x/Clotho", "mei_clotho"),
+    ("mei", "sounds", "mei_audiocaps"), ("3cmlf", "sounds", "3cmlf_audiocaps"), ("xie", "sounds", "xie_clotho"),
+])  # fmt: skip
+def test_a_table_has_the_published_sizes_where_data_are_given(name, data, config):
+    assert starting_config(name, data) == config
 
 
 def test_names_of_tables_and_data_sets():

@@ -15,6 +15,7 @@ from aadml.retrieval.evaluation import mean_figure
 from aadml.retrieval.galleries import halves, without_partner
 from aadml.retrieval.ranking import rank
 from aadml.retrieval.scores import MatrixScores, score_source
+from aadml.retrieval.significance import seeds_and_queries
 from feature_extraction.ground.errors import InputError
 
 DIRECTIONS = (("audio", "visual"), ("visual", "audio"))
@@ -245,3 +246,24 @@ def test_other_galleries_and_partners_are_refused():
         evaluate(embeddings(1), gallery="disjoint")
     with pytest.raises(InputError, match="a query and its own clip are of different groups"):
         score_direction(MatrixScores(np.eye(2)), np.array([0, 1]), np.array([0, 1]), partner=np.array([1, 0]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gallery", ["full", "without-partner", "disjoint"])
+def test_a_planted_null_of_rankings_is_starred_in_five_percent_of_200_comparisons(gallery):
+    """Two equal methods of five seeds see the same clips, drawn anew in every comparison."""
+    generator, labels = torch.Generator().manual_seed(0), torch.arange(48) % 3
+    ids, stars = tuple(f"clip{i:02}" for i in range(48)), []
+
+    def noise():
+        return torch.randn(48, 3, generator=generator)
+
+    for _ in range(200):
+        clips = {m: torch.eye(3)[labels] + noise() for m in ("audio", "visual")}
+        both = []
+        for _ in ("first", "second"):
+            seeds = [Embeddings({m: x + noise() / 2 for m, x in clips.items()}, labels, ids) for _ in range(5)]
+            found = [evaluate(one, directions=DIRECTIONS[:1], gallery=gallery, cutoffs=(1,)) for one in seeds]
+            both.append(np.stack([one.directions[0].average_precision for one in found]))
+        stars.append(seeds_and_queries(*both, draws=2).significant)
+    assert 0.02 <= np.mean(stars) <= 0.08

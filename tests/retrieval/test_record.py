@@ -102,7 +102,7 @@ def test_a_column_is_one_figure_and_a_criterion_one_that_should_rise():
 
 @pytest.mark.parametrize("content", [{}, {"directions": 3}, {"directions": {"audio-visual": {}}}, {"map_mean": 1}])
 def test_anything_else_is_no_evaluation(content):
-    with pytest.raises(InputError, match="here: no evaluation of this version"):
+    with pytest.raises(InputError, match="here: of another version, or damaged"):
         EvaluationRecord.from_json(content, "here")
 
 

@@ -9,6 +9,7 @@ import aadml
 from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve
 from aadml.methods.audio_text.curriculum import ancillary
+from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.reports.audio_text_runs import runs_of, table_of, work_off
 from aadml.reports.sweep_result import run_jobs
 from aadml.runs.loading import read_evaluation
@@ -16,7 +17,7 @@ from aadml.runs.prior import config_of, folder_of
 from aadml.runs.train import train_into
 from aadml.sweeps.job import is_done
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import keywords
+from feature_extraction.ground.options import made
 
 pytest.importorskip("transformers")
 
@@ -28,13 +29,11 @@ SMALL = {
 
 
 def config(manifest, **changes):
-    return assemble(config="3cmlf_sample", data=str(manifest), settings=SMALL | changes)
+    return assemble(config="3cmlf", data=str(manifest), settings=SMALL | changes)
 
 
 def prior_of(of):
-    from aadml.methods import METHODS
-
-    return ancillary(keywords(METHODS["3cmlf"], of.arguments())["curriculum"], of.training())
+    return ancillary(made(CurriculumOptions, of.options), of.training)
 
 
 def weights(folder):
@@ -55,7 +54,7 @@ def kept_in(place):
 
 def test_a_run_alone_keeps_the_model_in_its_own_folder_as_a_finished_run(manifest, alone):
     (kept,) = kept_in(alone)
-    assert aadml.load(kept).facts.method["name"] == "audio-text"
+    assert aadml.load(kept).facts.method.name == "audio-text"
     assert read_evaluation(kept).epochs == read_evaluation(alone).epochs == 3
     assert aadml.verify(alone) == []
 
@@ -70,7 +69,7 @@ def test_a_model_kept_elsewhere_gives_the_same_bytes_and_is_not_touched(manifest
 
 
 def test_a_training_in_memory_gives_the_same_weights(manifest, alone):
-    model = aadml.fit(manifest, config="3cmlf_sample", settings=SMALL)
+    model = aadml.fit(manifest, config="3cmlf", settings=SMALL)
     state, kept = model.method.state(), aadml.load(alone).method.state()
     assert state.keys() == kept.keys()
     assert all(torch.equal(value, kept[key]) for key, value in state.items())
@@ -209,7 +208,7 @@ def test_what_needs_a_failed_model_is_not_tried(manifest, tmp_path):
     assert len(tried) == 2, "the model, and the row without mining"
 
 
-@pytest.mark.parametrize(("base", "before", "after"), [("3cmlf", 530, 250), ("3cmlf_sample", 212, 100)])
+@pytest.mark.parametrize(("base", "before", "after"), [("3cmlf_audiocaps", 530, 250), ("3cmlf", 212, 100)])
 def test_the_table_trains_less_than_half_the_epochs_of_a_training_a_row(base, before, after, tmp_path):
     from aadml.configuration.files import read_yaml
 

@@ -31,7 +31,7 @@ def call(*arguments):
 @pytest.mark.parametrize("method", NARROW)
 def test_a_run_is_trained_evaluated_and_embeds_captioned_sound(manifest, tmp_path, method):
     settings = [part for key in (*NARROW[method], "training.batch=12") for part in ("--set", key)]
-    config = {"audio-text": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}[method]
+    config = {"audio-text": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}[method]
     trained = call(
         "train", "--data", manifest, "--config", config, "--epochs", 3 if method == "3cmlf" else 1,
         "--runs", tmp_path, *settings,
@@ -56,7 +56,7 @@ def test_a_run_is_trained_evaluated_and_embeds_captioned_sound(manifest, tmp_pat
         assert len(set(file["label"][()].tolist())) == 30
 
 
-def test_without_data_each_method_starts_from_its_sample_config_and_says_what_is_untrained(tmp_path, monkeypatch):
+def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_what_is_untrained(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     clips = tmp_path / "clips.csv"
     clips.write_text("")
@@ -65,12 +65,11 @@ def test_without_data_each_method_starts_from_its_sample_config_and_says_what_is
         said = []
         config = with_sample_data(assemble(method=method, sample=True), said.append)
         assert config.method == method
-        assert config["data"] == str(clips)
+        assert config.data == str(clips)
         assert any("sample clips" in message for message in said)
         (remark,) = config_warnings(config)
         assert "random weights" in remark
-    assert starting_file(None, "3cmlf", sample=True).values["method"]["audio"] == "cnn10"
-    assert starting_file(None, "3cmlf", sample=False).values.get("method") == "3cmlf"
+        assert starting_file(None, method, sample=True) == starting_file(None, method, sample=False)
     assert starting_file("mei_clotho", "audio-text", sample=True).values["method"] == "audio-text"
 
 
@@ -85,7 +84,7 @@ def test_compare_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stop
     from aadml.cli import cli
 
     narrow = [part for key in (*NARROW["xie"], "training.batch=12") for part in ("--set", key)]
-    arguments = ["compare", "--tables", "xie", "--data", str(manifest), "--config", "xie_sample", "--max-epochs", "1",
+    arguments = ["compare", "--tables", "xie", "--data", str(manifest), "--config", "xie", "--max-epochs", "1",
                  "--seeds", "1", "--workers", "0", "-o", str(tmp_path), "--json", *narrow]  # fmt: skip
     first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert first.exit_code == 0, first.output
@@ -101,7 +100,7 @@ def test_compare_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stop
 
 @pytest.mark.parametrize("method", NARROW)
 def test_every_step_of_every_epoch_is_reported(manifest, tmp_path, method):
-    config = {"audio-text": "audio_text", "3cmlf": "3cmlf_sample", "xie": "xie_sample"}[method]
+    config = {"audio-text": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}[method]
     complete = assemble(
         config=config, data=str(manifest), settings=[*NARROW[method], "training.batch=12", "training.epochs=3"]
     )

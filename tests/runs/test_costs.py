@@ -6,6 +6,7 @@ from aadml.configuration.changes import parse_setting, with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.data.synthetic import synthetic
+from aadml.methods.session import Callbacks
 from aadml.runs.loading import read_evaluation
 from aadml.runs.train import read_records, train_into
 from feature_extraction.feature_file import write_features
@@ -45,7 +46,7 @@ def test_the_seconds_of_an_interrupted_training_are_those_of_all_its_epochs(conf
             raise KilledError
 
     with pytest.raises(KilledError):
-        train_into(complete, tmp_path / "run", on_epoch=die)
+        train_into(complete, tmp_path / "run", callbacks=Callbacks(on_epoch=die))
     result = train_into(complete, tmp_path / "run").evaluation
     epochs = [record["seconds"] for record in read_records(tmp_path / "run")]
     assert len(epochs) == 4

@@ -103,7 +103,7 @@ def test_every_method_and_loss_gives_equal_bytes(features, tmp_path, kind, name)
 @pytest.mark.parametrize("name", CAPTIONED)
 def test_methods_of_captioned_sound_give_equal_bytes(tmp_path, name):
     manifest = write_sample_clips(tmp_path / "clips", SampleClips(clips=40, seconds=0.5))
-    config = {"config": f"{name}_sample"} if name != "audio-text" else {"config": "audio_text"}
+    config = {"config": name.replace("-", "_")}
     cleaning = {"cleaning": "xie"} if name == "xie" else {}
     check_python(
         manifest, tmp_path, {"method": name, "settings": CAPTION_SETTINGS[name], "epochs": 1} | config, **cleaning

@@ -16,6 +16,7 @@ from faults import CALLS, KILLED, REFUSED, failing, in_child, killing, points, w
 from kill_points import FOREIGN, kill_points
 from trainings import NAMES, config, contents, differences, write_data
 
+from aadml.methods.session import Callbacks
 from aadml.runs.evaluate import evaluate
 from aadml.runs.fit import fit, resume_run
 from aadml.runs.manifest import MANIFEST, is_run, read_manifest
@@ -58,7 +59,7 @@ def whole(complete, tmp_path_factory):
 def interrupted(complete, tmp_path):
     """A run that was killed after its first epoch."""
     folder = tmp_path / "interrupted"
-    assert in_child(lambda: train_into(complete, folder, on_epoch=after(2))).code == KILLED
+    assert in_child(lambda: train_into(complete, folder, callbacks=Callbacks(on_epoch=after(2)))).code == KILLED
     assert read_manifest(folder).numbered("state")
     return folder
 

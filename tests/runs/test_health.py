@@ -73,7 +73,7 @@ HISTORY = [{"epoch": n, "stage": "", "loss": 1.0 / n, "valid map_mean": 0.5} for
     ],
 )
 def test_an_epoch_chosen_at_an_end_is_told(healthy, splits, epoch, epochs, select, wanted):
-    training = dict(healthy.facts.training) | {"select": select}
+    training = replace(healthy.facts.training, select=select)
     facts = replace(healthy.facts, selected_epoch=epoch, training=training)
     found = verdicts(aadml.evaluate(healthy, data=splits), splits.train, HISTORY[:epochs], facts)
     assert [one.split(":")[0].split(" (")[0] for one in found] == ([] if wanted is None else [found[0].split(":")[0]])

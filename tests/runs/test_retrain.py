@@ -60,7 +60,7 @@ def test_a_method_that_reads_the_test_clips_from_the_file_itself_is_caught(featu
     load_splits = train.load_splits
 
     def remembering(config):
-        peeking.PLACE.append(config["data"])
+        peeking.PLACE.append(config.data)
         return load_splits(config)
 
     monkeypatch.setattr(train, "load_splits", remembering)

@@ -164,7 +164,7 @@ CAPTIONED = {
         {"bert": bert_folder, "panns": panns_file},
         {},
     ),
-    "word2vec from a file": ("xie", "xie_sample", {"words": word_vectors}, {"channels": 8, "text_dimension": 30}),
+    "word2vec from a file": ("xie", "xie", {"words": word_vectors}, {"channels": 8, "text_dimension": 30}),
 }
 OPTION = {"bert": "text_weights", "panns": "audio_weights", "words": "text_weights"}
 

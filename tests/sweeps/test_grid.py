@@ -1,7 +1,8 @@
 import pytest
 
 from aadml.configuration.config import resolve, tuning_space
-from aadml.configuration.files import configs_folder, read_yaml
+from aadml.configuration.files import read_yaml
+from aadml.configuration.shipped import configs_folder
 from aadml.sweeps.grid import applied, cells_of, file_name, folder_name, parse_axis, plain_settings, points
 from feature_extraction.ground.errors import InputError
 

@@ -58,7 +58,7 @@ def test_the_controls_of_a_proxy_change_one_thing_each(base):
     config = resolve(base | {"loss": {"name": "triplet", "weight": 2.0}})
     found = controls(config)
     assert list(found) == [ALONE, RANDOM, HALF, NONE]
-    assert [found[name].is_anchored for name in found] == [False, True, False, False]
+    assert [bool(found[name].prefix) for name in found] == [False, True, False, False]
     assert found[RANDOM]["proxy"] == config["proxy"] | {"neighbors": "random"}
     assert [found[name]["loss"]["weight"] for name in found] == [2.0, 2.0, 1.0, 0.0]
     for changed in found.values():

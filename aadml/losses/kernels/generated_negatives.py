@@ -1,5 +1,6 @@
 """What losses that make up negatives of their own share: triples, the costs of triples, the order of training."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -38,6 +39,9 @@ class GenerativeLoss(Protocol):
 
     def __call__(self, comparison: Comparison) -> Terms:
         """Cost of the encoders; its gradient reaches no parameter of the loss."""
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Parameters of the generator."""
 
     def generator_loss(self, comparison: Comparison) -> Tensor:
         """Cost of the generator, a scalar; its gradient reaches no encoder."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from typing import Annotated, Any
 
@@ -122,7 +123,7 @@ class AdversarialLearner(Learner):
             nn.Linear(dimension, half), nn.Linear(half, quarter), nn.Linear(quarter, len(context.modalities))
         )
         self.label_weight, self.adv_weight = label_weight, adv_weight
-        self.triplet: dict[str, Any] = {"margin": margin, "positive_weight": positive_weight, "fidelity": fidelity}
+        self.triplet = partial(lookalike_triplet, margin=margin, positive_weight=positive_weight, fidelity=fidelity)
 
     def players(self) -> Mapping[str, Player]:
         """Train the encoders with the label classifier, then the modality classifier, on each batch."""
@@ -140,7 +141,7 @@ class AdversarialLearner(Learner):
     def _embedding_loss(self, batch: Batch) -> dict[str, Tensor]:
         vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
         label = torch.stack([F.cross_entropy(self.classifier(v), batch.labels) for v in vectors.values()]).sum()
-        triplet = lookalike_triplet(vectors, batch.features, batch.labels, **self.triplet)
+        triplet = self.triplet(vectors, batch.features, batch.labels)
         confusion = self._modality_entropy(vectors)
         loss = self.label_weight * label + triplet - self.adv_weight * reversal(batch.epoch) * confusion
         return {"loss": loss, "label_loss": label, "triplet_loss": triplet, "confusion": confusion}

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 from safetensors.torch import load
 from torch import Tensor
 
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
+from aadml.data.texts import Captions
 from aadml.methods.audio_text.towers import with_sound
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Learner
@@ -16,13 +17,15 @@ from aadml.methods.method import Context, Method, Prior
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject, read_as
 from feature_extraction.ground.sealed import FileSum, unseal
 
 
+@runtime_checkable
 class CaptionedLearner(Protocol):
     """What a learner of sound and captions offers beside `Learner`."""
 
-    def learn_words(self, captions: Features) -> None:
+    def learn_words(self, captions: Captions) -> None:
         """Learn the vocabulary from the training captions."""
 
     def prepared(self, clips: Clips) -> Clips:
@@ -31,7 +34,7 @@ class CaptionedLearner(Protocol):
     def settled(self, clips: Clips) -> Clips:
         """Replace what passes through a frozen network by its vectors."""
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> JsonObject:
         """Describe networks whose shape was read from files."""
 
 
@@ -67,13 +70,15 @@ class AudioText(Method):
         self, learner: Learner, context: Context, settings: Training, start: str = "",
         ancillary: Ancillary | None = None,
     ) -> None:  # fmt: skip
-        self.learner = learner
+        assert isinstance(learner, CaptionedLearner)
+        self.learner: Learner = learner
+        self._captioned: CaptionedLearner = learner
         self.start = start
         self.inner = LearnedMethod(learner, context, settings)
         self._ancillary, self._taken = ancillary, False
 
     @property
-    def similarity(self) -> str:  # type: ignore[override]
+    def similarity(self) -> str:
         """Name the similarity of the learner's embeddings."""
         return self.learner.similarity
 
@@ -90,8 +95,9 @@ class AudioText(Method):
             trained.fit(train, valid)
             self.take_prior(trained)
         self._taken = False  # it serves one training
-        learner: CaptionedLearner = self.learner  # type: ignore[assignment]
-        learner.learn_words(train["text"])
+        learner, captions = self._captioned, train["text"]
+        assert isinstance(captions, Captions)
+        learner.learn_words(captions)
         if self.start:
             _take_over(self.learner, Path(self.start))
         self.inner.fit(
@@ -119,8 +125,7 @@ class AudioText(Method):
 
         Clips whose sound cannot be decoded are left out, with a warning that names them.
         """
-        learner: CaptionedLearner = self.learner  # type: ignore[assignment]
-        return replace(self.learner.embed_clips(with_sound(learner.prepared(clips))), once=("audio",))
+        return replace(self.learner.embed_clips(with_sound(self._captioned.prepared(clips))), once=("audio",))
 
     def state(self) -> dict[str, Tensor]:
         """Return parameters and buffers, the vocabulary among them."""
@@ -130,10 +135,9 @@ class AudioText(Method):
         """Take over parameters and buffers."""
         self.inner.load(state)
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> JsonObject:
         """Describe networks whose shape was read from files."""
-        learner: CaptionedLearner = self.learner  # type: ignore[assignment]
-        return learner.architecture()
+        return self._captioned.architecture()
 
     def parameters_count(self) -> int:
         """Count the parameters."""
@@ -150,7 +154,7 @@ def _take_over(learner: Learner, run: Path) -> None:
     if not path.is_file() or not facts.is_file():
         raise InputError(f"method.start: {run} is not a trained run or model (no {path.name} and {facts.name} in it)")
     data = path.read_bytes()
-    FileSum(**unseal(facts.read_bytes(), facts)["weights"]).check(data, path)
+    read_as(FileSum, unseal(facts.read_bytes(), facts)["weights"], facts).check(data, path)
     found = {key.removeprefix("method."): value for key, value in load(data).items() if key.startswith("method.")}
     own = learner.state_dict()
     for key, value in own.items():

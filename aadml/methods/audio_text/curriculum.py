@@ -1,6 +1,7 @@
 """The three stages of 3CMLF: who learns, from which batches, and what its paper leaves open."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -97,7 +98,7 @@ class Curriculum(nn.Module):
         plan = getattr(self, epoch.stage).cpu()
         return (plan[i] for i in torch.randperm(len(plan), generator=generator))
 
-    def resize(self, state: Mapping[str, Any], prefix: str) -> None:
+    def resize(self, state: Mapping[str, Tensor], prefix: str) -> None:
         """Give the batches the size they have in `state`."""
         for name in self.builders:
             kept = state.get(prefix + name)
@@ -114,8 +115,8 @@ def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
     """
     if not options.mining or not options.ancillary_epochs:
         return None
-    own = {"epochs": options.ancillary_epochs, "batch": options.ancillary_batch or training.batch}
-    return Prior("ancillary", "audio-text", own)
+    batch = options.ancillary_batch or training.batch
+    return Prior("ancillary", "audio-text", replace(training, epochs=options.ancillary_epochs, batch=batch))
 
 
 def _codes_of_captions(train: Clips) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 from aadml.comparison.relevance import relevance
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.data.padded import Padded
+from aadml.data.texts import Captions
 from aadml.methods.audio_text.options import RelevanceOptions
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput, resize_buffers
@@ -18,6 +19,7 @@ from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.objective import Embedded, Objective
 from aadml.retrieval.frame_word import FRAME_WORD, pack, pack_each
 from feature_extraction.backbones.crnn import Crnn, pooled_lengths
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.log_mel import CRNN, LogMelSettings
 
 _AT_ONCE = 32
@@ -64,11 +66,11 @@ class FramesAgainstWords(Learner):
         self.guides, self.budget, self.batch = tuple(guides), budget, batch
         self._collapse = ""
 
-    def learn_words(self, captions: Features) -> None:
+    def learn_words(self, captions: Captions) -> None:
         """Look up the words of the training captions."""
-        self.text.learn_words(captions)  # type: ignore[arg-type]
+        self.text.learn_words(captions)
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> JsonObject:
         """Describe nothing: everything follows from the options."""
         return {}
 
@@ -132,7 +134,7 @@ class FramesAgainstWords(Learner):
             figures |= scores | {"score": sum(v for k, v in scores.items() if k.startswith("map ")) / 2}
         return figures
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
         """Take over parameters and buffers, the word vectors among them."""
         resize_buffers(self.text, dict(state_dict), "text.")
         return super().load_state_dict(state_dict, strict=strict, assign=assign)

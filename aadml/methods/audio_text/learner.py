@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.data.padded import Padded
+from aadml.data.texts import Captions
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import BertInput, WordInput, resize_buffers
@@ -17,6 +18,7 @@ from aadml.methods.audio_text.towers import Tower, describe, prepared, refuse_ab
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
 from aadml.objective import Embedded, Objective
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 
 class TwoTowers(Learner):
@@ -53,13 +55,13 @@ class TwoTowers(Learner):
         assert isinstance(tower, Tower)
         return tower
 
-    def learn_words(self, captions: Features) -> None:
+    def learn_words(self, captions: Captions) -> None:
         """Learn the vocabulary from the training captions."""
         network = self.tower("text").network
         assert isinstance(network, BertInput | WordInput)
-        network.learn_words(captions)  # type: ignore[arg-type]
+        network.learn_words(captions)
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> JsonObject:
         """Describe a text network whose shape was read from a folder."""
         network = self.tower("text").network
         assert isinstance(network, BertInput | WordInput)
@@ -147,7 +149,7 @@ class TwoTowers(Learner):
         """Score the validation pairs: recall sums and MAP both ways."""
         return recall_sums(self.embed_clips(valid), self.recall)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
         """Take over parameters and buffers, some of which are as large as the training captions made them."""
         self._known = {}
         resize_buffers(self.tower("text").network, dict(state_dict), "towers.text.network.")

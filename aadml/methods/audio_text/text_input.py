@@ -19,6 +19,7 @@ from feature_extraction.backbones.bert import (
 )
 from feature_extraction.backbones.word2vec import read_vectors, table, untrained_table
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.word_pieces import train_vocabulary, word_piece_tokenizer
 
 
@@ -40,7 +41,7 @@ class BertInput(nn.Module):
         dimension: int,
         vocabulary: int,
         dropout: float,
-        config: Mapping[str, Any] | None = None,
+        config: JsonObject | None = None,
     ) -> None:
         super().__init__()
         self.source = source
@@ -58,7 +59,7 @@ class BertInput(nn.Module):
         self.longest = min(LONGEST, int(self.network.model.config.max_position_embeddings))
         self.register_buffer("words", _as_bytes(written))
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> JsonObject:
         """Describe a network whose shape came from a folder; an untrained one follows from its options."""
         return {} if self.source == UNTRAINED else {"bert": configuration_of(self.network)}
 
@@ -109,7 +110,7 @@ class WordInput(nn.Module):
         self.register_buffer("words", torch.zeros(0, dtype=torch.uint8))
         self.register_buffer("vectors", torch.zeros(0, dimension))
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> JsonObject:
         """Describe nothing: the vectors are kept with the weights."""
         return {}
 
@@ -143,7 +144,7 @@ class WordInput(nn.Module):
         return (vectors * mask).sum(1) / mask.sum(1)
 
 
-def resize_buffers(module: nn.Module, state: dict[str, Any], prefix: str) -> None:
+def resize_buffers(module: nn.Module, state: Mapping[str, Tensor], prefix: str) -> None:
     """Give buffers whose size depends on the training captions the size they have in `state`."""
     for name in ("words", "vectors"):
         buffer = getattr(module, name, None)

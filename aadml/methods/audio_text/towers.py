@@ -16,6 +16,7 @@ from aadml.methods.method import Context
 from aadml.methods.networks import layers
 from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import nested
 from feature_extraction.ground.tables import lookup
 from feature_extraction.log_mel import PANNS, LogMelSettings
 from feature_extraction.tensor_files import read_tensors
@@ -101,7 +102,7 @@ def text_tower(options: TowerOptions, freezing: Freezing, context: Context) -> T
     if options.text == "bert":
         network: nn.Module = BertInput(
             options.text_weights, layers=options.text_layers, dimension=options.text_dimension,
-            vocabulary=options.vocabulary, dropout=options.dropout, config=architecture.get("bert"),
+            vocabulary=options.vocabulary, dropout=options.dropout, config=nested(architecture, "bert") or None,
         )  # fmt: skip
         return _tower(network, options.hidden or 2048, options, freezing, "text")
     network = WordInput(options.text_weights, dimension=options.text_dimension, seed=context.seed)

@@ -83,7 +83,7 @@ def three_stages(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(context.seed)
             return audio_text(
-                context, replace(settings, **prior.training), towers=towers, captioned=captioned, loss=loss,
+                context, prior.training, towers=towers, captioned=captioned, loss=loss,
                 selection=selection, directions=directions,
             )  # fmt: skip
 

@@ -17,6 +17,7 @@ from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
+from aadml.objective.objective import Relation
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Tuning
 
@@ -131,11 +132,11 @@ class BilateralLearner(Learner):
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         groups = batch.labels if self.label_aware else batch.index
-        relation = "label" if self.label_aware else "id"
+        relation: Relation = "label" if self.label_aware else "id"
         costs = {}
         for name, branch in (("global_loss", self.whole), ("local_loss", self.local)):
             vectors = {m: branch[m](values) for m, values in batch.features.items()}
-            embedded = Embedded(vectors, groups, batch.index, relation)  # type: ignore[arg-type]
+            embedded = Embedded(vectors, groups, batch.index, relation)
             costs[name] = self.objective(embedded, batch.generator)["loss"]
         return {"loss": 0.5 * costs["global_loss"] + 0.5 * costs["local_loss"]} | costs
 

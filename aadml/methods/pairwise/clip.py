@@ -19,6 +19,7 @@ from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.networks import Activation
 from aadml.objective import Embedded, Objective, ObjectiveOptions
+from aadml.objective.objective import Relation
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.markers import Tuning
 
@@ -83,8 +84,8 @@ class ContrastiveLearner(Learner):
             self.log_scale.clamp_(0, LARGEST_SCALE)
         vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
         groups = batch.labels if self.label_aware else batch.index
-        relation = "label" if self.label_aware else "id"
-        embedded = Embedded(vectors, groups, batch.index, relation)  # type: ignore[arg-type]
+        relation: Relation = "label" if self.label_aware else "id"
+        embedded = Embedded(vectors, groups, batch.index, relation)
         return {"loss": self.objective(embedded, batch.generator)["loss"], "scale": self.log_scale.exp()}
 
 

@@ -16,6 +16,7 @@ from aadml.methods.method import Context
 from aadml.methods.networks import Activation
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
+from aadml.objective.objective import Relation
 from aadml.objective.sections import Section
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Tuning
@@ -105,8 +106,8 @@ class InstanceLearner(Learner):
         instance = torch.stack(costs).sum()
         if batch.epoch.stage == FIRST:
             return {"loss": instance, "instance_loss": instance}
-        relation = "id" if self.by_clip else "label"
-        embedded = Embedded(vectors, targets, batch.index, relation)  # type: ignore[arg-type]
+        relation: Relation = "id" if self.by_clip else "label"
+        embedded = Embedded(vectors, targets, batch.index, relation)
         ranking = self.objective(embedded, batch.generator)["loss"]
         loss = instance + self.ranking_weight * ranking
         return {"loss": loss, "instance_loss": instance, "ranking_loss": ranking}

@@ -229,12 +229,13 @@ def test_the_matrices_of_youtube_8m_are_applied_frame_by_frame(frames, tmp_path)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reduction": "pca"}, "inception-v3.reduction: given pca, possible are none, own-pca, youtube-8m"),
-        ({"pool_padding": "some"}, "possible are counted, excluded"),
-        ({"last_pool": "some"}, "inception-v3.last_pool: given some, possible are average, max"),
-        ({"transform_input": 1}, "inception-v3.transform_input: given 1, possible are True, False"),
-        ({"precision": "float16"}, "possible are float32, bfloat16, auto"),
+        ({"reduction": "pca"}, r"inception-v3\.reduction: \"pca\" given; one of none, own-pca, youtube-8m is possible"),
+        ({"pool_padding": "some"}, r"inception-v3\.pool_padding: .* one of counted, excluded or null is possible"),
+        ({"last_pool": "some"}, r"inception-v3\.last_pool: \"some\" given; one of average, max or null is possible"),
+        ({"transform_input": 1}, r"inception-v3\.transform_input: 1 given; true or false or null is possible"),
+        ({"precision": "float16"}, "one of float32, bfloat16, auto is possible"),
         ({"eight_bit": True}, "choose reduction own-pca or youtube-8m"),
+        ({"matrices": "pca"}, "only reduction youtube-8m reads them, not none"),
         ({"weights": "inception-v4"}, "no such file, and no published one of that name"),
         ({"wieghts": "auto"}, "did you mean 'weights'"),
     ],

@@ -1,17 +1,23 @@
 """What every extractor must hold, present and future, as it comes: with its default options."""
 
 import json
+import math
 import pickle
+import re
 import subprocess
 import sys
 from functools import cache, partial
+from typing import Literal, get_args, get_origin
 
 import numpy as np
 import pytest
+from annotated_types import Ge, Gt, Le
 
 from feature_extraction.backbones import EXTRACTORS, extractor, options_of
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import leaves
 from feature_extraction.ground.options import schema
+from feature_extraction.ground.validation import checked
 from feature_extraction.media import Frames, Sound
 
 ABSENT = {"vggish-hub": "its model comes from TensorFlow Hub; tests of its own give it one"}
@@ -61,6 +67,97 @@ def test_it_is_of_one_modality_alone(name):
     for other in EXTRACTORS.keys() - {MODALITY[name]}:
         with pytest.raises(InputError, match=f"no {other} extractor '{name}'"):
             extractor(name, other)
+
+
+def options(name):
+    return schema(EXTRACTORS[MODALITY[name]][name])
+
+
+def borders(metadata):
+    """The smallest and the largest number that bounds let through, and the nearest ones that they do not."""
+    inside, outside = [], []
+    for bound in metadata:
+        if isinstance(bound, Gt):
+            inside.append(math.nextafter(bound.gt, math.inf))
+            outside.append(bound.gt)
+        elif isinstance(bound, Ge):
+            inside.append(bound.ge)
+            outside.append(math.nextafter(bound.ge, -math.inf))
+        elif isinstance(bound, Le):
+            inside.append(bound.le)
+            outside.append(math.nextafter(bound.le, math.inf))
+    return inside, outside
+
+
+def values(option):
+    """Values of an option: (some that are possible, its borders among them, some that are not)."""
+    possible, impossible = [], [[], {}]
+    for kind, metadata in leaves(option.kind):
+        if get_origin(kind) is Literal:
+            possible += get_args(kind)
+        elif kind is float:
+            inside, outside = borders(metadata)
+            assert len(inside) == len(outside) == 2, f"{option.name} is a number without two bounds"
+            possible += inside
+            impossible += outside
+        else:
+            possible += {bool: [True, False], str: ["nowhere"], type(None): [None]}[kind]
+    kinds = {type(value) for value in possible}
+    foreign = {str: "nothing like this", int: 1, float: math.nan, bool: True, type(None): None}
+    impossible += [
+        value for kind, value in foreign.items() if kind not in kinds and not (kind is int and float in kinds)
+    ]
+    if any(get_origin(kind) is Literal for kind, _ in leaves(option.kind)):
+        impossible.append("nothing like this")
+    return possible, impossible
+
+
+OPTIONS = [(name, option.name) for name in EVERY for option in options(name).values()]
+each_option = pytest.mark.parametrize(("name", "key"), OPTIONS)
+
+
+@each_option
+def test_the_default_and_the_borders_of_an_option_are_possible(name, key):
+    option = options(name)[key]
+    for value in [option.default, *values(option)[0]]:
+        assert checked(option.kind, value, key) == value
+
+
+@each_option
+def test_what_is_just_outside_is_refused_in_one_line_with_option_and_range(name, key):
+    option = options(name)[key]
+    for value in values(option)[1]:
+        with pytest.raises(
+            InputError, match=rf"^{name}\.{key}: .* given; {re.escape(option.possible)} is possible"
+        ) as caught:
+            extractor(name, MODALITY[name], {key: value})
+        assert "\n" not in str(caught.value)
+
+
+BESIDE = {"eight_bit": {"reduction": "own-pca"}}
+"""What else is given where an option is one of another's value."""
+ROUND = {"patch_hop": [0.01, 0.48, 60.0], "frames_per_second": [0.5, 2.0, 1000.0]}
+"""Values of a number that are possible beside its borders' neighbors."""
+
+
+def of_network(name):
+    return [pytest.mark.slow] if "weights" in options(name) else []
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [pytest.param(*option, marks=of_network(option[0])) for option in OPTIONS if option[0] in HERE]
+)
+def test_no_option_is_ignored(name, key):
+    """Another value makes other features, and says so among the parameters, or it is refused."""
+    untrained = {"weights": "untrained"} if "weights" in options(name) and key != "weights" else {}
+    outcomes = set()
+    for value in [options(name)[key].default, *ROUND.get(key, values(options(name)[key])[0])]:
+        try:
+            made = extractor(name, MODALITY[name], untrained | BESIDE.get(key, {}) | {key: value})
+            outcomes.add(json.dumps(dict(made.parameters), sort_keys=True))
+        except InputError as refusal:
+            outcomes.add(str(refusal))
+    assert len(outcomes) >= (len(ROUND[key]) + 1 if key in ROUND else 2)
 
 
 @each

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 
 from feature_extraction.backbones import extractor
-from feature_extraction.backbones.vggish import VARIANTS, VGGish, vggish, vggish_patches, vggish_state
+from feature_extraction.backbones.vggish import Variant, VGGish, vggish, vggish_patches, vggish_state
 from feature_extraction.eight_bits import quantize
 from feature_extraction.ground.errors import InputError
 from feature_extraction.log_mel import VGGISH, log_mel
@@ -114,7 +115,7 @@ def test_a_file_of_another_network_is_refused_by_the_tensor_it_lacks(network):
 
 
 def test_the_variants_are_their_formulas(own_file, embed, sound):
-    rows = {name: described(vggish(variant=name, weights=str(own_file)), [sound])[0] for name in VARIANTS[1:]}
+    rows = {name: described(vggish(variant=name, weights=str(own_file)), [sound])[0] for name in get_args(Variant)[1:]}
     tensors = read_tensors(own_file)
     plain = embed([sound])[0]
     assert (plain < 0).any()
@@ -174,8 +175,10 @@ def test_untrained_weights_are_the_same_every_time_and_disturb_no_other_randomne
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variant": "relu"}, "possible are pre-activation, post-relu, pca, pca-8bit"),
-        ({"patch_hop": 0.005}, "wants seconds in steps of 0.01"),
+        ({"variant": "relu"}, "one of pre-activation, post-relu, pca, pca-8bit is possible"),
+        ({"patch_hop": 0.005}, "patch_hop: 0.005 given; a number from 0.01 to 60 is possible"),
+        ({"patch_hop": 0.015}, "patch_hop: 0.015 given; only steps of 0.01 s are possible"),
+        ({"weights": "untrained", "pca": "pca.npz"}, "only the variants pca and pca-8bit read one, not pre-activation"),
         ({"weights": "untrained", "variant": "pca"}, "PCA belongs to the published weights"),
         ({"weights": "nowhere.pth"}, "no such file"),
         ({"weights": "untrained", "device": "abacus"}, "possible are auto, cpu"),

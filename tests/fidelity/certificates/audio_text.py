@@ -223,7 +223,7 @@ AUDIO_TEXT_CERTIFICATES = (
         "strategies of xie", "audio_text/xie_strategies", f"{XIE}, `TripletLoss`",
         ("loss at three margins", "gradient", "loss with padded words"), _xie,
         deviations="The random strategy on the negatives that the source drew. The published configuration has margin "
-        "0.5, the paper and `configs/xie.yaml` have 1.",
+        "0.5, the paper and `configs/xie_clotho.yaml` have 1.",
     ),
     Certificate(
         "relevance of frames and words", "audio_text/xie_relevance", f"{XIE}, `score`", ("score", "gradient"),

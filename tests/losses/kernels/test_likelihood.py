@@ -24,6 +24,12 @@ def test_positives_share_the_softmax_when_their_mean_is_taken():
     assert (terms.active.tolist(), terms.possible.tolist()) == ([1, 0], [1, 0])
 
 
+def test_a_positive_that_is_all_there_is_costs_nothing_and_is_not_active():
+    terms = mean_over_positives(LOGITS, LAST, LAST)
+    assert terms.total.tolist() == [0, 0]
+    assert (terms.active.tolist(), terms.possible.tolist()) == ([0, 0], [1, 1])
+
+
 def test_costs_of_pairs_land_at_their_anchors():
     terms = terms_of_pairs(torch.tensor([0.0, 5.0, 2.0]), FIRST_TWO | LAST[[1, 0]] & torch.tensor([[False], [True]]))
     assert terms.total.tolist() == [5.0, 2.0]

@@ -17,14 +17,14 @@ pytest.importorskip("transformers")
 
 SETTINGS = {
     "audio_text": ("method.audio_width=2", "method.text_dimension=16", "method.text_layers=1", "method.dimension=16"),
-    "3cmlf_sample": (
+    "3cmlf": (
         "method.audio_width=2",
         "method.text_dimension=16",
         "method.text_layers=1",
         "method.dimension=16",
         "training.batch=8",
     ),
-    "xie_sample": ("method.channels=8", "method.text_dimension=16"),
+    "xie": ("method.channels=8", "method.text_dimension=16"),
 }
 
 

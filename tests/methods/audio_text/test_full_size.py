@@ -30,7 +30,7 @@ def one_step(tones, context, name, changes):
     """Train on one batch; return the weights before and after."""
     config = resolve(read_yaml(name) | {"seed": 3})
     arguments = config.arguments() | changes
-    settings = replace(config.training(), epochs=1, batch=6, select="last")
+    settings = replace(config.training, epochs=1, batch=6, select="last")
     torch.manual_seed(3)
     build = METHODS[config.method]
     method = build(context, settings, **keywords(build, arguments))
@@ -58,7 +58,7 @@ def test_mei_takes_a_step_at_full_size(tones, context, bert_base, loss):
 
 @pytest.mark.slow
 def test_xie_takes_a_step_at_full_size(tones, context):
-    before, after = one_step(tones, context, "xie", {"directions": ["audio-text", "text-audio"]})
+    before, after = one_step(tones, context, "xie_clotho", {"directions": ["audio-text", "text-audio"]})
     assert not torch.equal(before["audio.convolutions.0.weight"], after["audio.convolutions.0.weight"])
     assert sum(value.numel() for key, value in after.items() if key.startswith("audio.") and "running" not in key
                and "tracked" not in key) == 732_354  # fmt: skip

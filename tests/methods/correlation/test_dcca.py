@@ -28,10 +28,10 @@ def views(n=50, d=4, seed=0):
     return shared + torch.randn(n, d, generator=generator), shared + torch.randn(n, d, generator=generator)
 
 
-def correlation_of(first, second, objective="trace"):
+def correlation_of(first, second, objective="trace", **of_source):
     first, second = first - first.mean(0), second - second.mean(0)
     covariances = covariance(first, 1e-4), covariance(second, 1e-4)
-    return total_correlation(*covariances, cross_covariance(first, second), objective)
+    return total_correlation(*covariances, cross_covariance(first, second), objective, **of_source)
 
 
 def test_the_loss_is_the_sum_of_the_canonical_correlations():
@@ -40,6 +40,10 @@ def test_the_loss_is_the_sum_of_the_canonical_correlations():
     singular = np.linalg.svd(roots[0] @ cross_covariance(first, second).numpy() @ roots[1], compute_uv=False)
     assert float(correlation_of(first, second)) == pytest.approx(singular.sum(), abs=1e-6)
     assert float(correlation_of(first, second, "squared")) == pytest.approx((singular**2).sum(), abs=1e-9)
+    assert float(correlation_of(first, second, "source")) == pytest.approx(singular.sum(), abs=1e-6)
+    for top in (1, 2, len(singular)):
+        expected = np.sqrt(np.sort(singular**2)[-top:] + 0.3).sum()
+        assert float(correlation_of(first, second, "source", top=top, ridge=0.3)) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("objective", ["trace", "squared"])

@@ -1,0 +1,12 @@
+"""The configs that come with the package."""
+
+from pathlib import Path
+
+import aadml
+
+
+def configs_folder() -> Path:
+    """Find the shipped configs: beside the package in a checkout, inside it once installed."""
+    package = Path(aadml.__file__).parent
+    inside = package / "configs"
+    return inside if inside.is_dir() else package.parent / "configs"

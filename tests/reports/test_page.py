@@ -1,0 +1,147 @@
+"""The skeleton of a page: what is given is shown, never obeyed; tables and figures can be read by everyone."""
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aadml.reports import page
+from aadml.reports.page import Fact, Section
+from aadml.reports.tables import Table
+from aadml.retrieval.significance import Spread
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(2)</script>",
+    '" onmouseover="alert(3)',
+    "$\\frac{1}$ & $x_",
+    "_hidden \u2028 line",
+    "<!-- --> ]]> {{7*7}}",
+    "\u202eright to left",
+    "漢字 🦜",
+)
+
+
+class Reader(HTMLParser):
+    """Tags with their attributes, and all text."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.words = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def read(html):
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    return reader.tags, "".join(reader.words)
+
+
+@given(st.text() | st.sampled_from(HOSTILE))
+def test_any_text_is_shown_as_it_is(given):
+    tags, words = read(f"<p>{page.text(given)}</p>")
+    assert tags == [("p", {})]
+    wanted = given.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0")
+    assert words == wanted
+    assert read(f'<p title="{page.text(given)}">')[0] == [("p", {"title": wanted})]
+
+
+def whole(name):
+    """A page in every part of which a name stands."""
+    table = page.table(Table((name, "MAP"), ((name, 0.5), (name, None)), caption=name))
+    content = table + page.properties([(name, name)]) + page.details(name, name)
+    summary = page.facts([Fact(name, name, name)]) + page.command(name)
+    return page.document(name, name, summary, [Section(name, content, [name])])
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_bring_no_tag_into_any_part(name):
+    (tags, words), (plain, plain_words) = read(whole(name)), read(whole("plain"))
+    assert [(tag, set(attributes)) for tag, attributes in tags] == [(tag, set(other)) for tag, other in plain]
+    assert words.count(name) == plain_words.count("plain") > 10
+
+
+def test_a_table_names_its_rows_and_columns_and_marks_what_is_best():
+    rows = (("a", Spread(0.5, 0.1, 2), "1.5"), ("b", Spread(0.7, 0.1, 2), None))
+    table = Table(("name", "MAP", "seconds"), rows, caption="what it is", best=("MAP",))
+    html = page.table(table)
+    assert html.count('scope="col"') == 3
+    assert html.count('scope="row"') == 2
+    assert re.search(r'<td class="[^"]*best[^"]*">0.700 ± 0.100', html)
+    assert len(re.findall("best", html)) == 1
+    assert html.count("number") == 3 + 3  # of `seconds` the header and two cells, of MAP likewise
+    assert 'tabindex="0" role="region" aria-label="what it is"' in html
+    assert "seconds" not in page.table(table, ["name", "MAP"])
+
+
+def test_a_part_without_content_is_left_out():
+    html = page.document("title", "kind", "", [Section("empty", "", ["a note"]), Section("full", "<p>x</p>")])
+    assert "empty" not in html
+    assert "a note" not in html
+    assert html.count("full") == 2  # the link and the heading
+
+
+def test_the_policy_lets_no_script_run_but_the_pages_own():
+    script = "console.log(1)"
+    html = page.document("title", "kind", "", [], script=script)
+    policy = re.search(r'Policy" content="([^"]*)"', html)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "script-src" not in page.document("title", "kind", "", [])
+
+
+figures = pytest.importorskip("aadml.reports.figures")
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    pytest.importorskip("matplotlib")
+    names = [*HOSTILE, "a" * 300, "", "\n"]
+    series = {name: ([1, 2], [0.1, 0.2]) for name in names}
+    points = {"audio": np.random.default_rng(0).normal(size=(len(names), 2))}
+    return [
+        figures.curves(series, x=HOSTILE[0], y=HOSTILE[3]),
+        figures.class_bars(names, {"audio-visual": [0.5] * len(names)}, [0.1] * len(names)),
+        figures.class_map(points, np.arange(len(names)), names),
+    ]
+
+
+def test_names_in_figures_are_text(drawn):
+    for svg in drawn:
+        tags, words = read(svg)
+        assert not {"img", "script"} & {tag for tag, _ in tags}
+        assert not any(key.startswith("on") for _, attributes in tags for key in attributes)
+        for name in HOSTILE:
+            assert figures.label(name, 28).strip(" …") in words
+        assert "$\\frac{1}$" in words
+
+
+def test_a_figure_takes_the_colors_of_the_page_and_keeps_its_ids_to_itself(drawn):
+    html = page.drawing(drawn[0], 'a "figure"') + page.drawing(drawn[1], "another")
+    tags, _ = read(html)
+    ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
+    assert len(ids) == len(set(ids)) > 0
+    used = {value[1:] for _, a in tags for key, value in a.items() if key.endswith("href")}
+    used |= set(re.findall(r"url\(#([^)]*)\)", html))
+    assert used <= set(ids)
+    assert ("svg", 'a "figure"') in [(tag, attributes.get("aria-label")) for tag, attributes in tags]
+    for color in (figures.INK, figures.FAINT, figures.COLORS[0]):
+        assert color not in html
+    assert "var(--c0)" in html
+
+
+def test_the_same_figure_gives_the_same_bytes(drawn):
+    series = {"a": ([1, 2], [0.1, 0.2])}
+    assert figures.curves(series, x="K", y="recall") == figures.curves(series, x="K", y="recall")

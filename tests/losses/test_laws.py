@@ -44,11 +44,11 @@ def owns_parameters(name):
 def built(name, **options):
     """A loss as it comes; those that own parameters are small, in float64, and by default draw nothing."""
     loss = LOSSES[name]
+    takes = inspect.signature(loss).parameters
     if not owns_parameters(name):
-        return partial(loss, **options)
+        return partial(loss, **{key: value for key, value in options.items() if key in takes})
     context = {"dimension": DIMENSION, "features": FEATURES, "classes": CLASSES, "hidden": 8}
     chosen = context | {"positives": "all", "negatives": "hardest"} | options
-    takes = inspect.signature(loss).parameters
     torch.manual_seed(0)
     return loss(**{key: value for key, value in chosen.items() if key in takes}).double().eval()
 
@@ -300,7 +300,7 @@ def test_nothing_of_the_size_of_all_triplets_is_ever_made(name):
     labels = torch.arange(size) % CLASSES
     x, r = (torch.randn(size, DIMENSION) for _ in range(2))
     comparison, points = leaves(equipped(Comparison.of_labels(x, r, labels, labels)))
-    loss = built(name, positives="one")
+    loss = built(name, positives="one", negatives="random")
     loss = loss.float() if owns_parameters(name) else loss
     with Largest() as largest:
         torch.autograd.grad(loss(comparison).total.sum(), points, allow_unused=True)

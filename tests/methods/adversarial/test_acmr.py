@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from aadml.comparison.types import Clips
 from aadml.methods import METHODS
@@ -59,6 +60,20 @@ def test_triplets_cost_nothing_where_all_clips_are_of_one_class():
     assert cost == 0
     cost.backward()
     assert all(torch.equal(v.grad, torch.zeros(4, 3)) for v in vectors.values())
+
+
+@torch.no_grad()
+def test_the_encoders_pay_for_labels_and_triplets_and_gain_by_confusion():
+    one, given = learner(label_weight=3.0, adv_weight=0.7, margin=0.2, positive_weight=4.0), batch()
+    vectors = {m: one.embed(values, m) for m, values in given.features.items()}
+    label = sum(F.cross_entropy(one.classifier(v), given.labels) for v in vectors.values())
+    triplet = lookalike_triplet(vectors, given.features, given.labels, margin=0.2, positive_weight=4.0)
+    confusion = sum(
+        F.cross_entropy(one.modality_classifier(v), torch.full((9,), number))
+        for number, v in enumerate(vectors.values())
+    )
+    expected = 3 * label + triplet - 0.7 * reversal(given.epoch) * confusion
+    torch.testing.assert_close(one.players()["encoders"].loss(given)["loss"], expected)
 
 
 def test_the_reversal_grows_from_nothing_to_one():

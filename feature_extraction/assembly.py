@@ -1,6 +1,5 @@
 """The last steps of an extraction job: the records of its ledger become one feature file, and its failures one list."""
 
-import base64
 import csv
 import io
 from array import array
@@ -23,11 +22,10 @@ from feature_extraction.feature_file import (
     is_feature_file,
     write_rows,
 )
-from feature_extraction.fingerprints import SIZE
 from feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ledger import Block, Ledger, Record
+from feature_extraction.ledger import Ledger, Record, Track
 from feature_extraction.manifest import Row
 from feature_extraction.media import REASONS
 from feature_extraction.plan import Plan, fingerprint
@@ -127,7 +125,7 @@ def assemble(
         What to write (None where every clip of a whole job failed), the failures, and id and remark of odd clips.
     """
     good = array("q")
-    tracks = {modality: _Track() for modality in plan.by_modality}
+    tracks = {modality: Track() for modality in plan.by_modality}
     failures: list[tuple[int, Failure]] = []
     warnings: list[tuple[str, str]] = []
     for number, row in enumerate(plan.rows):
@@ -175,52 +173,8 @@ def _first_failure(row: Row, records: Iterable[Record]) -> Failure | None:
     return Failure(row.id, row.media[first.modality], first.modality, first.reason, first.detail)
 
 
-class _Track:
-    """Where the values of one modality stand in the ledger, when they begin, and the fingerprints of the clips."""
-
-    def __init__(self) -> None:
-        self._blocks = array("q")  # offset, rows (0: pooled), width, checksum
-        self._moments = array("d")  # start, seconds
-        self._fingerprints = bytearray()
-
-    def add(self, record: Record) -> None:
-        """Enter the next clip."""
-        assert record.block is not None
-        *rows, width = record.block.shape
-        self._blocks.extend((record.block.offset, *(rows or (0,)), width, record.block.checksum))
-        self._moments.extend((record.start, record.seconds))
-        self._fingerprints += base64.b64decode(record.fingerprint) or bytes(SIZE)
-
-    @property
-    def fingerprints(self) -> NDArray[np.uint8]:
-        """The fingerprint of each clip: (n, SIZE)."""
-        return np.frombuffer(self._fingerprints, dtype=np.uint8).reshape(-1, SIZE)
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """How many rows each clip has."""
-        return np.array(self._blocks, dtype=np.int64)[1::4]
-
-    @property
-    def width(self) -> int:
-        """How wide the rows are; 0 where there are none."""
-        return self._blocks[2] if self._blocks else 0
-
-    def descriptions(self, ledger: Ledger) -> Iterator[NDArray[np.float32]]:
-        """Read the values clip by clip: (d,) or (t, d)."""
-        blocks = self._blocks
-        for first in range(0, len(blocks), 4):
-            offset, rows, width, checksum = blocks[first : first + 4]
-            yield ledger.values(Block(offset, (rows, width) if rows else (width,), checksum))
-
-    def times(self, one: Extractor) -> Iterator[NDArray[np.float64]]:
-        """Say clip by clip when the rows begin: (t,)."""
-        for rows, start, seconds in zip(self._blocks[1::4], self._moments[::2], self._moments[1::2], strict=True):
-            yield start + one.times(rows, seconds)
-
-
 def _assembled(
-    plan: Plan, ledger: Ledger, rows: Sequence[Row], tracks: Mapping[str, _Track], shard: Shard | None
+    plan: Plan, ledger: Ledger, rows: Sequence[Row], tracks: Mapping[str, Track], shard: Shard | None
 ) -> Assembled:
     splits = tuple(row.split for row in rows)
     numbers = {name: number for number, name in enumerate(plan.manifest.class_names)}
@@ -261,7 +215,7 @@ def _all_labels(rows: Sequence[Row], numbers: Mapping[str, int]) -> NDArray[np.u
     return marked
 
 
-def _rows(plan: Plan, one: Extractor, track: _Track, read: Descriptions) -> ModalityRows:
+def _rows(plan: Plan, one: Extractor, track: Track, read: Descriptions) -> ModalityRows:
     """Say how the numbers of one modality are read from the ledger when they are written."""
     n, lengths, kind = len(track.lengths), track.lengths, np.dtype(np.float32)
     pending = one.modality in plan.pending

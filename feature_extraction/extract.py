@@ -6,9 +6,7 @@ was killed on the way and however many processes it used.
 
 import base64
 import functools
-import hashlib
 import os
-import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +21,7 @@ from feature_extraction.assembly import Failure, assemble, refuse_foreign, write
 from feature_extraction.backbones import Extractor
 from feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
 from feature_extraction.describing import Describer
+from feature_extraction.file_content import content_of, stamp_of
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
 from feature_extraction.manifest import Manifest, Row
@@ -30,7 +29,6 @@ from feature_extraction.media import REASONS, Limits
 from feature_extraction.plan import Plan
 
 _BLOCKING = ("timeout", "crashed")  # after these the other modality of the clip is not tried
-_HASH_BLOCK = 2**20
 _NOTE_SECONDS = 1.0  # from one note of the progress to the next
 
 
@@ -182,7 +180,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
         records: dict[str, Record] = {}
         media: dict[str, str] = {}
         for modality in job.plan.by_modality:
-            stamp = _stamp(row.media[modality])
+            stamp = stamp_of(row.media[modality])
             if stamp is None:
                 job.missing.setdefault(number, _failure(row, modality, "missing", "no such file"))
                 continue
@@ -207,7 +205,7 @@ def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ..
         record = None
     if record is not None and record.stamp == stamp:
         return record
-    content = _content(row.media[modality], stamp)
+    content = content_of(row.media[modality], stamp)
     if record is not None and record.content == content:
         return record
     job.contents[number, modality] = (content, stamp)
@@ -261,26 +259,3 @@ def _note(job: _Job, *, finished: bool = False) -> None:
 
 def _failure(row: Row, modality: str, reason: str, detail: str) -> Failure:
     return Failure(row.id, row.media[modality], modality, reason, detail)
-
-
-def _stamp(path: str) -> tuple[int, ...] | None:
-    """Take what changes whenever a file does: size, times and number; None where there is no such file."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 - parsing paths would take longer than looking at the files
-    except (OSError, ValueError):
-        return None
-    regular = stat.S_ISREG(status.st_mode)
-    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino) if regular else ()
-
-
-@functools.lru_cache(maxsize=4)  # sound and picture of a clip are mostly one file
-def _content(path: str, stamp: tuple[int, ...]) -> str:
-    """Take the SHA-256 of a file; of one that cannot be read, the empty word: decoding will say what is wrong."""
-    digest = hashlib.sha256()
-    try:
-        with open(path if stamp else os.devnull, "rb", buffering=0) as file:  # noqa: PTH123 - as above
-            while block := file.read(_HASH_BLOCK):
-                digest.update(block)
-    except OSError:
-        return ""
-    return digest.hexdigest()

@@ -12,12 +12,14 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from scipy import fft
 
 SIZE = 256
 """Bytes of a fingerprint; all zero where there is nothing to compare: silence, a picture of one gray."""
 
 _PARTS, _BANDS = 16, 16
-_LOWEST, _HIGHEST = 100.0, 6000.0  # Hz
+_LOWEST, _HIGHEST = 100.0, 3500.0  # Hz
+_RATE = 8000  # Hz, about: sound is thinned out to it first
 _SECONDS = 0.06  # of a window, at least
 _DECIBELS, _STEPS = 12.0, 12.0  # what counts below the loudest, and levels of each decibel
 _LOUDEST = 8  # places whose mean is called the loudest
@@ -38,23 +40,23 @@ def sound_fingerprint(samples: NDArray[np.float32], sample_rate: int) -> NDArray
     Returns:
         (256,).
     """
-    window, shape, bands = _window(sample_rate)
-    padded = np.pad(samples, (0, max(0, window - len(samples))))
-    step = max(1, min(window, len(padded) // (4 * _PARTS)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, window)[::step]
-    energies = [
-        (np.abs(np.fft.rfft(windows[start : start + _BLOCK] * shape, axis=1)) ** 2) @ bands
-        for start in range(0, len(windows), _BLOCK)
-    ]
+    thinner = max(1, sample_rate // _RATE)
+    window, shape, bands = _window(sample_rate / thinner)
+    if thinner > 1:
+        rest = -len(samples) % thinner
+        whole = np.pad(samples, (0, rest)) if rest else samples
+        samples = whole.reshape(-1, thinner) @ np.full(thinner, 1 / thinner, dtype=np.float32)
+    if len(samples) < window:
+        samples = np.pad(samples, (0, window - len(samples)))
+    step = max(1, min(window, len(samples) // (4 * _PARTS)))
+    windows = np.lib.stride_tricks.sliding_window_view(samples, window)[::step]
+    energies = [_power(windows[start : start + _BLOCK] * shape) @ bands for start in range(0, len(windows), _BLOCK)]
     energy = np.maximum(_means(np.concatenate(energies), _PARTS), 0.0)  # (parts, bands)
     loudest = np.sort(energy, axis=None)[-_LOUDEST:].mean()
     if loudest <= _SILENT:
         return np.zeros(SIZE, dtype=np.uint8)
     level = 10 * np.log10(energy / loudest + 10 ** (-_DECIBELS / 10)) + _DECIBELS
-    for _ in range(2):
-        around = np.pad(level, ((1, 1), (0, 0)), mode="edge")
-        level = (around[:-2] + 2 * around[1:-1] + around[2:]) / 4
-    return _bytes(1 + _STEPS * level)
+    return _bytes(1 + _STEPS * (_smoothing() @ level))
 
 
 def picture_fingerprint(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -66,8 +68,21 @@ def picture_fingerprint(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return _bytes(128 + grays - grays.mean())
 
 
+def _power(windows: NDArray[np.float32]) -> NDArray[np.float32]:
+    spectrum = fft.rfft(windows, axis=1)
+    return np.asarray(spectrum.real**2 + spectrum.imag**2, dtype=np.float32)
+
+
 @cache
-def _window(sample_rate: int) -> tuple[int, NDArray[np.float32], NDArray[np.float32]]:
+def _smoothing() -> NDArray[np.float64]:
+    """Give the matrix (parts, parts) that twice averages each part with its neighbors, weighted 1, 2, 1."""
+    around = np.pad(np.eye(_PARTS), ((1, 1), (0, 0)), mode="edge")
+    once = (around[:-2] + 2 * around[1:-1] + around[2:]) / 4
+    return np.asarray(once @ once, dtype=np.float64)
+
+
+@cache
+def _window(sample_rate: float) -> tuple[int, NDArray[np.float32], NDArray[np.float32]]:
     """Give the length of a window, its shape (window,), and what of each frequency goes into which band (f, bands)."""
     window = 1 << int(np.ceil(np.log2(_SECONDS * sample_rate)))
     frequencies = np.fft.rfftfreq(window, 1 / sample_rate)[:, None]

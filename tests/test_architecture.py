@@ -1,6 +1,7 @@
 """Imports go down: packages, floors inside a package, and never between siblings."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 # rooms of one floor never import each other; every arrow goes to a floor further up in these lists
 EXTRACTION_FLOORS = [
-    ["ground", "truncation", "masking", "eight_bits"],
+    ["ground", "truncation", "masking", "eight_bits", "file_content"],
     ["foreign", "shard_names", "tf_checkpoint", "download", "spec_augment", "word_pieces"],
     ["tensor_files", "fingerprints", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
     ["feature_file", "weights", "decoding_workers"],
@@ -118,3 +119,11 @@ def test_nothing_prints_outside_the_command_line():
             calls = (n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call))
             wrong += [str(path) for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
     assert not wrong
+
+
+def test_dictionaries_of_anything_are_rare():
+    kind = re.compile(r"\b(Mapping|dict)\[str, (Any|object)\]")
+    files = [*(ROOT / "aadml").rglob("*.py"), *(ROOT / "feature_extraction").rglob("*.py")]
+    found = [f"{path.relative_to(ROOT)}: {line.strip()}" for path in files for line in path.read_text().splitlines()
+             if kind.search(line)]  # fmt: skip
+    assert len(found) <= 10, "give records types, and any JSON the type Json:\n" + "\n".join(found)

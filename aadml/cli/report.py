@@ -8,7 +8,7 @@ import click
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--data", help="Report on the test clips of this data instead of those of the run; a model needs it.")
-@click.option("--media", type=click.Path(path_type=Path), help="Manifest of the clips, for thumbnails and players.")
+@click.option("--media", type=click.Path(path_type=Path), help="Manifest of the clips, for pictures and players.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The page; by default report.html in the run.")
 @click.option(
     "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."

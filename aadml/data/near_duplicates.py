@@ -13,29 +13,33 @@ Pair = tuple[int, int, float]
 """Row, row of the other set, and their distance as a share of the usual one."""
 
 
-def near_duplicates(rows: Tensor, known: Tensor, *, share: float = SHARE, scaled: bool = True) -> list[Pair]:
+def near_duplicates(
+    rows: Tensor, known: Tensor, *, share: float = SHARE, scaled: bool = True, among: Tensor | None = None
+) -> list[Pair]:
     """Find the rows that stand in another set, exactly or nearly.
 
     Columns are brought to the spread that they have in `known`, unless they share a unit. The usual distance is the
-    median, over at most SAMPLE rows of `known`, of the distance to the nearest other row.
+    median, over at most SAMPLE rows of `known` or of a larger set, of the distance to the nearest other row.
 
     Args:
         rows: (n, d) of the split in question.
         known: (m, d) of the other split.
         share: of the usual distance, below which two rows are one.
         scaled: whether columns are brought to one spread.
+        among: (k, d) rows between which distances are usual; by default `known`, among which a few rows lie far apart.
 
     Returns:
         A pair for each row that has such a neighbor, nearest first.
     """
     if not len(rows) or not len(known):
         return []
-    one, other = rows.double(), known.double()
+    center = known.double().mean(0)  # far from the origin, distances would be rounded away
+    scale = torch.ones_like(center)
     if scaled:
-        spread, center = other.std(0, correction=0), other.mean(0)
-        scale = torch.where(spread > 0, spread, torch.ones_like(spread))
-        one, other = (one - center) / scale, (other - center) / scale
-    usual = usual_distance(other)
+        spread = known.double().std(0, correction=0)
+        scale = torch.where(spread > 0, spread, scale)
+    one, other = (rows.double() - center) / scale, (known.double() - center) / scale
+    usual = usual_distance(other if among is None else (among.double() - center) / scale)
     distance, nearest = _nearest(one, other)
     found = [
         (i, int(nearest[i]), float(distance[i] / usual) if usual else 0.0)
@@ -46,6 +50,7 @@ def near_duplicates(rows: Tensor, known: Tensor, *, share: float = SHARE, scaled
 
 def usual_distance(known: Tensor) -> float:
     """Give the median distance of a row to the nearest row that differs from it; 0 where all are the same."""
+    known = known - known.mean(0)
     chosen = torch.linspace(0, len(known) - 1, min(SAMPLE, len(known))).round().long()
     found = []
     for rows in chosen.split(_BLOCK):

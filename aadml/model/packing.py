@@ -69,6 +69,6 @@ def save_model(
 
 def _facts_file(facts: Facts, weights: FileSum, evaluation: JsonObject | None = None, audit: str = "") -> bytes:
     content: dict[str, Json] = {"format": FORMAT, "version": VERSION, "facts": facts.to_json()}
-    content["weights"] = weights.to_json()
+    content["weights"] = vars(weights)
     content |= {"audit": audit} if audit else {}
     return seal(content | ({"evaluation": dict(evaluation)} if evaluation else {}))

@@ -155,13 +155,19 @@ def _fact(fact: Fact) -> str:
 def table(shown: Table, columns: Sequence[str] | None = None) -> str:
     """Lay out a table of results in a box of its own, which scrolls where it is wider than the page.
 
+    Columns without any content are left out.
+
     Args:
         shown: the table; its caption names the box, its notes are left to the page.
         columns: that are shown; all by default. The first one names the rows.
     """
-    places = [j for j, name in enumerate(shown.columns) if columns is None or name in columns]
+    wanted = [j for j, name in enumerate(shown.columns) if columns is None or name in columns]
+    places = [j for j in wanted if j == wanted[0] or any(row[j] not in (None, "") for row in shown.rows)]
     numeric = {j for j in places if any(_is_figure(row[j]) for row in shown.rows)}
-    head = "".join(f'<th scope="col"{_class("number" * (j in numeric))}>{text(shown.columns[j])}</th>' for j in places)
+    head = "".join(
+        f'<th scope="col"{_class("number" * (j in numeric and j != places[0]))}>{text(shown.columns[j])}</th>'
+        for j in places
+    )
     lines = []
     for i, row in enumerate(shown.rows):
         cells = [_cell(shown, i, j, first=j == places[0], number=j in numeric) for j in places]

@@ -78,7 +78,8 @@ def queries(
     html = "".join(_direction(embeddings, direction, several, players) for direction, several in shown.items())
     notes = [
         "The best, middle and worst queries of each direction, by average precision (AP), with their first results. "
-        "A hit is of the query's class; the own clip is the other modality of the query itself."
+        "A hit is of the query's class; the own clip is the other modality of the query itself. Scores: "
+        f"{evaluation.similarity}{'' if evaluation.similarity == 'cosine' else ', scaled by a power of two'}."
     ]
     if not gallery.media:
         notes.append("No media are at hand: give --media MANIFEST to see and hear the clips.")

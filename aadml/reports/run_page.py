@@ -22,7 +22,7 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.environment import Environment, read_environment
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run, read_evaluation
-from aadml.runs.train import read_records
+from aadml.runs.session import read_records
 from feature_extraction.ground.atomic import write_text
 
 MAP_POINTS = 1500
@@ -79,7 +79,7 @@ def write_report(
         [*parts, shown, last],
         data=played.data(),
         style=queries_part.STYLE + players.STYLE,
-        script=players.SCRIPT,
+        script=players.SCRIPT if played.previews else "",
     )
     target = Path(output) if output else folder / (REPORT if data is None else f"report-{Path(data).stem}.html")
     write_text(target, html)
@@ -90,7 +90,11 @@ def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], note
     record, facts = evaluation.record(), model.facts
     times = f"{evaluation.map_mean / evaluation.chance:.1f} times chance" if evaluation.chance else ""
     shown = [
-        Fact("test MAP, mean of both directions", f"{evaluation.map_mean:.3f}", times),
+        Fact(
+            f"test MAP, mean of {'both' if len(record.directions) == 2 else 'all'} directions",
+            f"{evaluation.map_mean:.3f}",
+            times,
+        ),
         Fact("chance", f"{evaluation.chance:.3f}", "MAP of a random order"),
         *(
             Fact(f"MAP {name}", f"{one.map:.3f}", "95 % interval {:.3f} to {:.3f}".format(*one.map_interval))

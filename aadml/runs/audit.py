@@ -20,7 +20,7 @@ from aadml.runs.evaluate import Note, keep, subject_of
 from aadml.runs.later_data import read_for
 from aadml.runs.loading import AUDIT, Run, load, load_run, read_config, read_evaluation
 from aadml.runs.retrain import fitted_without_test
-from aadml.runs.train import read_records
+from aadml.runs.session import read_records
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, to_bytes
 from feature_extraction.ground.places import imported_from_outside, is_place, search_beside

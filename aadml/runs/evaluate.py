@@ -137,13 +137,13 @@ def _of_embeddings(
     embeddings: Embeddings | str | Path | None, split: str | None, protocol: str | None, note: Note, options: Options
 ) -> Evaluation:
     if isinstance(embeddings, Embeddings):
-        check_once(embeddings, options.once or ())
-        return evaluate_embeddings(embeddings, protocol=protocol or "unstated", split=split or "all", **vars(options))
-    assert embeddings is not None
-    search_beside(Path(embeddings))
-    vectors, chosen = read_embeddings(embeddings, split)
-    if split and chosen == "all":
-        note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
+        vectors, chosen = embeddings, split or "all"
+    else:
+        assert embeddings is not None
+        search_beside(Path(embeddings))
+        vectors, chosen = read_embeddings(embeddings, split)
+        if split and chosen == "all":
+            note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
     check_once(vectors, options.once or ())
     return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))
 

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from aadml.model.files import FIRST_EDITION
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject, read_as
+from feature_extraction.ground.json_values import read_as
 from feature_extraction.ground.sealed import FileSum, read_sealed, seal
 
 MANIFEST = "manifest.json"
@@ -45,9 +45,8 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Write the manifest as it stands on disk."""
-        files = {name: one.to_json() for name, one in sorted(self.files.items())}
-        content: JsonObject = {"format": FORMAT, "version": VERSION, "run": self.run, "generation": self.generation}
-        return seal({**content, "log": self.log.to_json(), "files": files, "seconds": self.seconds})
+        ordered = replace(self, files=dict(sorted(self.files.items())))
+        return seal({"format": FORMAT, "version": VERSION, **asdict(ordered)})
 
     def numbered(self, kind: str) -> str | None:
         """Name the file of a kind ("state", "best"); None where there is none."""

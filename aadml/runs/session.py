@@ -3,12 +3,22 @@
 import json
 import math
 import time
+from pathlib import Path
 
 from aadml.methods.session import SILENT, Callbacks, Checkpoint, Record, Session
 from aadml.model.packing import pack_tensors, unpack_tensors
-from aadml.runs.manifest import read_log
+from aadml.runs.manifest import Manifest, read_log
 from aadml.runs.store import RunStore
 from feature_extraction.ground.atomic import remove_leftovers
+
+
+def read_records(folder: Path, manifest: Manifest | None = None) -> list[Record]:
+    """Read the records of all epochs of a run.
+
+    Raises:
+        InputError: the log is damaged.
+    """
+    return [json.loads(line) for line in read_log(folder, manifest).splitlines()]
 
 
 class RunSession(Session):
@@ -85,7 +95,7 @@ class RunSession(Session):
         if name is None:
             return None
         self.best()  # were it damaged, nothing must be trained on
-        self.history = [json.loads(line) for line in read_log(self._store.folder, self._store.manifest).splitlines()]
+        self.history = read_records(self._store.folder, self._store.manifest)
         return self._read(name)
 
     def _read(self, name: str) -> Checkpoint:

@@ -1,6 +1,5 @@
 """From a config to a trained model: data, method, training, the one look at the test split."""
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from aadml.comparison.types import Features, Splits
 from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
-from aadml.methods.session import SILENT, Callbacks, Record, Session
+from aadml.methods.session import SILENT, Callbacks, Session
 from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
 from aadml.model.files import build_method, load_model
 from aadml.model.model import Model
@@ -21,11 +20,11 @@ from aadml.runs.data import load_splits, protocol_of
 from aadml.runs.environment import data_hash, environment, read_environment
 from aadml.runs.forecast import forecast
 from aadml.runs.loading import read_config
-from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run, read_log
+from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run
 from aadml.runs.naming import file_of
 from aadml.runs.prior import config_of, folder_of
 from aadml.runs.scoring import TEST, Scoring, score_model
-from aadml.runs.session import RunSession
+from aadml.runs.session import RunSession, read_records
 from aadml.runs.store import RunStore, begun, opened
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, parse_object, to_bytes, typed
@@ -247,15 +246,6 @@ def train_into(
         return train_run(
             prepared, store, scoring, callbacks=callbacks, saving_share=saving_share, priors=priors, on_note=on_note
         )
-
-
-def read_records(folder: Path) -> list[Record]:
-    """Read the records of all epochs of a run.
-
-    Raises:
-        InputError: the log is damaged.
-    """
-    return [json.loads(line) for line in read_log(folder).splitlines()]
 
 
 def config_warnings(config: Config) -> list[str]:

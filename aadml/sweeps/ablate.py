@@ -86,7 +86,9 @@ def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: 
         metrics: that are scored beside those of every evaluation.
     """
     extra = tuple(metrics)
-    return [Job(run_folder(folder, cell, seed), cell.seeded(seed), metrics=extra) for seed in seeds for cell in cells]
+    return [
+        Job(run_folder(folder, cell, seed), cell.config.seeded(seed), metrics=extra) for seed in seeds for cell in cells
+    ]
 
 
 def run_folder(folder: Path, cell: Cell, seed: int) -> Path:

@@ -41,10 +41,6 @@ class Cell:
     config: Config
     settings: JsonObject
 
-    def seeded(self, seed: int) -> Config:
-        """Return the config of one run."""
-        return self.config.seeded(seed)
-
 
 def parse_axis(text: str) -> Axis:
     """Read "key=1..7" or "key=a,b,c" of `--over`; the values are YAML, a range takes both of its ends.

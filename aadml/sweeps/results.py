@@ -19,7 +19,7 @@ from aadml.retrieval.significance import (
     seeds_and_queries,
     spread,
 )
-from aadml.runs.train import read_records
+from aadml.runs.session import read_records
 from aadml.sweeps.grid import Cell
 from aadml.sweeps.job import Job, scored
 

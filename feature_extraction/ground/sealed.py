@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from feature_extraction.ground.errors import InputError
@@ -38,10 +38,6 @@ class FileSum:
             raise InputError(f"{place}: damaged: {len(data)} bytes, {self.size} were written")
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise InputError(f"{place}: damaged or changed: its SHA-256 is not that of what was written")
-
-    def to_json(self) -> JsonObject:
-        """Give the plain values."""
-        return asdict(self)
 
 
 def seal(content: JsonObject) -> bytes:

@@ -10,6 +10,7 @@ skipped, and that piece of work is done again. In memory there are 16 bytes for 
 from feature_extraction.ledger.ledger import RECORDS, DamagedValues, Ledger, is_in_use, open_ledger
 from feature_extraction.ledger.notes import Beginning, Progress, notes_of
 from feature_extraction.ledger.records import Block, Record
+from feature_extraction.ledger.track import Track
 
 __all__ = [
     "RECORDS",
@@ -19,6 +20,7 @@ __all__ = [
     "Ledger",
     "Progress",
     "Record",
+    "Track",
     "is_in_use",
     "notes_of",
     "open_ledger",

@@ -4,6 +4,7 @@ python scripts/soak/hdf5.py > docs/soak/hdf5.md
 """
 
 import argparse
+import os
 import resource
 import tempfile
 import time
@@ -80,6 +81,7 @@ def report(size: int, answers: Counter[str], seconds: list[float]) -> None:
     for name, count in answers.most_common():
         print(f"| {name} | {count} |")
     print(f"\nSlowest answer {max(seconds):.1f} s, median {sorted(seconds)[len(seconds) // 2]:.2f} s (wall clock).")
+    print(f"{len(os.sched_getaffinity(0))} processors; the load was {os.getloadavg()[0]:.0f} at the end.")
     print(f"Highest memory: {looked:.0f} MiB in the process that looks first, {read:.0f} MiB in the one that reads.")
 
 

@@ -83,6 +83,9 @@ def test_a_table_names_its_rows_and_columns_and_marks_what_is_best():
     assert html.count("number") == 3 + 3  # of `seconds` the header and two cells, of MAP likewise
     assert 'tabindex="0" role="region" aria-label="what it is"' in html
     assert "seconds" not in page.table(table, ["name", "MAP"])
+    empty = page.table(Table(("name", "MAP", "steps"), (("a", 0.5, None), ("b", 0.2, ""))))
+    assert "steps" not in empty
+    assert empty.count("<td") == 2
 
 
 def test_a_part_without_content_is_left_out():

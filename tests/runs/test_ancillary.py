@@ -10,6 +10,7 @@ from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
+from aadml.methods.session import Callbacks
 from aadml.reports.audio_text_runs import runs_of, table_of, work_off
 from aadml.reports.sweep_result import run_jobs
 from aadml.runs.loading import read_evaluation
@@ -135,9 +136,9 @@ def test_a_kill_in_either_training_is_continued_to_the_same_bytes(manifest, alon
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_into(config(manifest), tmp_path / "run", on_epoch=stop)
+        train_into(config(manifest), tmp_path / "run", callbacks=Callbacks(on_epoch=stop))
     later = []
-    train_into(config(manifest), tmp_path / "run", on_epoch=later.append)
+    train_into(config(manifest), tmp_path / "run", callbacks=Callbacks(on_epoch=later.append))
     assert len(later) == 6 - epochs + 1
     assert weights(tmp_path / "run") == weights(alone)
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.configuration.assembly import assemble, starting_file
+from aadml.methods.session import Callbacks
 from aadml.runs.data import with_sample_data
 from aadml.runs.train import config_warnings, train_into
 
@@ -105,10 +106,12 @@ def test_every_step_of_every_epoch_is_reported(manifest, tmp_path, method):
         config=config, data=str(manifest), settings=[*NARROW[method], "training.batch=12", "training.epochs=3"]
     )
     seen = []
-    train_into(
-        complete, tmp_path / "run", on_plan=lambda epochs, done: seen.append(("plan", epochs, done)),
-        on_step=lambda number: seen.append(("step", number)), on_epoch=lambda record: seen.append("epoch"),
-    )  # fmt: skip
+    callbacks = Callbacks(
+        on_plan=lambda epochs, done: seen.append(("plan", epochs, done)),
+        on_step=lambda number: seen.append(("step", number)),
+        on_epoch=lambda record: seen.append("epoch"),
+    )
+    train_into(complete, tmp_path / "run", callbacks=callbacks)
     epoch = [("step", 1), ("step", 2), ("step", 3), "epoch"]
     before = [("plan", 1, 0), *epoch] if method == "3cmlf" else []
     assert seen == [*before, ("plan", 3, 0), *epoch * 3]

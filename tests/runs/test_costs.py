@@ -8,7 +8,8 @@ from aadml.configuration.files import read_yaml
 from aadml.data.synthetic import synthetic
 from aadml.methods.session import Callbacks
 from aadml.runs.loading import read_evaluation
-from aadml.runs.train import read_records, train_into
+from aadml.runs.session import read_records
+from aadml.runs.train import train_into
 from feature_extraction.feature_file import write_features
 
 

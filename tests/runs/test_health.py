@@ -10,7 +10,7 @@ import aadml
 from aadml.data.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.runs.health import verdicts
-from aadml.runs.train import read_records
+from aadml.runs.session import read_records
 
 SMALL = {"network.hidden": [16], "training.batch": 20, "training.learning_rate": 0.01}
 

@@ -196,7 +196,7 @@ def test_a_manifest_that_names_a_file_outside_its_folder_is_refused(tmp_path, na
     with begun(tmp_path / "run"):
         pass
     content = {"format": FORMAT, "version": VERSION, "run": "r", "generation": 1, "seconds": 0.0}
-    sums = {"log": FileSum.of(b"").to_json(), "files": {name: FileSum.of(b"p").to_json()}}
+    sums = {"log": vars(FileSum.of(b"")), "files": {name: vars(FileSum.of(b"p"))}}
     (tmp_path / "run" / MANIFEST).write_bytes(seal(content | sums))
     with pytest.raises(InputError, match="not in its folder"), opened(tmp_path / "run"):
         pass

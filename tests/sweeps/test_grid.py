@@ -88,8 +88,8 @@ def test_the_folder_of_a_grid_is_the_same_each_time_and_another_for_another_grid
 
 def test_a_seeded_cell_is_the_config_with_that_seed():
     cell = cells("loss=triplet")[0]
-    assert cell.seeded(7)["seed"] == 7
-    assert resolve(cell.seeded(7).values).yaml() == cell.seeded(7).yaml()
+    assert cell.config.seeded(7)["seed"] == 7
+    assert resolve(cell.config.seeded(7).values).yaml() == cell.config.seeded(7).yaml()
 
 
 def test_settings_without_the_proxy():

@@ -132,3 +132,15 @@ def test_silence_is_remarked_on(tmp_path, encode):
     assert sound(encode(tmp_path / "a.wav", np.zeros((1, 4800), np.float32), "pcm_s16le")).remarks == (
         "the sound is all zero",
     )
+
+
+@pytest.mark.parametrize("rate", [48_000, 16_000])
+def test_the_first_seconds_are_those_of_the_whole(tmp_path, encode, rate):
+    path = encode(tmp_path / "a", tones(2, seconds=1.0), "pcm_s16le", container="wav")
+    whole = sound(path, rate)
+    begun = decode(str(path), Sound(rate, seconds=0.25), Limits(seconds=0.5), 0.0)
+    np.testing.assert_array_equal(begun.values, whole.values[: rate // 4])
+    assert begun.seconds == 0.25
+    assert begun.remarks == ()
+    longer = decode(str(path), Sound(rate, seconds=9.0), Limits(), 0.0)
+    np.testing.assert_array_equal(longer.values, whole.values)

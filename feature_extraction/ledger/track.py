@@ -1,0 +1,57 @@
+"""One modality of the clips of a finished job, by numbers alone: a million clips are a few megabytes."""
+
+import base64
+from array import array
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.backbones import Extractor
+from feature_extraction.fingerprints import SIZE
+from feature_extraction.ledger.ledger import Ledger
+from feature_extraction.ledger.records import Block, Record
+
+
+class Track:
+    """Where the values of one modality stand in the ledger, when they begin, and the fingerprints of the clips."""
+
+    def __init__(self) -> None:
+        self._blocks = array("q")  # offset, rows (0: pooled), width, checksum
+        self._moments = array("d")  # start, seconds
+        self._fingerprints = bytearray()
+
+    def add(self, record: Record) -> None:
+        """Enter the next clip."""
+        assert record.block is not None
+        *rows, width = record.block.shape
+        self._blocks.extend((record.block.offset, *(rows or (0,)), width, record.block.checksum))
+        self._moments.extend((record.start, record.seconds))
+        self._fingerprints += base64.b64decode(record.fingerprint) or bytes(SIZE)
+
+    @property
+    def fingerprints(self) -> NDArray[np.uint8]:
+        """The fingerprint of each clip: (n, SIZE)."""
+        return np.frombuffer(self._fingerprints, dtype=np.uint8).reshape(-1, SIZE)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many rows each clip has."""
+        return np.array(self._blocks, dtype=np.int64)[1::4]
+
+    @property
+    def width(self) -> int:
+        """How wide the rows are; 0 where there are none."""
+        return self._blocks[2] if self._blocks else 0
+
+    def descriptions(self, ledger: Ledger) -> Iterator[NDArray[np.float32]]:
+        """Read the values clip by clip: (d,) or (t, d)."""
+        blocks = self._blocks
+        for first in range(0, len(blocks), 4):
+            offset, rows, width, checksum = blocks[first : first + 4]
+            yield ledger.values(Block(offset, (rows, width) if rows else (width,), checksum))
+
+    def times(self, one: Extractor) -> Iterator[NDArray[np.float64]]:
+        """Say clip by clip when the rows begin: (t,)."""
+        for rows, start, seconds in zip(self._blocks[1::4], self._moments[::2], self._moments[1::2], strict=True):
+            yield start + one.times(rows, seconds)

@@ -1,0 +1,72 @@
+"""Queries of a page: which are picked, what they found, where their own partner stands."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from aadml.comparison.types import Embeddings
+from aadml.reports.players import Gallery
+from aadml.reports.queries import QUERIES, RESULTS, picked, queries
+from aadml.retrieval import evaluate
+
+
+def embedded(count=20, classes=4, *, rounded=False, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(count) % classes
+    centers = torch.randn(classes, 3, generator=generator)
+    vectors = {m: centers[labels] + torch.randn(count, 3, generator=generator) for m in ("audio", "visual")}
+    vectors = {m: v.round() if rounded else v for m, v in vectors.items()}
+    ids = tuple(f"clip {number}" for number in range(count))
+    return Embeddings(vectors, labels, ids, "dot", tuple("abcd"))
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_results_and_the_rank_of_the_own_clip_equal_their_definitions(rounded):
+    embeddings = embedded(rounded=rounded)
+    for result in evaluate(embeddings).directions:
+        query, candidates = result.direction
+        found = list(picked(embeddings, result))
+        assert len(found) == QUERIES
+        precisions = [one.average_precision for one in found]
+        assert precisions == sorted(precisions, reverse=True)
+        assert precisions[0] == result.average_precision.max()
+        assert precisions[-1] == result.average_precision.min()
+        for one in found:
+            scores = [float(embeddings.vectors[query][one.row] @ vector) for vector in embeddings.vectors[candidates]]
+            own = scores[one.row]
+            above = sum(score > own and not np.isclose(score, own) for score in scores)
+            level = sum(np.isclose(score, own) for score in scores)
+            assert one.own_rank == (above + 1, above + level)
+            best = sorted(scores, reverse=True)[:RESULTS]
+            scale = 2.0 ** round(math.log2(one.results[0].score / best[0]))
+            assert [r.score for r in one.results] == pytest.approx([scale * score for score in best])
+            for r in one.results:
+                assert r.score == pytest.approx(scale * scores[r.row])
+                assert r.hit == bool(embeddings.labels[r.row] == embeddings.labels[one.row])
+                assert r.own == (r.row == one.row)
+
+
+def test_where_rows_repeat_each_clip_is_shown_once():
+    embeddings = embedded(count=12)
+    sound = embeddings.vectors["audio"][embeddings.labels]  # every row of a clip is the same sound
+    vectors = {"audio": sound, "text": embeddings.vectors["visual"]}
+    embeddings = replace(embeddings, vectors=vectors, once=("audio",))
+    (result,) = [one for one in evaluate(embeddings).directions if one.direction == ("text", "audio")]
+    for one in picked(embeddings, result):
+        assert sorted(r.row for r in one.results) == [0, 1, 2, 3]
+        assert [r.hit for r in one.results] == [r.own for r in one.results]
+        assert sum(r.own for r in one.results) == 1
+
+
+def test_ties_of_the_own_clip_are_said_and_absent_media_too():
+    embeddings = embedded(rounded=True)
+    vectors = {m: torch.ones_like(v) for m, v in embeddings.vectors.items()}
+    embeddings = replace(embeddings, vectors=vectors)
+    section, players = queries(embeddings, evaluate(embeddings), Gallery({}), room=0)
+    assert "own clip at rank 1 to 20 (tied)" in section.content
+    assert any("--media" in note for note in section.notes)
+    assert not players.previews
+    assert "no preview" in section.content

@@ -46,7 +46,7 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     except OSError as error:
         raise InputError(f"{place}: cannot be read ({error.strerror})") from error
     if not stat.S_ISREG(status.st_mode):
-        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "no file but a device or a pipe"
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file but a device or a pipe"
         raise InputError(f"{place}: is {kind}; an HDF5 file was expected")
     problem = _looked_at(str(Path(place).resolve()), status.st_size, status.st_mtime_ns, status.st_ino)
     if problem:

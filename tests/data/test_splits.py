@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.data.splits import selected, stratified, to_splits, without_classes, without_incomplete_classes
+from aadml.data.splits import stratified, to_splits, without_classes, without_incomplete_classes
 from aadml.data.synthetic import synthetic
 from feature_extraction.ground.errors import InputError
 
@@ -108,9 +108,9 @@ def test_without_classes_renumbers_the_others_in_their_order(make_content):
     assert left.columns["caption"] == ("v", "y", "z")
 
 
-def test_selected_keeps_rows_together(make_content):
+def test_rows_that_are_selected_keep_together(make_content):
     content = make_content([0, 1, 0], ["train", "valid", "test"])
-    some = selected(content, np.asarray([2, 0]))
+    some = content.select(np.asarray([2, 0]))
     assert some.splits == ("test", "train")
     assert np.array_equal(some.features["audio"], content.features["audio"][[2, 0]])
 

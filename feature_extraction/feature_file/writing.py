@@ -8,9 +8,9 @@ import h5py
 
 from feature_extraction.feature_file.checks import checked
 from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile
+from feature_extraction.feature_file.output import hdf5_output
 from feature_extraction.feature_file.rows import ModalityRows, Rows
 from feature_extraction.ground.atomic import atomic_path
-from feature_extraction.ground.errors import InputError
 
 
 def write_features(path: str | os.PathLike[str], content: FeatureFile) -> None:
@@ -38,11 +38,8 @@ def write_rows(path: str | os.PathLike[str], content: FeatureFile, rows: Mapping
         InputError: the content contradicts itself, or the place cannot be written.
     """
     watched = checked(content, rows, os.fspath(path))
-    try:
-        with atomic_path(path) as temporary, h5py.File(temporary, "w", libver=("v108", "v110")) as file:
-            _write(file, content, watched)
-    except RuntimeError as error:  # h5py's word for a disk that fills up while a file is closed
-        raise InputError(f"{path}: cannot be written ({error}); choose another place or free some space") from error
+    with atomic_path(path) as temporary, hdf5_output(temporary) as file:
+        _write(file, content, watched)
 
 
 def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRows]) -> None:

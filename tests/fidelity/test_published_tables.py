@@ -52,7 +52,7 @@ def objective_of(values):
             values = with_setting(values, key, value)
     config = resolve(values)
     context = Context({"audio": 0, "text": 0}, 30)
-    return build_method(config.method, config.arguments(), config["training"], context).learner.objective
+    return build_method(config.method, config.arguments(), config.training, context).learner.objective
 
 
 @pytest.mark.parametrize(

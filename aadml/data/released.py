@@ -8,11 +8,11 @@ features whitened as YouTube-8M's are.
 import os
 from dataclasses import replace
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.feature_file.output import hdf5_output
 from feature_extraction.ground.atomic import atomic_path
 
 RELEASED = "split-keys"
@@ -51,7 +51,7 @@ def write_split_keys(path: str | os.PathLike[str], content: FeatureFile) -> None
         content: its validation rows follow the train rows; in each part the rows stand in blocks of one class.
     """
     parts = {"train": [*_by_class(content, "train"), *_by_class(content, "valid")], "test": _by_class(content, "test")}
-    with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
+    with atomic_path(path) as temporary, hdf5_output(temporary) as file:
         for part, rows in parts.items():
             for modality, values in content.features.items():
                 file.create_dataset(f"{modality}_{part}", data=values[rows], track_times=False)

@@ -16,6 +16,7 @@ from aadml.data.captioned_sets import is_captioned
 from aadml.model.model import Model
 from aadml.runs.later_data import check_features, read_for
 from aadml.runs.loading import load
+from feature_extraction.feature_file.output import hdf5_output
 from feature_extraction.ground.atomic import atomic_path
 
 
@@ -89,7 +90,7 @@ def _write(
     labels: NDArray[np.int64],
     texts: Mapping[str, Sequence[str]],
 ) -> None:
-    with atomic_path(output) as temporary, h5py.File(temporary, "w", track_order=False) as file:
+    with atomic_path(output) as temporary, hdf5_output(temporary) as file:
         file.attrs["format"] = "aadml-embeddings"
         file.attrs["similarity"] = model.method.similarity
         file.attrs["model"] = json.dumps(model.facts.to_json())

@@ -143,7 +143,7 @@ def test_a_trained_state_is_loaded_with_its_batches(tones, context, small):
 def test_batches_are_made_by_the_plain_method_trained_before(tones, context, small):
     method = made("3cmlf", context, TRAINING, **small | STAGES | {"ancillary_batch": 12, "ancillary_epochs": 2})
     prior = method.prior()
-    assert (prior.method, prior.training) == ("audio-text", {"epochs": 2, "batch": 12})
+    assert (prior.method, prior.training.epochs, prior.training.batch) == ("audio-text", 2, 12)
     torch.manual_seed(context.seed)
     plain = made("audio-text", context, replace(TRAINING, epochs=2, batch=12), **small)
     plain.fit(tones.train, tones.valid)

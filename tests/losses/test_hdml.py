@@ -170,6 +170,15 @@ def test_the_classifier_learns_from_real_features_alone():
     assert torch.allclose(loss.classifier.weight.grad, expected)
 
 
+def test_a_running_mean_keeps_its_momentum_and_takes_the_rest_of_the_new_loss():
+    setting, loss = Setting(), hdml(momentum=0.9)
+    loss.metric_average.fill_(2.0)
+    fresh = hdml(momentum=0.0)
+    fresh(setting.comparison())
+    loss(setting.comparison())
+    assert loss.metric_average.item() == pytest.approx(0.9 * 2.0 + 0.1 * fresh.metric_average.item())
+
+
 def test_running_means_follow_both_losses_in_training_alone():
     setting, loss = Setting(), hdml(momentum=0.5)
     assert loss.metric_average.isinf()

@@ -83,3 +83,13 @@ def test_in_the_paper_the_square_is_of_the_most_extreme_negative():
 def test_another_variant_is_refused(draw):
     with pytest.raises(InputError, match="no 'mine'; there are code, paper"):
         triplet_weighted(draw("ids", 0), variant="mine")
+
+
+@pytest.mark.parametrize(("below", "counted"), [(5e-6, 0), (2e-5, 1)])
+def test_a_positive_within_1e_5_of_a_perfect_cosine_costs_nothing(below, counted):
+    anchor = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    cosine = 1 - below
+    near, other = [cosine, (1 - cosine**2) ** 0.5], [1.0, 0.0]
+    candidates = torch.tensor([near, other], dtype=torch.float64)
+    terms = triplet_weighted(Comparison.of_labels(anchor, candidates, torch.tensor([0]), torch.tensor([0, 1])))
+    assert int((terms.total > 0).sum()) == counted

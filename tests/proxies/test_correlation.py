@@ -45,6 +45,16 @@ def test_captions_of_one_clip_are_never_neighbors():
     assert bool((groups[found["audio"].index] != groups[ROWS][:, None]).all())
 
 
+def test_embedding_space_follows_the_bank_though_the_inputs_stay():
+    inputs = vectors(1)
+    graph = CorrelationGraph(MODALITIES, GraphOptions())
+    graph.refresh(vectors(), LABELS, inputs, None, None)
+    graph.refresh(vectors(3), LABELS, inputs, None, None)
+    found = graph.lists(ROWS, vectors(3))["audio"].index
+    assert torch.equal(found, lists(vectors(3))["audio"].index)
+    assert not torch.equal(found, lists(vectors())["audio"].index)
+
+
 def test_input_space_compares_features_and_looks_once(monkeypatch):
     bank, inputs = vectors(), {"audio": vectors(1)["audio"], "visual": vectors(2, 9)["visual"]}
     assert same(

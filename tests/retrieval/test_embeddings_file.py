@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.retrieval.embeddings_file import read_embeddings
+from aadml.retrieval.embeddings_file import CAPTION_CLIP, read_embeddings
 from feature_extraction.ground.errors import InputError
 
 AUDIO = np.arange(8.0).reshape(4, 2)
@@ -120,3 +120,10 @@ def test_a_group_in_place_of_an_array_is_refused(tmp_path):
 def test_a_clip_with_several_captions_stands_in_several_rows(tmp_path):
     np.savez(tmp_path / "e.npz", audio=AUDIO, text=AUDIO, label=np.arange(4) // 2, id=np.array(["a", "a", "b", "b"]))
     assert read_embeddings(tmp_path / "e.npz")[0].ids == ("a", "a", "b", "b")
+
+
+@pytest.mark.parametrize("rows", [[0.0, 0.0, 1.0, 1.0], [0, 0, 1], [0, 0, 1, 2]])
+def test_rows_of_captions_that_cannot_be_are_refused(tmp_path, rows):
+    np.savez(tmp_path / "e.npz", **{"audio": AUDIO[:2], "text": AUDIO, CAPTION_CLIP: np.array(rows)})
+    with pytest.raises(InputError, match=f"{CAPTION_CLIP} must hold 4 rows of the 2 clips"):
+        read_embeddings(tmp_path / "e.npz")

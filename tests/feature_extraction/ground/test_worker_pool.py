@@ -147,10 +147,16 @@ def test_no_process_is_left_when_the_caller_stops_early(works, grace):
     assert multiprocessing.active_children() == []
 
 
+def heed_interruptions():
+    # a suite that runs in the background inherits a shell's wish to ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interruption_leaves_no_process_and_only_the_caller_speaks_of_it(works, tmp_path):
     job = subprocess.Popen(
         [sys.executable, str(tmp_path / "own_work_of_pools.py")],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=heed_interruptions,
     )  # fmt: skip
     assert [job.stdout.readline(), job.stdout.readline()] == ["asleep\n"] * 2
     children = children_of(job.pid)

@@ -35,6 +35,7 @@ AADML_FLOORS = [
     ["runs"],
     ["sweeps"],
     ["reports"],
+    ["search"],
     ["cli"],
     ["__main__"],
 ]

@@ -29,6 +29,8 @@ COMMANDS = {
     "ablate": "Run a grid over config keys and seeds; table, curves with spread, significance.",
     "compare": "Compare methods, and losses with and without the proxy, next to the published figures.",
     "report": "Write a self-contained HTML page about a run.",
+    "index": "Make a searchable index of clips, or bring one up to date.",
+    "search": "Ask an index with a sound, a picture, a clip or words.",
     "list": "List losses, proxies, selections, methods, extractors, datasets, protocols, metrics.",
     "doctor": "Show what is installed, which weights are present, and whether their self-tests pass.",
 }

@@ -62,7 +62,7 @@ def command(
     from feature_extraction.job import DEFAULTS, extract
     from feature_extraction.manifest import read_manifest
 
-    rows, part, options = read_manifest(manifest), _shard(shard), _options(settings)
+    rows, part, options = read_manifest(manifest), _shard(shard), read_settings(settings)
     names = {"audio": audio, "visual": visual}
     for modality, name in names.items():
         if name is None:
@@ -79,7 +79,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
+def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
     """Read `modality.key=value` settings; values are YAML."""
     from aadml.configuration import plain_yaml
     from feature_extraction.ground.errors import InputError

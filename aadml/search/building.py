@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.types import Modality
+from aadml.data.reading import SYNTHETIC
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.model import Model
 from aadml.runs.later_data import check_features
@@ -59,10 +60,45 @@ class Changes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices:
-    """How an index is made; on an update, what is given must agree with what the index says.
+class _Choices:
+    """How an index is made; see `build`."""
 
-    Attributes:
+    model: Model | str | Path | None
+    audio: str | None
+    visual: str | None
+    options: Options | None
+    weights: str | None
+    media: str | Path | None
+    allow_other_features: bool
+    workers: int | None
+    progress: Callable[[str, int, int], None] | None
+    on_note: Callable[[str], None] | None
+
+
+def build(
+    source: str | Path,
+    output: str | Path,
+    *,
+    model: Model | str | Path | None = None,
+    audio: str | None = DEFAULTS["audio"],
+    visual: str | None = DEFAULTS["visual"],
+    options: Options | None = None,
+    weights: str | None = None,
+    media: str | Path | None = None,
+    allow_other_features: bool = False,
+    workers: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> Changes:
+    """Make an index, or bring one up to date with its source.
+
+    Whatever is killed on the way goes on where it was: extraction keeps its work in `<output>.work`, and the index
+    itself is written in one transaction. Clips are known again by their content. On an update, what is given must agree
+    with what the index says.
+
+    Args:
+        source: a feature file, a manifest, or a folder of media.
+        output: the index.
         model: a model, or the path of a run or model folder; None: features as they are.
         audio: name of the audio extractor where there is no model; None for none.
         visual: name of the visual extractor where there is no model; None for none.
@@ -71,49 +107,29 @@ class Choices:
         media: a manifest that says where the media of a feature file are.
         allow_other_features: take features of another extractor than the model was trained on.
         workers: decoding processes; None: one a processor.
-        progress: called with what is being extracted and the numbers of clips done and failed.
+        progress: called with what is being extracted ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.
-    """
-
-    model: Model | str | Path | None = None
-    audio: str | None = DEFAULTS["audio"]
-    visual: str | None = DEFAULTS["visual"]
-    options: Options | None = None
-    weights: str | None = None
-    media: str | Path | None = None
-    allow_other_features: bool = False
-    workers: int | None = None
-    progress: Callable[[str, int, int], None] | None = None
-    on_note: Callable[[str], None] | None = None
-
-
-def build(source: str | Path, output: str | Path, choices: Choices | None = None) -> Changes:
-    """Make an index, or bring one up to date with its source.
-
-    Whatever is killed on the way goes on where it was: extraction keeps its work in `<output>.work`, and the index
-    itself is written in one transaction. Clips are known again by their content.
-
-    Args:
-        source: a feature file, a manifest, or a folder of media.
-        output: the index.
-        choices: how it is made.
 
     Raises:
         InputError: nothing to index, an index that was made otherwise, or another process that is at it.
     """
-    path, choices = Path(output), choices or Choices()
-    if not str(source).startswith("synthetic:") and not Path(source).exists():
+    path = Path(output)
+    choices = _Choices(
+        model=model, audio=audio, visual=visual, options=options, weights=weights, media=media,
+        allow_other_features=allow_other_features, workers=workers, progress=progress, on_note=on_note,
+    )  # fmt: skip
+    if not str(source).startswith(SYNTHETIC) and not Path(source).exists():
         raise InputError(f"{source}: no such file or folder")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give the name of the index file to write")
     with only_writer(path) as work:
         changes = _update(path, source, choices, work) if path.exists() else _create(path, source, choices, work)
-    if not is_media(source):
-        shutil.rmtree(work, ignore_errors=True)  # nothing is kept there but the lock
+        if not is_media(source):
+            shutil.rmtree(work, ignore_errors=True)  # nothing is kept there but the lock
     return changes
 
 
-def _create(path: Path, place: str | Path, choices: Choices, work: Path) -> Changes:
+def _create(path: Path, place: str | Path, choices: _Choices, work: Path) -> Changes:
     encoder = None if choices.model is None else model_encoder(choices.model)
     source = _read(path, place, choices, work, encoder)
     chosen = encoder or plain_encoder(
@@ -122,7 +138,7 @@ def _create(path: Path, place: str | Path, choices: Choices, work: Path) -> Chan
     return _write(path, place, source, chosen, {}, None)
 
 
-def _update(path: Path, place: str | Path, choices: Choices, work: Path) -> Changes:
+def _update(path: Path, place: str | Path, choices: _Choices, work: Path) -> Changes:
     with closing(connect(path)) as database, reading(database, path):
         meta, digests = meta_of(database), digests_of(database)
     before = str(path.parent / typed(meta["source"], "path", str))
@@ -135,7 +151,7 @@ def _update(path: Path, place: str | Path, choices: Choices, work: Path) -> Chan
 
 
 def _place(place: str | Path, path: Path) -> str:
-    return str(place) if str(place).startswith("synthetic:") else near(place, path.parent)
+    return str(place) if str(place).startswith(SYNTHETIC) else near(place, path.parent)
 
 
 def _fit(source: Source) -> Scaling:
@@ -145,7 +161,7 @@ def _fit(source: Source) -> Scaling:
     return Scaling({m: s[0] for m, s in statistics.items()}, {m: s[1] for m, s in statistics.items()}, inputs.clamp)
 
 
-def _same_extractors(encoder: Encoder, choices: Choices, path: Path) -> None:
+def _same_extractors(encoder: Encoder, choices: _Choices, path: Path) -> None:
     """Refuse extractors other than those of the index."""
     if isinstance(encoder, ModelEncoder):
         return
@@ -156,7 +172,7 @@ def _same_extractors(encoder: Encoder, choices: Choices, path: Path) -> None:
             raise InputError(f"--{modality} {name}: {path} was made with {known.get(modality)}; build another index")
 
 
-def _read(path: Path, place: str | Path, choices: Choices, work: Path, encoder: Encoder | None) -> Source:
+def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder: Encoder | None) -> Source:
     """Read the source, as the encoder takes it."""
     if not is_media(place):
         source = of_features(place, path, choices.media)
@@ -169,13 +185,13 @@ def _read(path: Path, place: str | Path, choices: Choices, work: Path, encoder: 
     return of_media(place, path, _extractors(encoder, choices), job)
 
 
-def _extractors(encoder: Encoder | None, choices: Choices) -> Sequence[Extractor]:
+def _extractors(encoder: Encoder | None, choices: _Choices) -> Sequence[Extractor]:
     if encoder is not None:
         return extractors_of(encoder)
     return choose_extractors(choices.audio, choices.visual, choices.options, choices.weights)
 
 
-def _checked(source: Source, encoder: ModelEncoder, place: str, choices: Choices) -> Source:
+def _checked(source: Source, encoder: ModelEncoder, place: str, choices: _Choices) -> Source:
     """Keep the modalities that the model embeds, and check that they are what it was trained on."""
     assert source.content is not None
     kept = {m: one for m, one in source.present.items() if m in encoder.model.modalities}

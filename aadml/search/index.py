@@ -13,8 +13,9 @@ from torch import Tensor
 
 from aadml.comparison.arrays import ArrayLike, to_rows
 from aadml.comparison.types import MODALITIES, Modality
+from aadml.data.reading import SYNTHETIC
 from aadml.model.model import Model
-from aadml.search.building import Changes, Choices, build
+from aadml.search.building import Changes, build
 from aadml.search.encoders import Encoder, PlainEncoder, embed_media, load_encoder
 from aadml.search.exact import Gallery
 from aadml.search.filters import Value, matching
@@ -68,6 +69,16 @@ class Found:
     among: int
     similarity: str
 
+    def to_json(self) -> JsonObject:
+        """Give the plain values."""
+        hits: list[JsonObject] = [
+            {"rank": rank, "id": hit.id, "score": hit.score, "label": hit.item.label, "split": hit.item.split,
+             "media": dict(hit.media), "columns": dict(hit.item.columns)}
+            for rank, hit in enumerate(self.hits, 1)
+        ]  # fmt: skip
+        asked = {"asked": list(self.asked), "to": self.to, "among": self.among, "similarity": self.similarity}
+        return {**asked, "hits": hits}
+
 
 @dataclass
 class _State:
@@ -114,15 +125,14 @@ class Index:
         Args:
             source: a feature file, a manifest, or a folder of media.
             output: the index file.
-            choices: see `aadml.search.building.Choices`.
+            choices: see `aadml.search.building.build`.
         """
-        made = Choices(**choices)
-        build(source, output, made)
-        return cls(output, model=made.model)
+        build(source, output, **choices)
+        return cls(output, model=choices.get("model"))
 
     def update(self, **choices: Any) -> Changes:
         """Bring the index up to date with its source: new, changed and removed clips are found by their content."""
-        return build(self.source, self.path, Choices(model=self._model, **choices))
+        return build(self.source, self.path, model=self._model, **choices)
 
     def close(self) -> None:
         """Close the file."""
@@ -142,7 +152,7 @@ class Index:
     def source(self) -> str:
         """Where its clips come from."""
         place = typed(self._state.meta["source"], "path", str)
-        return place if place.startswith("synthetic:") else str(self.path.parent / place)
+        return place if place.startswith(SYNTHETIC) else str(self.path.parent / place)
 
     @property
     def similarity(self) -> str:
@@ -351,6 +361,35 @@ class Index:
 
     def _places(self, item: Item) -> dict[str, str]:
         return {m: str(self.path.parent / path) for m, path in item.media.items()}
+
+
+def search(
+    index: str | Path,
+    *,
+    audio: str | Path | ArrayLike | None = None,
+    visual: str | Path | ArrayLike | None = None,
+    clip: str | Path | None = None,
+    text: str | None = None,
+    to: Modality | None = None,
+    k: int = 10,
+    where: str | None = None,
+    model: Model | str | Path | None = None,
+) -> Found:
+    """Open an index, ask it one question, and close it.
+
+    Args:
+        index: the file.
+        audio: see `Index.search`, as all that follow.
+        visual: a picture or a video.
+        clip: a video that asks with sound and picture.
+        text: words.
+        to: modality of the items.
+        k: how many.
+        where: an SQL condition.
+        model: where the model of the index lies now, if it was moved.
+    """
+    with Index(index, model=model) as opened:
+        return opened.search(audio=audio, visual=visual, clip=clip, text=text, to=to, k=k, where=where)
 
 
 def _unrelated(modality: str, to: str) -> str:

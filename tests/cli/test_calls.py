@@ -24,6 +24,8 @@ FUNCTIONS = {
     "ablate": "aadml.reports.ablation:ablate",
     "compare": "aadml.reports.comparison:compare",
     "report": "aadml.reports.run_page:write_report",
+    "index": "aadml.search.building:build",
+    "search": "aadml.search.index:search",
     "list": "aadml.configuration.listing:listing",
     "doctor": "aadml.runs.doctor:doctor",
 }
@@ -35,15 +37,16 @@ OTHER_NAMES = {
     "embed": {"run": "model"},
     "evaluate": {"run": "model"},
     "extract": {"settings": "options"},
+    "index": {"settings": "options"},
     "merge": {"shards": "paths"},
     "report": {"runs": "run"},
     "verify": {"run": "path"},
 }
 """Command -> name of a parameter -> the argument of the function that it is."""
 
-OF_OTHER_FUNCTIONS = {"train": {"resume"}, "list": {"kind", "name"}}
+OF_OTHER_FUNCTIONS = {"train": {"resume"}, "list": {"kind", "name"}, "search": {"export"}}
 """`aadml train --resume RUN` is `aadml.resume(RUN)`; `aadml list` alone names the kinds that `listing` takes, and with
-a name it is `options(kind, name)`, the neighbor of `listing`."""
+a name it is `options(kind, name)`, the neighbor of `listing`; `aadml search --export NAME` is `Index.export(NAME)`."""
 
 OTHER_DEFAULTS = {
     "extract": {
@@ -51,6 +54,7 @@ OTHER_DEFAULTS = {
         "audio": (None, "log-mel"),  # the command line says so, and says that it needs no weights
         "visual": (None, "hog-color"),
     },
+    "index": {"audio": (None, "log-mel"), "visual": (None, "hog-color")},
     "compare": {"with_controls": (True, True)},
     "merge": {"shards": (None, inspect.Parameter.empty)},  # none: the shards named after the output
     "train": {"runs": ("runs", None)},  # Python trains in memory where no folder is named

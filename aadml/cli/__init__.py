@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "Write a self-contained HTML page about a run.",
     "index": "Make a searchable index of clips, or bring one up to date.",
     "search": "Ask an index with a sound, a picture, a clip or words.",
+    "serve": "Open a local page to ask an index from.",
     "list": "List losses, proxies, selections, methods, extractors, datasets, protocols, metrics.",
     "doctor": "Show what is installed, which weights are present, and whether their self-tests pass.",
 }

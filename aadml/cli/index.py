@@ -23,6 +23,18 @@ if TYPE_CHECKING:
     "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
 )
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
+@click.option(
+    "--calibrate",
+    type=click.Path(),
+    metavar="F.h5",
+    help="Fit probabilities on the validation clips of a feature file.  [default: those of SOURCE]",
+)
+@click.option(
+    "--precision",
+    default=0.9,
+    show_default=True,
+    help="How often a best hit shall fit, unless it is said that none does.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(
     source: str,
@@ -35,6 +47,8 @@ def command(
     media: str | None,
     allow_other_features: bool,
     workers: int | None,
+    calibrate: str | None,
+    precision: float,
     as_json: bool,
 ) -> None:
     """Make an index of SOURCE: a folder of sounds, pictures and videos, a manifest, or a feature file.
@@ -54,7 +68,8 @@ def command(
     with JobBar() as bar:
         changes = build(
             source, output, model=model, **chosen, options=read_settings(settings), weights=weights, media=media,
-            allow_other_features=allow_other_features, workers=workers, progress=bar.show, on_note=note,
+            allow_other_features=allow_other_features, workers=workers, calibrate=calibrate,
+            precision=precision, progress=bar.show, on_note=note,
         )  # fmt: skip
     _print(changes, output, as_json)
     if changes.failures:

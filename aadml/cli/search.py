@@ -54,8 +54,16 @@ def _table(found: "Found") -> str:
     lines = [
         f"{'-'.join(found.asked)} to {found.to}: {len(found.hits)} of {found.among:,} clips, by {found.similarity}"
     ]
+    one = found.calibration
+    if one is None:
+        lines.append("no probabilities: the index has no validation clips for such a question")
+    elif found.nothing_fits:
+        lines.append(
+            f"nothing here fits: no hit reaches {one.threshold:.2f}, from which {one.precision:.0%} of best hits fit"
+        )
     for rank, hit in enumerate(found.hits, 1):
         place = hit.media.get(found.to) or next(iter(hit.media.values()), "")
         shown = "  ".join(filter(None, (hit.id.replace("\n", " "), hit.item.label, place)))
-        lines.append(f"{rank:>4}  {hit.score:>9.4f}  {shown}")
+        chance = "" if hit.probability is None else f"{hit.probability:>5.0%}  "
+        lines.append(f"{rank:>4}  {hit.score:>9.4f}  {chance}{shown}")
     return "\n".join(lines)

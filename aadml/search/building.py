@@ -18,6 +18,7 @@ from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.model import Model
 from aadml.runs.later_data import check_features
 from aadml.search import sounds
+from aadml.search.calibrating import CALIBRATION, calibrate_index, outdated
 from aadml.search.encoders import (
     Encoder,
     ModelEncoder,
@@ -87,6 +88,8 @@ def build(
     media: str | Path | None = None,
     allow_other_features: bool = False,
     workers: int | None = None,
+    calibrate: str | Path | None = None,
+    precision: float = 0.9,
     progress: Callable[[str, int, int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Changes:
@@ -107,6 +110,8 @@ def build(
         media: a manifest that says where the media of a feature file are.
         allow_other_features: take features of another extractor than the model was trained on.
         workers: decoding processes; None: one a processor.
+        calibrate: a feature file whose validation clips the probabilities are fitted on; by default the source's own.
+        precision: share of best hits that shall fit from the threshold on below which nothing is said to fit.
         progress: called with what is being extracted ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.
 
@@ -118,12 +123,15 @@ def build(
         model=model, audio=audio, visual=visual, options=options, weights=weights, media=media,
         allow_other_features=allow_other_features, workers=workers, progress=progress, on_note=on_note,
     )  # fmt: skip
+    if not 0 < precision < 1:
+        raise InputError(f"precision: {precision:g} given; above 0 and below 1 is possible")
     if not str(source).startswith(SYNTHETIC) and not Path(source).exists():
         raise InputError(f"{source}: no such file or folder")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give the name of the index file to write")
     with only_writer(path) as work:
         changes = _update(path, source, choices, work) if path.exists() else _create(path, source, choices, work)
+        calibrate_index(path, calibrate, model=model, precision=precision, on_note=on_note)
         if not is_media(source):
             shutil.rmtree(work, ignore_errors=True)  # nothing is kept there but the lock
     return changes
@@ -230,7 +238,7 @@ def _write(
         create(path, facts, columns, entries)
     elif wanted or removed:
         state = {**meta["state"], "generation": typed(meta["state"], "generation", int) + 1}
-        change(path, {"state": state}, columns, removed, entries)
+        change(path, {"state": state, CALIBRATION: outdated(meta)}, columns, removed, entries)
     new = sum(names[n] not in before for n in wanted)
     counts = {m: len(one.rows) for m, one in source.present.items()}
     return Changes(len(names), new, len(wanted) - new, len(removed), source.failures, counts)

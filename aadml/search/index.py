@@ -16,11 +16,13 @@ from aadml.comparison.types import MODALITIES, Modality
 from aadml.data.reading import SYNTHETIC
 from aadml.model.model import Model
 from aadml.search.building import Changes, build
+from aadml.search.calibration import Calibration
 from aadml.search.encoders import Encoder, PlainEncoder, embed_media, load_encoder
 from aadml.search.exact import Gallery
-from aadml.search.filters import Value, matching
+from aadml.search.filters import Value, columns_to_ask, matching
 from aadml.search.sources import may_have
 from aadml.search.store import Item, connect, items_of, meta_of, reading, vectors_of
+from aadml.search.validation import read_calibrations
 from feature_extraction.ground.atomic import atomic_path
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, typed
@@ -37,12 +39,14 @@ class Hit:
         item: the clip.
         number: by which the index knows it.
         score: in the unit of the similarity: a cosine, say.
+        probability: that it fits; None where the index has no calibration of such a question.
         media: modality -> path of its file; empty where the index does not know it.
     """
 
     item: Item
     number: int
     score: float
+    probability: float | None
     media: Mapping[str, str]
 
     @property
@@ -61,6 +65,7 @@ class Found:
         to: modality of the items.
         among: how many items were searched.
         similarity: by which they were compared.
+        calibration: what the probabilities rest on; None where there are none.
     """
 
     hits: tuple[Hit, ...]
@@ -68,16 +73,27 @@ class Found:
     to: Modality
     among: int
     similarity: str
+    calibration: Calibration | None = None
+
+    @property
+    def nothing_fits(self) -> bool | None:
+        """Whether even the best hit is below the threshold; None where the index has none."""
+        if self.calibration is None or self.calibration.threshold is None:
+            return None
+        return not self.hits or (self.hits[0].probability or 0.0) < self.calibration.threshold
 
     def to_json(self) -> JsonObject:
         """Give the plain values."""
         hits: list[JsonObject] = [
-            {"rank": rank, "id": hit.id, "score": hit.score, "label": hit.item.label, "split": hit.item.split,
-             "media": dict(hit.media), "columns": dict(hit.item.columns)}
+            {"rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability,
+             "label": hit.item.label, "split": hit.item.split, "media": dict(hit.media),
+             "columns": dict(hit.item.columns)}
             for rank, hit in enumerate(self.hits, 1)
         ]  # fmt: skip
         asked = {"asked": list(self.asked), "to": self.to, "among": self.among, "similarity": self.similarity}
-        return {**asked, "hits": hits}
+        one = self.calibration
+        said = None if one is None else {"threshold": one.threshold, "precision": one.precision, "clips": one.clips}
+        return {**asked, "nothing_fits": self.nothing_fits, "calibration": said, "hits": hits}
 
 
 @dataclass
@@ -87,6 +103,7 @@ class _State:
     generation: int
     meta: dict[str, JsonObject]
     galleries: dict[Modality, tuple[NDArray[np.int64], Gallery]]
+    calibrations: dict[tuple[tuple[Modality, ...], Modality], Calibration]
     filters: dict[tuple[Modality, Where], NDArray[np.int64]] = field(default_factory=dict)
 
 
@@ -164,6 +181,20 @@ class Index:
         """Modalities of which it has vectors."""
         return tuple(self._state.galleries)
 
+    def counts(self) -> dict[str, int]:
+        """Count the items that have a vector, by modality."""
+        return {m: len(numbers) for m, (numbers, _) in self._state.galleries.items()}
+
+    def columns(self) -> list[str]:
+        """Name the columns that a condition may use."""
+        with self._lock:
+            return columns_to_ask(self._database)
+
+    def has_labels(self) -> bool:
+        """Tell whether any item has a class."""
+        with self._lock, reading(self._database, self.path):
+            return self._database.execute("SELECT 1 FROM item WHERE label != '' LIMIT 1").fetchone() is not None
+
     @property
     def encoder(self) -> Encoder:
         """What embeds the questions; loaded when the first one is asked."""
@@ -239,11 +270,14 @@ class Index:
             places, scores = gallery.best(asked, int(k), rows)
             found = numbers[places].tolist()
             items = list(items_of(self._database, found))
+            curve = self._state.calibrations.get((tuple(vectors), to))
+        among = len(gallery) if rows is None else len(rows)
+        chances = [None] * len(found) if curve is None else curve.probability(scores, among).tolist()
         hits = (
-            Hit(item, number, float(score), self._places(item))
-            for item, number, score in zip(items, found, scores, strict=True)
+            Hit(item, number, float(score), chance, self._places(item))
+            for item, number, score, chance in zip(items, found, scores, chances, strict=True)
         )
-        return Found(tuple(hits), tuple(vectors), to, len(gallery) if rows is None else len(rows), self.similarity)
+        return Found(tuple(hits), tuple(vectors), to, among, self.similarity, curve)
 
     def item(self, number: int) -> tuple[Item, dict[str, str]]:
         """Give an item by its number, and where its files are.
@@ -282,7 +316,7 @@ class Index:
         galleries = {
             m: (one.numbers, Gallery(torch.from_numpy(one.values), similarity)) for m, one in found.items() if one
         }
-        return _State(generation, meta, galleries)
+        return _State(generation, meta, galleries, read_calibrations(meta.get("calibration", {}), self.path))
 
     def _refresh(self) -> None:
         """Read the index again if another process has changed it; a transaction must be open."""

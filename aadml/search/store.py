@@ -289,6 +289,20 @@ def meta_of(database: sqlite3.Connection) -> dict[str, JsonObject]:
     return {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM meta")}
 
 
+def set_meta(path: Path, meta: Mapping[str, JsonObject]) -> None:
+    """Write facts, in one transaction."""
+    with closing(connect(path)) as database, _said_of(path):
+        database.execute("BEGIN IMMEDIATE")
+        for name, value in meta.items():
+            database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
+        database.execute("COMMIT")
+
+
+def labels_of(database: sqlite3.Connection) -> dict[int, str]:
+    """Read the label of each item by its number."""
+    return dict(database.execute("SELECT number, label FROM item"))
+
+
 def digests_of(database: sqlite3.Connection) -> dict[str, bytes]:
     """Read the digest of each item by its id."""
     return dict(database.execute("SELECT id, digest FROM item"))

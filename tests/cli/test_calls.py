@@ -26,6 +26,7 @@ FUNCTIONS = {
     "report": "aadml.reports.run_page:write_report",
     "index": "aadml.search.building:build",
     "search": "aadml.search.index:search",
+    "serve": "aadml.search.serving:serve",
     "list": "aadml.configuration.listing:listing",
     "doctor": "aadml.runs.doctor:doctor",
 }

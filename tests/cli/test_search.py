@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from aadml.data.sample_clips import write_sample_clips
+from aadml.data.sample_clips import SampleClips, write_sample_clips
 from aadml.search import Index
 
 
@@ -59,7 +59,7 @@ def test_what_is_no_index_is_refused(aadml, features, tmp_path):
 
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory):
-    return write_sample_clips(tmp_path_factory.mktemp("samples"), clips=12, seconds=1).parent / "clips"
+    return write_sample_clips(tmp_path_factory.mktemp("samples"), SampleClips(clips=20, seconds=0.5)).parent / "clips"
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_a_flat_folder_is_asked_with_files(aadml, clips, tmp_path):
         code, out, _ = aadml("search", tmp_path / "i", option, asked, "--to", to, "-k", "3", "--json")
         found = json.loads(out)
         assert code == 0
-        assert found["among"] == 12
+        assert found["among"] == 20
         assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
         assert found["hits"][0]["id"] == asked.name
         assert found["hits"][0]["media"][to] == str(asked)
@@ -101,9 +101,9 @@ def test_killed_ten_times_nothing_is_lost_and_nothing_twice(clips, tmp_path):
         job.wait(timeout=60)
         if place.exists():
             with Index(place) as index:
-                assert len(index) == 12
+                assert len(index) == 20
     with Index.build(clips, place, workers=1) as index:
-        assert len(index) == 12
+        assert len(index) == 20
         for modality, (_, gallery) in index._state.galleries.items():
             np.testing.assert_array_equal(gallery.vectors.numpy(), wanted[modality])
     assert {path.name for path in tmp_path.iterdir()} <= {

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -108,7 +109,11 @@ class Service:
             raise Refused(400, f"kind: {kind!r} given; audio, visual, clip or text are possible")
         async with uploaded(request, self._limits) as path:
             given: Any = {kind: path}
-            return await self._answered(lambda: self._index.search(**given, to=to, k=k, where=where))
+            try:
+                return await self._answered(lambda: self._index.search(**given, to=to, k=k, where=where))
+            except InputError as error:  # the client knows its file by another name
+                name = unquote(request.headers.get("x-name", "")) or "the file"
+                raise InputError(str(error).replace(str(path), name[:100])) from error
 
     async def like(self, request: Request) -> JsonObject:
         """Answer a question with a clip of the index."""

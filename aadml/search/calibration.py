@@ -37,6 +37,11 @@ class Sample:
     scores: Values
     fits: Truths
 
+    @property
+    def weights(self) -> Values:
+        """How much a hit counts (q, h): one over its rank."""
+        return np.broadcast_to(1 / np.arange(1.0, self.scores.shape[1] + 1), self.scores.shape)
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -45,7 +50,7 @@ class Calibration:
     Attributes:
         asked: modalities of the question.
         to: modality of the items.
-        kind: `posterior`, `logistic` or `isotonic`: how the curve was fitted, whichever predicted held-out clips best.
+        kind: `posterior`, `logistic`, `logistic of log-odds` or `isotonic`: whichever predicted held-out clips best.
         scores: knots of the curve, rising.
         probabilities: at the knots, not falling.
         relevance: `class` where items of one class fit, `pair` where only the clip's own partner does.
@@ -91,8 +96,9 @@ class Calibration:
         return np.asarray(odds / (1 + odds))
 
 
-def curves_of(scores: Values, fits: Truths, kind: str) -> Curve:
-    """Fit one kind of curve to hits (m,) that fit or not."""
+def curves_of(found: Sample, kind: str) -> Curve:
+    """Fit one kind of curve to hits; a hit of rank r counts 1/r, as it is the first ones that people look at."""
+    scores, fits, weights = found.scores.ravel(), found.fits.ravel(), found.weights.ravel()
     margin = 1 / (len(scores) + 2)  # no finite number of hits makes anything certain
 
     def held(curve: Curve) -> Curve:
@@ -104,30 +110,38 @@ def curves_of(scores: Values, fits: Truths, kind: str) -> Curve:
         share = float(fits.mean())
         return held(lambda values: np.full(np.shape(values), share))
     if kind == "logistic":
-        return held(_logistic(scores, fits))
+        return held(_logistic(scores, fits, weights))
+    if kind == "logistic of log-odds":
+        inside = _logistic(_log_odds(scores), fits, weights)
+        return held(lambda values: inside(_log_odds(values)))
     from sklearn.isotonic import IsotonicRegression
 
-    fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, fits.astype(float))
+    fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, fits.astype(float), weights)
     return held(lambda values: np.asarray(fitted.predict(np.ravel(values)).reshape(np.shape(values))))
 
 
-def _logistic(scores: Values, fits: Truths) -> Curve:
+def _log_odds(values: Values) -> Values:
+    inside = np.clip(values, 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(inside / (1 - inside)))
+
+
+def _logistic(scores: Values, fits: Truths, weights: Values) -> Curve:
     from sklearn.linear_model import LogisticRegression
 
     center, scale = float(scores.mean()), float(scores.std()) or 1.0
-    fitted = LogisticRegression(C=100.0).fit(((scores - center) / scale)[:, None], fits)
+    fitted = LogisticRegression(C=100.0).fit(((scores - center) / scale)[:, None], fits, weights)
     slope, begin = max(float(fitted.coef_[0, 0]), 0.0), float(fitted.intercept_[0])
     return lambda values: 1 / (1 + np.exp(-(slope * (np.asarray(values) - center) / scale + begin)))
 
 
-def held_out(found: Sample, kind: str, fit_on: int = HITS) -> Values:
+def held_out(found: Sample, kind: str) -> Values:
     """Predict the hits (q, h) of each clip by a curve fitted on clips of other folds."""
     predicted = np.empty_like(found.scores)
     folds = np.random.default_rng(0).permutation(len(found.scores)) % _FOLDS
     for fold in range(_FOLDS):
         own = folds == fold
-        scores, fits = found.scores[~own, :fit_on], found.fits[~own, :fit_on]
-        predicted[own] = curves_of(scores.ravel(), fits.ravel(), kind)(found.scores[own])
+        curve = curves_of(Sample(found.scores[~own], found.fits[~own]), kind)
+        predicted[own] = curve(found.scores[own])
     return predicted
 
 
@@ -170,13 +184,13 @@ def calibrate(
         absent: (q,) best score of each clip where no item of its class is left; None where that has no meaning.
         precision: share of best hits that shall fit from the threshold on.
     """
-    kinds = ["isotonic", "logistic", *(["posterior"] if posteriors else [])]
+    kinds = ["isotonic", "logistic", *(["posterior", "logistic of log-odds"] if posteriors else [])]
     predicted = {kind: held_out(found, kind) for kind in kinds}
-    kind = min(kinds, key=lambda one: float(((predicted[one] - found.fits) ** 2).mean()))
+    kind = min(kinds, key=lambda one: float(((predicted[one] - found.fits) ** 2 * found.weights).sum()))
     best, true = predicted[kind][:, 0], found.fits[:, 0]
     threshold, reached, answered = _threshold(best, true, precision)
     knots = _knots(found.scores)
-    curve = curves_of(found.scores.ravel(), found.fits.ravel(), kind)
+    curve = curves_of(found, kind)
     return Calibration(
         asked, to, kind, tuple(knots.tolist()), tuple(np.maximum.accumulate(curve(knots)).tolist()), relevance,
         len(best), gallery, calibration_error(best, true), band(best), precision, threshold, reached, answered,

@@ -54,7 +54,7 @@ def test_a_perfect_scorer_stays_inside_its_band_in_95_of_100_draws():
 @pytest.mark.parametrize("kind", ["isotonic", "logistic"])
 def test_a_fitted_curve_is_calibrated_on_new_clips(kind):
     train, test = drawn(1500, 0), drawn(400, 1)
-    curve = curves_of(train.scores.ravel(), train.fits.ravel(), kind)
+    curve = curves_of(train, kind)
     best = curve(test.scores[:, 0])
     assert calibration_error(best, test.fits[:, 0]) <= band(best)
 
@@ -70,7 +70,7 @@ def test_a_curve_never_falls_and_nothing_is_certain(queries, seed, kind, share):
     found = drawn(queries, seed, steepness=seed % 7 - 3)
     fits = found.fits if share is None else np.full_like(found.fits, share)
     found = Sample(found.scores, fits)
-    curve = curves_of(found.scores.ravel(), fits.ravel(), kind)(np.linspace(-5, 5, 101))
+    curve = curves_of(found, kind)(np.linspace(-5, 5, 101))
     assert (np.diff(curve) >= -1e-12).all()
     assert 0 < curve.min() <= curve.max() < 1
     assert np.isfinite(held_out(found, kind)).all()

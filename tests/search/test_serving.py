@@ -1,10 +1,7 @@
 """The server of the page: what it answers, and what it refuses to everybody."""
 
-import asyncio
-import http.client
 import json
 import socket
-import threading
 import time
 
 import cv2
@@ -12,61 +9,24 @@ import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
-uvicorn = pytest.importorskip("uvicorn")
+pytest.importorskip("uvicorn")
 
-from aadml.data.synthetic import synthetic  # noqa: E402
-from aadml.search import Index  # noqa: E402
-from aadml.search import server as server_room  # noqa: E402
-from aadml.search.questions import Limits  # noqa: E402
-from aadml.search.serving import application  # noqa: E402
-from feature_extraction.feature_file import write_features  # noqa: E402
-from feature_extraction.ground.errors import InputError  # noqa: E402
+from aadml.data.synthetic import synthetic
+from aadml.search import Index
+from aadml.search import server as server_room
+from aadml.search.questions import Limits
+from feature_extraction.feature_file import write_features
+from feature_extraction.ground.errors import InputError
 
 LIMITS = Limits(bytes=200_000, seconds=1.5, connections=8)
 
 
-class Site:
-    """A server in a thread of its own, and clients that speak to it."""
-
-    def __init__(self, index, limits=LIMITS):
-        self.socket = server_room.listening(0)
-        self.port = self.socket.getsockname()[1]
-        config = uvicorn.Config(
-            application(index, self.port, limits), http=server_room.Impatient, ws="none", log_level="critical",
-            limit_concurrency=limits.connections, timeout_graceful_shutdown=1,
-        )  # fmt: skip
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve([self.socket])), daemon=True)
-        self.thread.start()
-        until = time.monotonic() + 30
-        while not self.server.started and time.monotonic() < until:
-            time.sleep(0.02)
-        assert self.server.started
-
-    def stop(self):
-        self.server.should_exit = True
-        self.thread.join(timeout=30)
-        self.socket.close()
-
-    def ask(self, path, method="GET", body=None, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        try:
-            connection.request(method, path, body, named)
-            reply = connection.getresponse()
-            return reply.status, reply.read(), reply.headers
-        finally:
-            connection.close()
-
-
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def site(tmp_path_factory, served):
     folder = tmp_path_factory.mktemp("site")
     write_features(folder / "f.h5", synthetic(classes=3, train=20, valid=5, test=10, dimensions=(6, 8), difficulty=0.3))
     (folder / "secret.txt").write_text("nobody reads this")
-    site = Site(Index.build(folder / "f.h5", folder / "clips.index"))
-    yield site
-    site.stop()
+    return served(Index.build(folder / "f.h5", folder / "clips.index"), LIMITS)
 
 
 def test_the_page_and_its_parts_load_nothing_from_elsewhere(site):
@@ -152,7 +112,7 @@ def test_what_is_not_addressed_to_this_machine_is_refused(site, headers):
 
 def test_it_listens_to_this_machine_alone_and_a_taken_port_is_one_line(site):
     assert site.socket.getsockname()[0] == "127.0.0.1"
-    with pytest.raises(InputError, match="cannot be opened.*choose another"):
+    with pytest.raises(InputError, match=r"cannot be opened.*choose another"):
         server_room.listening(site.port)
 
 
@@ -214,7 +174,7 @@ def test_many_connections_are_refused_and_then_taken_again(site):
 
 
 @pytest.mark.slow
-def test_an_upload_asks_and_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_an_upload_asks_and_leaves_nothing_behind(tmp_path, monkeypatch, served):
     generator = np.random.default_rng(0)
     folder = tmp_path / "pictures"
     folder.mkdir()
@@ -225,23 +185,20 @@ def test_an_upload_asks_and_leaves_nothing_behind(tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    site = Site(Index.build(folder, tmp_path / "i", workers=1))
-    try:
-        body = (folder / "1.png").read_bytes()
-        status, content, _ = site.ask("/search?kind=visual&to=visual&k=2", "POST", body, X_Name="q.png")
-        hits = json.loads(content)["hits"]
-        assert status == 200
-        assert hits[0]["id"] == "1.png"
-        assert list(temporary.glob("aadml-question-*")) == []
-        status, content, _ = site.ask("/search?kind=visual&to=visual", "POST", b"no picture", X_Name="caf%C3%A9.png")
-        assert status == 400
-        assert json.loads(content)["error"].startswith("café.png: cannot be read as visual")
-        status, content, _ = site.ask(f"/previews?numbers={hits[0]['number']}")
-        (preview,) = json.loads(content)
-        assert status == 200
-        assert preview["picture"]
-        (folder / "1.png").unlink()
-        status, content, _ = site.ask(f"/previews?numbers={hits[0]['number']}")
-        assert (status, json.loads(content)[0]["picture"]) == (200, "")
-    finally:
-        site.stop()
+    site = served(Index.build(folder, tmp_path / "i", workers=1), LIMITS)
+    body = (folder / "1.png").read_bytes()
+    status, content, _ = site.ask("/search?kind=visual&to=visual&k=2", "POST", body, X_Name="q.png")
+    hits = json.loads(content)["hits"]
+    assert status == 200
+    assert hits[0]["id"] == "1.png"
+    assert list(temporary.glob("aadml-question-*")) == []
+    status, content, _ = site.ask("/search?kind=visual&to=visual", "POST", b"no picture", X_Name="caf%C3%A9.png")
+    assert status == 400
+    assert json.loads(content)["error"].startswith("café.png: cannot be read as visual")
+    status, content, _ = site.ask(f"/previews?numbers={hits[0]['number']}")
+    (preview,) = json.loads(content)
+    assert status == 200
+    assert preview["picture"]
+    (folder / "1.png").unlink()
+    status, content, _ = site.ask(f"/previews?numbers={hits[0]['number']}")
+    assert (status, json.loads(content)[0]["picture"]) == (200, "")

@@ -5,7 +5,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -143,7 +143,10 @@ def _create(path: Path, place: str | Path, choices: _Choices, work: Path) -> Cha
     chosen = encoder or plain_encoder(
         source.origins, {m: one.features for m, one in source.present.items()}, _fit(source)
     )
-    return _write(path, place, source, chosen, {}, None)
+    facts = {"path": _place(place, path)}
+    if choices.media is not None:
+        facts["media"] = near(choices.media, path.parent)
+    return _write(path, facts, source, chosen, {}, None)
 
 
 def _update(path: Path, place: str | Path, choices: _Choices, work: Path) -> Changes:
@@ -152,10 +155,12 @@ def _update(path: Path, place: str | Path, choices: _Choices, work: Path) -> Cha
     before = str(path.parent / typed(meta["source"], "path", str))
     if near(before, path.parent) != _place(place, path):
         raise InputError(f"{path}: is the index of {before}; give another -o for {place}, or remove it first")
+    if choices.media is None and "media" in meta["source"]:
+        choices = replace(choices, media=path.parent / typed(meta["source"], "media", str))
     encoder = load_encoder(meta["encoder"], path.parent, choices.model)
     _same_extractors(encoder, choices, path)
     source = _read(path, place, choices, work, encoder)
-    return _write(path, place, source, encoder, digests, meta)
+    return _write(path, meta["source"], source, encoder, digests, meta)
 
 
 def _place(place: str | Path, path: Path) -> str:
@@ -216,7 +221,7 @@ def _checked(source: Source, encoder: ModelEncoder, place: str, choices: _Choice
 
 def _write(
     path: Path,
-    place: str | Path,
+    origin: JsonObject,
     source: Source,
     encoder: Encoder,
     before: Mapping[str, bytes],
@@ -231,7 +236,7 @@ def _write(
     entries = _entries(source, encoder, digests, wanted)
     if meta is None:
         facts: dict[str, JsonObject] = {
-            "source": {"path": _place(place, path)},
+            "source": origin,
             "encoder": encoder.to_json(path.parent),
             "state": {"generation": 1, "similarity": encoder.similarity},
         }

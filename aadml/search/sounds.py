@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sqlite3
+import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -77,7 +78,9 @@ def _found(rows: Sequence[Row], encoder: str) -> tuple[list[_Sound], list[Failur
 
 def _embed(sounds: Sequence[_Sound], encoder: Encoder, kept: sqlite3.Connection) -> list[Failure]:
     source = Waveforms(tuple(sound.path for sound in sounds), torch.arange(len(sounds)))
-    vectors = encoder.embed(source, "audio").numpy().astype("<f4")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what cannot be decoded is told as a failure
+        vectors = encoder.embed(source, "audio").numpy().astype("<f4")
     failed = [sound for sound in sounds if sound.path in source.failures]
     rows = [(sound.key, vectors[n].tobytes()) for n, sound in enumerate(sounds) if sound.path not in source.failures]
     kept.executemany("INSERT OR REPLACE INTO sound VALUES (?, ?)", rows)

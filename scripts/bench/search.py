@@ -50,8 +50,8 @@ def plain(vectors, query):
 
 
 def resident():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) / 1e6 for line in status if line.startswith("VmRSS:"))
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1e6 for line in lines if line.startswith("VmRSS:"))
 
 
 def measure(count):

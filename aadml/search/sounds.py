@@ -77,11 +77,17 @@ def _found(rows: Sequence[Row], encoder: str) -> tuple[list[_Sound], list[Failur
 
 
 def _embed(sounds: Sequence[_Sound], encoder: Encoder, kept: sqlite3.Connection) -> list[Failure]:
+    """Embed sounds and keep their vectors; if any cannot be decoded, each by itself, so that it costs no other one."""
     source = Waveforms(tuple(sound.path for sound in sounds), torch.arange(len(sounds)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what cannot be decoded is told as a failure
-        vectors = encoder.embed(source, "audio").numpy().astype("<f4")
-    failed = [sound for sound in sounds if sound.path in source.failures]
-    rows = [(sound.key, vectors[n].tobytes()) for n, sound in enumerate(sounds) if sound.path not in source.failures]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what cannot be decoded is told as a failure
+            vectors = encoder.embed(source, "audio").numpy().astype("<f4")
+    except InputError as error:
+        if len(sounds) > 1:
+            return [failure for sound in sounds for failure in _embed([sound], encoder, kept)]
+        reason, _, detail = source.failures.get(sounds[0].path, f"undecodable: {error}").partition(": ")
+        return [Failure(sounds[0].id, sounds[0].path, "audio", reason, detail)]
+    rows = [(sound.key, vectors[n].tobytes()) for n, sound in enumerate(sounds)]
     kept.executemany("INSERT OR REPLACE INTO sound VALUES (?, ?)", rows)
-    return [Failure(one.id, one.path, "audio", "undecodable", source.failures[one.path]) for one in failed]
+    return []

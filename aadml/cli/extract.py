@@ -146,6 +146,8 @@ def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
     for one in outcome.extractors:
         if one.parameters.get("weights") == "untrained":
             click.echo(f"aadml: warning: {one.name} is UNTRAINED (random weights); its features say so", err=True)
+        if "license" in one.about:
+            click.echo(f"aadml: {one.modality} by {one.about['model']}, license: {one.about['license']}", err=True)
     if as_json:
         _print_json(outcome, counts, good)
         return

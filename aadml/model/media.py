@@ -82,9 +82,9 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
             f"{modality}: the model's features were made by {name}, which is not an extractor that is installed here; "
             "embed arrays instead of files"
         ) from None
-    options = {key: _published(parameters[key]) for key in known if key in parameters}
-    if "model" in known:
-        options = {**options, "model": parameters["weights"], **nested(expected, "source")}
+    options = {key: _published(parameters[key]) for key in known if key in parameters} | dict(
+        nested(expected, "source")
+    )
     built = extractor(name, modality, options)
     if built.fit is not None:
         raise InputError(

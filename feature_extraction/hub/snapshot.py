@@ -69,7 +69,7 @@ class Snapshot:
         """Say where the model comes from; `source` is how it is found again."""
         found: JsonObject = {"model": self.model, "license": self.license, "files": self.checksums()}
         if self.revision is None:
-            return found
+            return {**found, "source": {"model": self.weights_checksum()}}
         return {**found, "revision": self.revision, "source": {"model": self.model, "revision": self.revision}}
 
 

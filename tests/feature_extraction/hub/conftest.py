@@ -16,10 +16,11 @@ def network(tmp_path_factory):
     return written
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory, monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory):
     """Keep the register of folders, and the hub's cache, away from those of this machine."""
     place = tmp_path_factory.getbasetemp() / "cache"
-    monkeypatch.setenv("AADML_CACHE", str(place))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    return place
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AADML_CACHE", str(place))
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        yield place

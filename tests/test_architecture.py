@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 # rooms of one floor never import each other; every arrow goes to a floor further up in these lists
 EXTRACTION_FLOORS = [
     ["ground", "truncation", "masking", "eight_bits", "file_content"],
-    ["foreign", "shard_names", "tf_checkpoint", "download", "spec_augment", "word_pieces"],
+    ["foreign", "recipes", "shard_names", "tf_checkpoint", "download", "spec_augment", "word_pieces"],
     ["tensor_files", "fingerprints", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
     ["feature_file", "weights", "decoding_workers"],
     ["chosen_weights"],

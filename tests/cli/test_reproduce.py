@@ -12,6 +12,7 @@ import pytest
 
 from aadml.data.synthetic import synthetic
 from aadml.reports.reproduction import reproduce
+from aadml.sweeps.reproduce.cost import Rate
 from aadml.sweeps.sweep import sweep
 from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
@@ -40,6 +41,12 @@ def two_rows(monkeypatch):
     monkeypatch.setattr(rows, "published", lambda kind: {name: whole(kind)[name] for name in few[kind]})
     monkeypatch.setattr(rows, "published_losses", lambda: ["triplet"])
     monkeypatch.setattr(rows, "published_methods", lambda: ["cca", "aadml"])
+
+
+@pytest.fixture
+def unmeasured(monkeypatch):
+    """Forecasts without a measurement, for calls that are repeated."""
+    monkeypatch.setattr("aadml.sweeps.reproduce.cost.measured", lambda config, splits: Rate(step=0.001))
 
 
 def rows(path):
@@ -119,6 +126,7 @@ def test_bad_calls_are_one_line_and_code_2(aadml, ave, tmp_path, arguments, hint
     assert not list(tmp_path.glob("out/*/runs"))
 
 
+@pytest.mark.usefixtures("two_rows", "unmeasured")
 def test_a_long_job_is_refused_where_nobody_can_answer(aadml, ave, tmp_path, monkeypatch):
     monkeypatch.setattr("aadml.sweeps.reproduce.cost.WORTH_ASKING", 0.001)
     arguments = ["reproduce", "paper", "--ave", ave, "--only", "figure-5", "--seeds", 1, *FLAGS, "--max-epochs", 1,
@@ -131,7 +139,7 @@ def test_a_long_job_is_refused_where_nobody_can_answer(aadml, ave, tmp_path, mon
     assert code == 0, err
 
 
-@pytest.mark.usefixtures("two_rows")
+@pytest.mark.usefixtures("two_rows", "unmeasured")
 def test_interrupted_at_ten_moments_and_continued_it_gives_the_same_tables(ave, tmp_path):
     options = {"only": "table-3,figure-5", "seeds": 2}
     call(tmp_path / "whole", ave, **options)
@@ -159,7 +167,7 @@ def test_interrupted_at_ten_moments_and_continued_it_gives_the_same_tables(ave, 
     assert results(tmp_path / "stopped") == results(tmp_path / "whole")
 
 
-@pytest.mark.usefixtures("two_rows")
+@pytest.mark.usefixtures("two_rows", "unmeasured")
 def test_an_incomplete_merge_is_refused_and_a_complete_one_trains_nothing(ave, tmp_path):
     options = {"only": "figure-5", "seeds": 2}
     call(tmp_path / "out", ave, shard="0/2", **options)
@@ -212,6 +220,7 @@ def test_killed_processes_leave_what_the_next_one_needs(ave, tmp_path):
     assert results(tmp_path / "killed") == results(tmp_path / "whole")
 
 
+@pytest.mark.usefixtures("two_rows", "unmeasured")
 def test_the_three_lines_of_python(ave, tmp_path):
     result = call(tmp_path / "out", ave, only="figure-5", quick=True, seeds=1)
     assert result.failed == 0

@@ -159,8 +159,9 @@ class _Cells:
     def cell(self, name: str, config: Config) -> Cell:
         """Give the cell of a config."""
         short = self._shorten(config)
-        if short.yaml() not in self._found:
+        written = short.yaml()
+        if written not in self._found:
             own = name if name not in self._names else f"loss-{name}"
             self._names.add(own)
-            self._found[short.yaml()] = Cell(own, short, {})
-        return self._found[short.yaml()]
+            self._found[written] = Cell(own, short, {})
+        return self._found[written]

@@ -36,8 +36,9 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Plan) -> Sw
     noted = [*left_out]
 
     def note(line: str) -> None:
-        noted.append(line)
-        plan.note(line)
+        if line not in noted:
+            noted.append(line)
+            plan.note(line)
 
     with sole_owner(plan.owned):
         runs = {name: _laid_out(name, place, parts, plan, note) for name, place in data.items()}

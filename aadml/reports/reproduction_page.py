@@ -142,7 +142,7 @@ def _add_table(made: Made, name: str, title: str, rows: Sequence[Row], group: Gr
     content += page.table(jumps) if jumps.rows else ""
     content += page.table(table, [row, "MAP mean", SELECTION, *LEAKS])
     content += "<h3>Cost</h3>" + page.table(table, [row, "epochs", "steps", "seconds", "seeds"])
-    made.sections.append(Section(title, content, [table.caption, *table.notes]))
+    made.sections.append(Section(title, content, [table.caption, *(note for note in table.notes if note != COMPARED)]))
 
 
 def _add_figure(made: Made, name: str, title: str, panels: Mapping[str, str], numbers: Table, *, words: str) -> None:

@@ -64,6 +64,7 @@ def call(folder, ave, **options):
     return reproduce(ave=ave, output=folder, workers=0, settings=SMALL, max_epochs=3, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_rows")
 def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(aadml, ave, tmp_path):
     out = tmp_path / "out"
@@ -139,6 +140,7 @@ def test_a_long_job_is_refused_where_nobody_can_answer(aadml, ave, tmp_path, mon
     assert code == 0, err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_rows", "unmeasured")
 def test_interrupted_at_ten_moments_and_continued_it_gives_the_same_tables(ave, tmp_path):
     options = {"only": "table-3,figure-5", "seeds": 2}

@@ -122,6 +122,7 @@ def audiocaps(folder):
     return folder
 
 
+@pytest.mark.slow
 def test_mei_is_reproduced_quickly_from_a_folder_in_the_layout_of_audiocaps(tmp_path):
     from aadml.cli import cli
 

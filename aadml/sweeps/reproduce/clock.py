@@ -31,10 +31,11 @@ def drawn_sets(
     try:
         first = with_drawn_clock(content, DRAWS[0])
     except InputError as error:
-        note(f"clock-draw: not measured: {error}")
+        if with_others:
+            note(f"clock-draw: not measured: {error}")
         return data, {}
     counts = f"{len(first.ids)} of {len(content.ids)} clips are kept"
-    note(f"{data}: {CLOCK} has more than {CLOCK_LIMIT} clips, so {CLOCK_LIMIT} are drawn by seed ({counts})")
+    note(f"{Path(data).name}: {CLOCK} has more than {CLOCK_LIMIT} clips, so {CLOCK_LIMIT} are drawn by seed ({counts})")
     places: Mapping[int, Path] = {seed: folder / f"clock-draw={seed}.h5" for seed in DRAWS}
     for seed, place in places.items():
         if not place.is_file() and (with_others or seed == DRAWS[0]):

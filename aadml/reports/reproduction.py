@@ -26,7 +26,7 @@ _log = logging.getLogger("aadml")
 
 
 def reproduce(
-    paper: str = "paper",
+    paper: str,
     *,
     vegas: str | Path | None = None,
     ave: str | Path | None = None,

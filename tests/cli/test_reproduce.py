@@ -61,7 +61,7 @@ def results(folder):
 
 
 def call(folder, ave, **options):
-    return reproduce(ave=ave, output=folder, workers=0, settings=SMALL, max_epochs=3, **options)
+    return reproduce("paper", ave=ave, output=folder, workers=0, settings=SMALL, max_epochs=3, **options)
 
 
 @pytest.mark.slow

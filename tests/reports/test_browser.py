@@ -95,6 +95,7 @@ def reproduced(data, folder, settings):
         patch.setattr(rows, "published_losses", lambda: ["triplet"])
         patch.setattr(rows, "published_methods", lambda: list(few["methods"]))
         made = reproduce(
+            "paper",
             ave=data,
             vegas=data,
             quick=True,

@@ -50,7 +50,7 @@ def plain(vectors, query):
 
 
 def resident():
-    with open("/proc/self/status") as status:
+    with Path("/proc/self/status").open() as status:
         return next(int(line.split()[1]) / 1e6 for line in status if line.startswith("VmRSS:"))
 
 

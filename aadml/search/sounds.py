@@ -77,17 +77,19 @@ def _found(rows: Sequence[Row], encoder: str) -> tuple[list[_Sound], list[Failur
 
 
 def _embed(sounds: Sequence[_Sound], encoder: Encoder, kept: sqlite3.Connection) -> list[Failure]:
-    """Embed sounds and keep their vectors; if any cannot be decoded, each by itself, so that it costs no other one."""
+    """Embed sounds and keep their vectors; those that cannot be decoded are left out beforehand."""
     source = Waveforms(tuple(sound.path for sound in sounds), torch.arange(len(sounds)))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what cannot be decoded is told as a failure
-            vectors = encoder.embed(source, "audio").numpy().astype("<f4")
-    except InputError as error:
-        if len(sounds) > 1:
-            return [failure for sound in sounds for failure in _embed([sound], encoder, kept)]
-        reason, _, detail = source.failures.get(sounds[0].path, f"undecodable: {error}").partition(": ")
-        return [Failure(sounds[0].id, sounds[0].path, "audio", reason, detail)]
-    rows = [(sound.key, vectors[n].tobytes()) for n, sound in enumerate(sounds)]
-    kept.executemany("INSERT OR REPLACE INTO sound VALUES (?, ?)", rows)
-    return []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what cannot be decoded is told as a failure
+        decoded = source.sounds(range(len(sounds)))
+    good = [n for n, sound in enumerate(decoded) if sound is not None]
+    if good:
+        vectors = encoder.embed(source.select(torch.tensor(good)), "audio").numpy().astype("<f4")
+        rows = [(sounds[n].key, vector.tobytes()) for n, vector in zip(good, vectors, strict=True)]
+        kept.executemany("INSERT OR REPLACE INTO sound VALUES (?, ?)", rows)
+    return [_failure(sounds[n], source.failures[sounds[n].path]) for n, sound in enumerate(decoded) if sound is None]
+
+
+def _failure(sound: _Sound, said: str) -> Failure:
+    reason, _, detail = said.partition(": ")
+    return Failure(sound.id, sound.path, "audio", reason, detail)

@@ -50,8 +50,8 @@ def plain(vectors, query):
 
 
 def resident():
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1e6 for line in lines if line.startswith("VmRSS:"))
+    with Path("/proc/self/status").open() as status:
+        return next(int(line.split()[1]) / 1e6 for line in status if line.startswith("VmRSS:"))
 
 
 def measure(count):

@@ -12,13 +12,23 @@ ROOT = Path(__file__).parents[1]
 # rooms of one floor never import each other; every arrow goes to a floor further up in these lists
 EXTRACTION_FLOORS = [
     ["ground", "truncation", "masking", "eight_bits", "file_content"],
-    ["foreign", "recipes", "shard_names", "tf_checkpoint", "download", "spec_augment", "word_pieces"],
+    [
+        "foreign",
+        "recipes",
+        "shard_names",
+        "hub_names",
+        "tf_checkpoint",
+        "download",
+        "spec_augment",
+        "word_pieces",
+        "transformers_library",
+    ],
     ["tensor_files", "fingerprints", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
     ["feature_file", "weights", "decoding_workers"],
     ["chosen_weights"],
     ["inception_readings"],
     ["backbones"],
-    ["ledger", "plan", "describing", "self_test"],
+    ["ledger", "plan", "describing", "self_test", "hub"],
     ["assembly", "status"],
     ["extract", "merge"],
     ["job"],
@@ -35,6 +45,7 @@ AADML_FLOORS = [
     ["runs"],
     ["sweeps"],
     ["reports"],
+    ["search"],
     ["cli"],
     ["__main__"],
 ]

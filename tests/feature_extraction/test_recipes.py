@@ -23,9 +23,9 @@ def test_every_recipe_names_extractors_and_options_that_there_are(name):
 
 
 def test_a_recipe_is_the_same_extractors_as_its_options_spelled_out():
-    short = choose_extractors(None, None, {"audio": {"patch_hop": 0.48}}, "untrained", "paper-own-pca")
+    short = choose_extractors({}, {"audio": {"patch_hop": 0.48}}, "untrained", "paper-own-pca")
     spelled = {"audio": {"variant": "post-relu", "patch_hop": 0.48}, "visual": {"reduction": "own-pca"}}
-    long = choose_extractors("vggish", "inception-v3", spelled, "untrained")
+    long = choose_extractors({"audio": "vggish", "visual": "inception-v3"}, spelled, "untrained")
     assert [one.parameters for one in short] == [one.parameters for one in long]
     assert [one.dimension for one in short] == [128, 1024]
     assert {one.about["recipe"] for one in short} == {"paper-own-pca"}
@@ -38,7 +38,7 @@ def test_options_and_weights_that_are_given_win():
     assert "weights" not in RECIPES["paper-8bit"].with_options(None, weights="folder")["visual"]
     assert RECIPES["paper-8bit"].options["visual"]["eight_bit"] is True
     with pytest.raises(InputError, match="did you mean 'paper-pca'"):
-        choose_extractors(None, None, recipe="paper-pcb")
+        choose_extractors({}, recipe="paper-pcb")
 
 
 def test_recipes_are_listed_and_refuse_other_extractors_beside_them(tmp_path):

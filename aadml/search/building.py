@@ -196,7 +196,7 @@ def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder:
 def _extractors(encoder: Encoder | None, choices: _Choices) -> Sequence[Extractor]:
     if encoder is not None:
         return extractors_of(encoder)
-    return choose_extractors(choices.audio, choices.visual, choices.options, choices.weights)
+    return choose_extractors({"audio": choices.audio, "visual": choices.visual}, choices.options, choices.weights)
 
 
 def _checked(source: Source, encoder: ModelEncoder, place: str, choices: _Choices) -> Source:

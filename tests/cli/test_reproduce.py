@@ -125,6 +125,7 @@ def test_bad_calls_are_one_line_and_code_2(aadml, ave, tmp_path, arguments, hint
     assert code == 2
     assert hint in err
     assert not list(tmp_path.glob("out/*/runs"))
+    assert "absent.h5" not in arguments or not list(tmp_path.glob("out/*/data.json"))
 
 
 @pytest.mark.usefixtures("two_rows", "unmeasured")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.configuration.config import Config
+from aadml.data.reading import SYNTHETIC
 from aadml.runs.loading import read_config
 from aadml.runs.manifest import CONFIG, is_run, read_manifest
 from aadml.sweeps.job import Job, is_done, work_off
@@ -107,9 +108,11 @@ def check_same_data(folder: Path, data: str) -> None:
     """Refuse to mix runs on different data in one folder.
 
     Raises:
-        InputError: the file was changed since the first run, or is another.
+        InputError: the file was changed since the first run, or is another, or is not there.
     """
     path = folder / DATA
+    if not data.startswith(SYNTHETIC) and not Path(data).exists():
+        raise InputError(f"{data}: no such file or folder")
     own = {"data": data, "sha256": _fingerprint(Path(data))}
     if not path.is_file():
         write_text(path, json.dumps(own, indent=2) + "\n")

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from aadml.comparison.relevance import Relevant
 from aadml.comparison.types import Direction, Embeddings, Modality
 from aadml.retrieval import metrics
-from aadml.retrieval.directions import CUTOFFS, score_direction
+from aadml.retrieval.directions import CUTOFFS, score_relevance
 from aadml.retrieval.galleries import Sides, of_others, sides_of
 from aadml.retrieval.label_space import label_space_quality
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
@@ -78,7 +79,7 @@ def evaluate(
     """Score embeddings in every direction.
 
     Args:
-        embeddings: an item is relevant to a query if it has its label.
+        embeddings: what is relevant, they say themselves (see `Embeddings.relevance`).
         directions: (queries, gallery) pairs; by default all there are.
         similarity: instead of the one that belongs to the embeddings.
         protocol: how the embeddings were made; every figure carries it.
@@ -104,7 +105,8 @@ def evaluate(
     embeddings = embeddings if once is None else replace(embeddings, once=tuple(once))
     task = _Task(embeddings, gallery, chosen, precision, tuple(extra), tuple(cutoffs), threads)
     results = tuple(_with_other_galleries(task, direction) for direction in pairs)
-    return Evaluation(protocol, split, chosen, results, _label_space(embeddings), gallery)
+    relevance = embeddings.relevant.name
+    return Evaluation(protocol, split, chosen, results, _label_space(embeddings), gallery, relevance)
 
 
 @dataclass(frozen=True)
@@ -134,17 +136,18 @@ class _Task:
 
     def result(self, direction: Direction, sides: Sides) -> DirectionResult:
         """Score the queries of some sides."""
-        labels, names = self.embeddings.labels.cpu().numpy(), self.embeddings.class_names
-        return score_direction(
+        relevance, names = self.embeddings.relevant, self.embeddings.class_names
+        relevant, groups = _relevant(self.embeddings, sides), relevance.groups(self.embeddings)
+        return score_relevance(
             self.scores(direction, sides),
-            labels[sides.queries],
-            labels[sides.gallery],
+            relevant,
+            groups=None if groups is None else groups[sides.queries],
             direction=direction,
             ids=[self.embeddings.ids[i] for i in sides.queries],
             names=dict(enumerate(names)),
             extra=self.extra,
             cutoffs=self.cutoffs,
-            partner=sides.partner,
+            partner=_partner(relevant, sides, self.gallery),
             exclude_partner=self.gallery == "without-partner",
             threads=self.threads,
         )
@@ -163,6 +166,20 @@ def _with_other_galleries(task: _Task, direction: Direction) -> DirectionResult:
             values = {"map": other.map, "chance": float(other.chance.mean()), "queries": len(other.ids)}
             figures |= {(place, name): value for name, value in values.items()}
     return replace(result, figures=figures)
+
+
+def _relevant(embeddings: Embeddings, sides: Sides) -> Relevant:
+    return embeddings.relevant.between(embeddings, sides.queries, sides.gallery)
+
+
+def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | None:
+    """Give the place of each query's own clip where that is relevant to every query that has anything relevant."""
+    own = sides.partner
+    if own is not None and relevant.at(own)[relevant.some].all():
+        return own
+    if gallery == "without-partner":
+        raise InputError("without-partner: a query's own clip is not always relevant here, so taking it out is no task")
+    return None
 
 
 def _vectors(embeddings: Embeddings, modality: Modality, rows: Indices) -> Tensor:
@@ -209,16 +226,15 @@ def _over_direction(
 
     measure = partial(of_others, measured) if gallery == "without-partner" else measured
     found: list[Values] = []
-    labels = embeddings.labels.cpu().numpy()
     for sides in sides_of(embeddings, direction, gallery):
         if asking is not None:
             sides = replace(sides, queries=np.intersect1d(sides.queries, asking), partner=None)
         rows = sides.queries, sides.gallery
         queries, candidates = (_vectors(embeddings, m, own) for m, own in zip(direction, rows, strict=True))
         source = score_source(queries, candidates, similarity or embeddings.similarity)
-        partner = sides.partner if gallery == "without-partner" else None
-        groups = labels[sides.queries], labels[sides.gallery]
-        parts = over_rankings(source, *groups, measure, partner=partner, threads=threads)
+        relevant = _relevant(embeddings, sides)
+        partner = _partner(relevant, sides, gallery) if gallery == "without-partner" else None
+        parts = over_rankings(source, relevant, measure, partner=partner, threads=threads)
         found += [part for part in parts if part is not None]
     if not found:
         raise InputError(f"{'-'.join(direction)}: no query has a relevant item")

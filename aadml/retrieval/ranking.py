@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from aadml.comparison.relevance import Relevant
 from aadml.retrieval.scores import Indices, Scores, ScoreSource, block_rows
 from feature_extraction.ground.errors import InputError
 
@@ -138,8 +139,7 @@ def _tie_groups(keys: Keys) -> tuple[Indices, Indices]:
 
 def over_rankings(
     source: ScoreSource,
-    query_groups: NDArray[Any],
-    gallery_groups: NDArray[Any],
+    relevant: Relevant,
     measure: Callable[[Indices, Ranking], T],
     *,
     partner: Indices | None = None,
@@ -149,33 +149,27 @@ def over_rankings(
 
     Args:
         source: scores of q queries against n items.
-        query_groups: (q,) what a query is about; a gallery item is relevant if it has the same. A query that has no
-            relevant item is left out.
-        gallery_groups: (n,).
+        relevant: what is relevant to whom; a query that has no relevant item is left out.
         measure: called with the numbers of b queries and their rankings, by several threads.
-        partner: (q,) the place of each query's own clip in the gallery, where it is of one group with the query.
+        partner: (q,) the place of each query's own clip in the gallery, where it is relevant to the query.
         threads: how many work at a time; by default as many as torch uses, 16 at most.
 
     Yields:
         What `measure` returned, in the order of the queries.
     """
     queries, items = source.shape
-    values, codes = np.unique(gallery_groups, return_inverse=True)
-    codes = codes.astype(np.int32)
-    own = np.searchsorted(values, query_groups).astype(np.int32)
-    kept = values[np.minimum(own, len(values) - 1)] == query_groups
     rows, step = block_rows(items), max(1, CHUNK // items)
 
     def measured(start: int) -> list[T]:
         block = source.block(start, min(start + rows, queries))
         found = []
         for first in range(0, len(block), step):
-            local = first + np.flatnonzero(kept[start + first : start + min(first + step, len(block))])
+            local = first + np.flatnonzero(relevant.some[start + first : start + min(first + step, len(block))])
             if len(local):
                 scores = block[first : first + step] if len(local) == min(step, len(block) - first) else block[local]
                 index = start + local
                 places = None if partner is None else partner[index]
-                found.append(measure(index, rank(scores, own[index, None] == codes[None, :], places)))
+                found.append(measure(index, rank(scores, relevant.block(index), places)))
         return found
 
     for found in _in_threads(measured, range(0, queries, rows), threads):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from aadml.comparison.relevance import LABEL, RULES, Judgments
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.results import DirectionResult, Evaluation
 from feature_extraction.ground.json_values import inner, nested, number
@@ -11,6 +12,8 @@ GALLERY_IN_WORDS: dict[Gallery, str] = {
     "without-partner": "without-partner: every clip but the query's own",
     "disjoint": "disjoint: the half of the clips that the query is not of, both halves in turn",
 }
+
+RELEVANCE_IN_WORDS = {rule.name: rule.words for rule in (*RULES.values(), Judgments({}))}
 
 
 def summary(evaluation: Evaluation) -> str:
@@ -28,6 +31,8 @@ def summary(evaluation: Evaluation) -> str:
             table.insert(i + 1, ["MAP, worst..best order of ties", *bounds, *("" for _ in mean)])
             break
     lines = [f"protocol {evaluation.protocol}, split {evaluation.split}, similarity {evaluation.similarity}"]
+    if evaluation.relevance != LABEL.name:
+        lines += [f"relevant {evaluation.relevance}: {RELEVANCE_IN_WORDS[evaluation.relevance]}"]
     lines += [f"gallery {GALLERY_IN_WORDS[evaluation.gallery]}"]
     lines += ["; ".join(_counts(result) for result in results), "", *_aligned(table)]
     if evaluation.label_space:

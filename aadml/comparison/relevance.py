@@ -73,9 +73,8 @@ class Grouped(Relevant):
         values, codes = np.unique(gallery, return_inverse=True)
         self._codes = codes.astype(np.int32)
         own: Rows = np.minimum(np.searchsorted(values, queries), len(values) - 1)
-        same: NDArray[np.bool_] = values[own] == queries
-        self.some = same
-        self._own = np.where(same, own, -1).astype(np.int32)
+        self.some = np.asarray(values[own] == queries, dtype=bool)
+        self._own = np.where(self.some, own, -1).astype(np.int32)
 
     @property
     def shape(self) -> tuple[int, int]:

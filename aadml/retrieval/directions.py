@@ -12,6 +12,7 @@ from aadml.comparison.relevance import Grouped, Relevant
 from aadml.comparison.types import Direction
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.galleries import of_others, without_partner
+from aadml.retrieval.metric_names import place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.requested import Requested, requested
 from aadml.retrieval.results import Curves, DirectionResult
@@ -20,6 +21,9 @@ from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
 
 CUTOFFS = (1, 5, 10, 50, 100)
+CHANCE_OF = "chance_of"
+"""Under this key of a direction stands what chance has of each metric that was asked for."""
+
 SCOPE = tuple(range(10, 1001, 10))
 
 
@@ -139,6 +143,7 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
     recall, rate = hits / ranking.relevant[:, None], metrics.hit_rate_at(ranking, wanted)
     figures: dict[tuple[str, ...], Values] = {("map_at_r",): metrics.average_precision_at_r(ranking)}
     figures |= {place: function(ranking) for place, function in functions.items()}
+    figures |= {(CHANCE_OF, *place): values for place, values in _by_chance(ranking, functions).items()}
     return _Part(
         index,
         metrics.average_precision(ranking),
@@ -150,6 +155,17 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
         {path: float(values.sum()) for path, values in figures.items()},
         None if ranking.above_partner is None else _of_others(ranking),
     )
+
+
+def _by_chance(ranking: Ranking, functions: Requested) -> dict[tuple[str, ...], Values]:
+    """Give what a scorer that knows nothing has of each metric that was asked for, but for the running variant."""
+    functions = {place: function for place, function in functions.items() if place != place_of("running")}
+    if not functions or ranking.grades is not None:
+        blind = ranking.without_scores()
+        return {place: function(blind) for place, function in functions.items()}
+    first, query = np.unique(ranking.relevant, return_index=True, return_inverse=True)[1:]
+    blind = ranking.without_scores().at(first)
+    return {place: function(blind)[query] for place, function in functions.items()}
 
 
 def _of_others(ranking: Ranking) -> tuple[Values, Values]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aadml.comparison.relevance import Relevant
+from aadml.comparison.relevance import LABEL, Relevant
 from aadml.comparison.types import Direction, Embeddings, Modality
 from aadml.retrieval import metrics
 from aadml.retrieval.directions import CUTOFFS, score_relevance
@@ -24,6 +24,8 @@ from aadml.retrieval.scores import Indices, MatrixScores, ScoreSource, score_sou
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
+
+NDCG_AT = 10
 
 
 def mean_average_precision(
@@ -145,12 +147,17 @@ class _Task:
             direction=direction,
             ids=[self.embeddings.ids[i] for i in sides.queries],
             names=dict(enumerate(names)),
-            extra=self.extra,
+            extra=self.extra if relevance is LABEL else self._also(len(sides.gallery)),
             cutoffs=self.cutoffs,
             partner=_partner(relevant, sides, self.gallery),
             exclude_partner=self.gallery == "without-partner",
             threads=self.threads,
         )
+
+    def _also(self, items: int) -> tuple[str, ...]:
+        """Name the metrics that are usual where relevance is not that of a class, beside those asked for."""
+        usual = ("precision", "recall", "hit-rate", "mrr", "ndcg@10" if items >= NDCG_AT else "ndcg")
+        return (*self.extra, *(name for name in usual if name not in self.extra))
 
 
 def _with_other_galleries(task: _Task, direction: Direction) -> DirectionResult:

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
+from annotated_types import Interval
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
@@ -40,6 +42,7 @@ class PairLearner(Learner):
         context: dimensions of the modalities.
         network: the section of that name: hidden layers, dropout and input noise of each modality's network.
         dimension: size of the embedding.
+        average: share that a running average of the networks, which is what embeds, keeps at each step; 0 for none.
         learn_temperature: train the temperature of a loss that has one, from where the loss's option begins.
         duplicates: of clips that share their features with another in some modality: "mask" keeps them from being each
             other's negatives, "keep" does not.
@@ -55,6 +58,7 @@ class PairLearner(Learner):
         *,
         network: Network = NETWORK,
         dimension: Width = 64,
+        average: Annotated[float, Interval(ge=0, lt=1)] = 0.0,
         learn_temperature: bool = True,
         duplicates: Literal["mask", "keep"] = "mask",
         label_aware: bool = False,
@@ -67,6 +71,8 @@ class PairLearner(Learner):
         self.encoders = nn.ModuleDict(
             {m: LabelSpaceEncoder(size, dimension, network) for m, size in context.dimensions.items()}
         )
+        self.average = average
+        self.averaged = deepcopy(self.encoders).requires_grad_(requires_grad=False) if average else None
         self.label_aware = label_aware and bool(context.need_classes("method.label_aware"))
         self.masked = duplicates == "mask"
         self.objective = compose_objective(
@@ -81,18 +87,31 @@ class PairLearner(Learner):
 
     def players(self) -> Mapping[str, Player]:
         """Train networks and temperature for one loss."""
-        return {"all": Player(list(self.parameters()), self._loss)}
+        return {"all": Player([one for one in self.parameters() if one.requires_grad], self._loss)}
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Find the clips that stand in the training set more than once, before the first epoch."""
         if len(self._groups) != len(train):
             self._groups = same_clips(train) if self.masked else torch.arange(len(train))
 
+    def calibrate(self, valid: Clips) -> None:
+        """Take the last step into the average, before it is scored."""
+        self._take_in()
+
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Map a batch onto the unit sphere (b, d) -> (b, dimension)."""
-        return F.normalize(self.encoders[modality](features), dim=1)
+        networks = self.encoders if self.averaged is None else self.averaged
+        return F.normalize(networks[modality](features), dim=1)
+
+    def _take_in(self) -> None:
+        """Move the average towards the networks as the last step left them."""
+        if self.averaged is not None:
+            with torch.no_grad():
+                for kept, now in zip(self.averaged.parameters(), self.encoders.parameters(), strict=True):
+                    kept.lerp_(now, 1 - self.average)
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        self._take_in()
         if self.log_scale is not None:
             with torch.no_grad():  # the bound is held by resetting, as a clamp in the graph would have no way back
                 self.log_scale.clamp_(0, LARGEST_SCALE)

@@ -102,7 +102,7 @@ class Sharing(Relevant):
 
     def __init__(self, queries: NDArray[np.bool_], gallery: NDArray[np.bool_], *, graded: bool = False) -> None:
         self._queries, self._gallery = queries.astype(np.float32), gallery.astype(np.float32)
-        self.some = queries[:, gallery.any(axis=0)].any(axis=1)
+        self.some = np.asarray(queries[:, gallery.any(axis=0)].any(axis=1), dtype=bool)
         self.graded = graded
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aadml.comparison.relevance import LABEL, RULES, check_relevance
-from aadml.comparison.types import Splits
+from aadml.comparison.types import Clips, Splits
 from aadml.configuration.config import Config
 from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
 from aadml.data.captioned_sets import captioned_splits, is_captioned
@@ -20,6 +20,9 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, typed
 from feature_extraction.manifest import read_manifest
 from feature_extraction.weights import weights_folder
+
+PAIRS = "pairs"
+"""The shipped config for clips that are not of one class each."""
 
 
 def load_splits(config: Config) -> Splits:
@@ -75,18 +78,38 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
     return replace(splits, notes=(*splits.notes, *said))
 
 
-def has_no_classes(data: str | Path) -> bool:
-    """Tell whether features to train on are without one class a clip, without reading their numbers where that can be.
+def starting_config(
+    data: str | Path | Splits | Clips | None, config: str | Path | None, method: str | None, say: Callable[[str], None]
+) -> str | Path | None:
+    """Name the config to start from; where none is named and the clips are not of one class each, it is `pairs`.
+
+    Args:
+        data: to train on; None for the sample clips.
+        config: that was named.
+        method: that was named; it has a config of its own.
+        say: called with a sentence where the data decide.
 
     Raises:
         InputError: data that cannot be read.
     """
+    if config is not None or method is not None or data is None or _of_one_class_each(data):
+        return config
+    say(f"the clips are not of one class each, so config '{PAIRS}' is taken; name another with --config or --method")
+    return PAIRS
+
+
+def _of_one_class_each(data: str | Path | Splits | Clips) -> bool:
+    """Tell whether every clip is of one class, without reading the numbers of a feature file."""
+    if isinstance(data, Splits):
+        return data.train.one_label_each
+    if isinstance(data, Clips):
+        return data.one_label_each
     if str(data).startswith(SYNTHETIC) or is_captioned(data):
-        return False
+        return True
     if is_feature_file(data):
         with open_features(data) as (content, _):
-            return not has_one_label(content)
-    return not has_one_label(open_data(data))
+            return has_one_label(content)
+    return has_one_label(open_data(data))
 
 
 def takes_captions(options: JsonObject) -> bool:

@@ -14,7 +14,7 @@ from aadml.configuration.config import Config
 from aadml.data.splits import stratified
 from aadml.methods.session import Callbacks, Record, Session
 from aadml.model.model import Model
-from aadml.runs.data import has_no_classes, place_of, relevance_name, with_relevance, with_sample_data
+from aadml.runs.data import place_of, relevance_name, starting_config, with_relevance, with_sample_data
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
 from aadml.runs.naming import new_run_folder
@@ -22,9 +22,6 @@ from aadml.runs.scoring import TEST, score_model
 from aadml.runs.store import begun, opened
 from aadml.runs.train import Prepared, config_warnings, fit_model, prepare, train_prior, train_run
 from feature_extraction.ground.errors import InputError
-
-PAIRS = "pairs"
-"""The shipped config for clips that are not of one class each."""
 
 _log = logging.getLogger("aadml")
 
@@ -97,11 +94,7 @@ def fit(
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     if not isinstance(data, str | Path | Splits | Clips | None):
         raise InputError(f"fit: data of type {type(data).__name__}; give a path, what aadml.read returned, or Clips")
-    if config is None and method is None and _is_without_classes(data):
-        config = PAIRS
-        note(
-            f"the clips are not of one class each, so config '{PAIRS}' is taken; name another with --config or --method"
-        )
+    config = starting_config(data, config, method, note)
     complete = assemble(
         data=place_of(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
         config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
@@ -184,11 +177,3 @@ def _in_memory(data: object, config: Config) -> Splits | None:
     empty = data.select(torch.arange(0))
     splits = Splits(data.select(rest), data.select(torch.from_numpy(chosen)), empty, notes=(note,))
     return with_relevance(splits, config.common.relevance)
-
-
-def _is_without_classes(data: object) -> bool:
-    if isinstance(data, Splits):
-        return not data.train.one_label_each
-    if isinstance(data, Clips):
-        return not data.one_label_each
-    return isinstance(data, str | Path) and has_no_classes(data)

@@ -111,6 +111,16 @@ def test_a_run_without_labels_is_scored_audited_and_reported(unlabelled, tmp_pat
     assert other.relevance == "own"
 
 
+@pytest.mark.slow
+def test_the_audit_catches_a_partner_leak_without_labels(unlabelled, tmp_path):
+    model = aadml.fit(unlabelled, method="cca", settings={"method.dimension": 3}, runs=tmp_path / "runs")
+    clean = {one.check: one.verdict.value for one in aadml.audit(model.folder)}
+    assert (clean["partner blindness"], clean["label blindness"]) == ("pass", "not checkable")
+    assert "fail" not in clean.values()
+    leaking = {one.check: one.verdict.value for one in aadml.audit(model.folder, protocol="legacy:partner")}
+    assert leaking["partner blindness"] == "fail"
+
+
 def test_labelled_clips_can_be_scored_by_their_own_partners(tmp_path):
     write_features(tmp_path / "f.h5", labelled())
     by_label = aadml.fit(tmp_path / "f.h5", method="cca", settings={"method.dimension": 3})

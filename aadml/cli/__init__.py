@@ -28,6 +28,7 @@ COMMANDS = {
     "audit": "Check whether embeddings depend on labels, partners, batch or order, with evidence.",
     "ablate": "Run a grid over config keys and seeds; table, curves with spread, significance.",
     "compare": "Compare methods, and losses with and without the proxy, next to the published figures.",
+    "reproduce": "Train a paper's tables and figures on its data sets; one page beside what was published.",
     "report": "Write a self-contained HTML page about a run.",
     "list": "List losses, proxies, selections, methods, extractors, datasets, protocols, metrics.",
     "doctor": "Show what is installed, which weights are present, and whether their self-tests pass.",

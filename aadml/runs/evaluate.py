@@ -167,11 +167,36 @@ def _of_run(
     protocol = protocol or run.model.facts.protocol
     splits = run.splits if relevance is None else with_relevance(run.splits, relevance)
     evaluation = _scored(subject_of(run.config, splits, run.model), protocol, split, options)
-    record = replace(evaluation.record(), label=run.model.facts.label, seed=run.model.facts.seed)
-    written = to_bytes(record.to_json())
     chosen = [] if relevance is None else [f"relevance-{Path(relevance).stem}"]
-    keep(folder, {file_of(protocol, split, *options.changed(), *chosen): written}, note)
+    keep(folder, {file_of(protocol, split, *options.changed(), *chosen): _kept(evaluation, run.model)}, note)
     return evaluation
+
+
+def evaluate_under_each(
+    folder: Path, protocols: Sequence[str], *, split: str = "test", on_note: Note | None = None
+) -> None:
+    """Score a run on its own data under several protocols, and keep what comes out beside the run.
+
+    Args:
+        folder: of the run.
+        protocols: keys of PROTOCOLS.
+        split: that is scored.
+        on_note: called with a note for the user.
+
+    Raises:
+        InputError: not a trained run, or a protocol that it cannot be scored under.
+    """
+    run = load_run(folder)
+    subject = subject_of(run.config, run.splits, run.model)
+    files = {
+        file_of(one, split): _kept(_scored(subject, one, split, Options()), run.model) for one in protocols
+    }  # fmt: skip
+    keep(folder, files, on_note or (lambda message: None))
+
+
+def _kept(evaluation: Evaluation, model: Model) -> bytes:
+    record = replace(evaluation.record(), label=model.facts.label, seed=model.facts.seed)
+    return to_bytes(record.to_json())
 
 
 def keep(folder: Path, files: Mapping[str, bytes], note: Note) -> None:

@@ -23,6 +23,7 @@ FUNCTIONS = {
     "audit": "aadml.runs.audit:audit",
     "ablate": "aadml.reports.ablation:ablate",
     "compare": "aadml.reports.comparison:compare",
+    "reproduce": "aadml.reports.reproduction:reproduce",
     "report": "aadml.reports.run_page:write_report",
     "list": "aadml.configuration.listing:listing",
     "doctor": "aadml.runs.doctor:doctor",
@@ -41,9 +42,10 @@ OTHER_NAMES = {
 }
 """Command -> name of a parameter -> the argument of the function that it is."""
 
-OF_OTHER_FUNCTIONS = {"train": {"resume"}, "list": {"kind", "name"}}
+OF_OTHER_FUNCTIONS = {"train": {"resume"}, "list": {"kind", "name"}, "reproduce": {"yes"}}
 """`aadml train --resume RUN` is `aadml.resume(RUN)`; `aadml list` alone names the kinds that `listing` takes, and with
-a name it is `options(kind, name)`, the neighbor of `listing`."""
+a name it is `options(kind, name)`, the neighbor of `listing`. `aadml reproduce --yes` answers a question that Python
+leaves to a callback."""
 
 OTHER_DEFAULTS = {
     "extract": {
@@ -113,7 +115,7 @@ def test_what_only_python_can_say_is_told_apart(name):
     said = {argument for command, _, argument in pairs() if command == name}
     taken = inspect.signature(function_of(name)).parameters
     more = {n for n, one in taken.items() if one.kind is not one.VAR_KEYWORD} - said
-    callbacks = {n for n in more if n.startswith("on_") or n in ("progress", "command", "work")}
+    callbacks = {n for n in more if n.startswith("on_") or n in ("progress", "command", "work", "confirm")}
     assert more - callbacks <= {"list": {"kind"}}.get(name, set())
 
 

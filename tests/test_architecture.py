@@ -45,6 +45,7 @@ AADML_FLOORS = [
     ["runs"],
     ["sweeps"],
     ["reports"],
+    ["search"],
     ["cli"],
     ["__main__"],
 ]

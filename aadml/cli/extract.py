@@ -72,7 +72,7 @@ def command(
     from feature_extraction.job import DEFAULTS, extract
     from feature_extraction.manifest import read_manifest
 
-    rows, part, options = read_manifest(manifest), _shard(shard), _options(settings)
+    rows, part, options = read_manifest(manifest), _shard(shard), read_settings(settings)
     names = {"audio": audio, "visual": visual, "text": text}
     if recipe is not None and (audio or visual):
         raise InputError("extract: --recipe names both extractors; leave --audio and --visual out")
@@ -91,7 +91,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
+def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
     """Read `modality.key=value` settings; values are YAML."""
     from aadml.configuration import plain_yaml
     from feature_extraction.ground.errors import InputError

@@ -25,6 +25,9 @@ FUNCTIONS = {
     "compare": "aadml.reports.comparison:compare",
     "reproduce": "aadml.reports.reproduction:reproduce",
     "report": "aadml.reports.run_page:write_report",
+    "index": "aadml.search.building:build",
+    "search": "aadml.search.index:search",
+    "serve": "aadml.search.serving:serve",
     "list": "aadml.configuration.listing:listing",
     "doctor": "aadml.runs.doctor:doctor",
 }
@@ -36,16 +39,22 @@ OTHER_NAMES = {
     "embed": {"run": "model"},
     "evaluate": {"run": "model"},
     "extract": {"settings": "options"},
+    "index": {"settings": "options"},
     "merge": {"shards": "paths"},
     "report": {"runs": "run"},
     "verify": {"run": "path"},
 }
 """Command -> name of a parameter -> the argument of the function that it is."""
 
-OF_OTHER_FUNCTIONS = {"train": {"resume"}, "list": {"kind", "name"}, "reproduce": {"yes"}}
+OF_OTHER_FUNCTIONS = {
+    "train": {"resume"},
+    "list": {"kind", "name"},
+    "reproduce": {"yes"},
+    "search": {"export"},
+}
 """`aadml train --resume RUN` is `aadml.resume(RUN)`; `aadml list` alone names the kinds that `listing` takes, and with
-a name it is `options(kind, name)`, the neighbor of `listing`. `aadml reproduce --yes` answers a question that Python
-leaves to a callback."""
+a name it is `options(kind, name)`, the neighbor of `listing`; `aadml search --export NAME` is `Index.export(NAME)`.
+`aadml reproduce --yes` answers a question that Python leaves to a callback."""
 
 OTHER_DEFAULTS = {
     "extract": {
@@ -53,6 +62,7 @@ OTHER_DEFAULTS = {
         "audio": (None, "log-mel"),  # the command line says so, and says that it needs no weights
         "visual": (None, "hog-color"),
     },
+    "index": {"audio": (None, "log-mel"), "visual": (None, "hog-color")},
     "compare": {"with_controls": (True, True)},
     "merge": {"shards": (None, inspect.Parameter.empty)},  # none: the shards named after the output
     "train": {"runs": ("runs", None)},  # Python trains in memory where no folder is named

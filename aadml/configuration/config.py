@@ -57,6 +57,9 @@ class Common:
         validation: share of the training clips set aside where the data has no validation split.
         train_per_class: clips of each class that are fitted on; null for all.
         unseen_classes: share of the classes that are kept for test alone; null for the data's own split.
+        relevance: what is relevant to a query where clips are scored: "own" (its own partner alone), "label" (its
+            class), "labels" (a class shared), "labels-graded" (the more shared, the more), or a file of judgments;
+            null decides it by the data.
     """
 
     data: Annotated[str, MinLen(1)] | None = None
@@ -65,6 +68,7 @@ class Common:
     validation: Fraction = 0.1
     train_per_class: Count | None = None
     unseen_classes: Fraction | None = None
+    relevance: Annotated[str, MinLen(1)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -184,7 +184,7 @@ class Learner(nn.Module, ABC):
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed every modality of `clips`, one at a time."""
         vectors = {modality: self.embed_all(clips[modality], modality) for modality in clips.modalities}
-        return Embeddings(vectors, clips.labels, clips.ids, self.similarity, clips.class_names)
+        return clips.embedded(vectors, self.similarity)
 
     @property
     def device(self) -> torch.device:

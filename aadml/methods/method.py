@@ -21,7 +21,7 @@ class Context:
 
     Attributes:
         dimensions: modality -> number of feature dimensions; the order names the modalities. 0 for a batch-made source.
-        classes: number of classes C.
+        classes: number of classes C; 0 where the clips are not of one class each.
         seed: decides initial weights, batch order, dropout, draws.
         device: where neural methods compute.
         clips: number of training clips; 0 where it is not known.
@@ -40,6 +40,20 @@ class Context:
     def modalities(self) -> tuple[Modality, ...]:
         """Name the modalities."""
         return tuple(self.dimensions)
+
+    def need_classes(self, method: str) -> int:
+        """Give the number of classes to a method that learns them.
+
+        Raises:
+            InputError: the clips have no classes, or several each; says which methods need none.
+        """
+        if not self.classes:
+            raise InputError(
+                f"{method} learns from one class a clip, and these clips have none, or several; take pairs, clip, "
+                "cca, kcca, dcca, bic-net or dcil (--method), or of several labels keep the first "
+                "(`aadml convert IN OUT --first-label`)"
+            )
+        return self.classes
 
 
 @dataclass(frozen=True)
@@ -160,4 +174,4 @@ class Method(ABC):
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed every modality of `clips`, one at a time."""
         vectors = {modality: self.embed(clips[modality], modality) for modality in clips.modalities}
-        return Embeddings(vectors, clips.labels, clips.ids, self.similarity, clips.class_names)
+        return clips.embedded(vectors, self.similarity)

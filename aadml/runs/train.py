@@ -70,7 +70,8 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
 def untrained_model(config: Config, splits: Splits, device: torch.device) -> Model:
     """Build the model of a config for the data, its scaling fitted on the training clips; nothing is trained yet."""
     facts = _facts(config, splits)
-    context = Context(facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips)
+    classes = len(facts.class_names) if splits.train.one_label_each else 0
+    context = Context(facts.dimensions, classes, facts.seed, device, facts.clips)
     method = build_method(config.method, config.arguments(), facts.training, context)
     return Model(method, fit_scaling(splits.train, config.inputs), facts)
 

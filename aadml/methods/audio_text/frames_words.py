@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aadml.comparison.relevance import relevance
+from aadml.comparison.frame_word import relevance
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
@@ -108,7 +108,7 @@ class FramesAgainstWords(Learner):
         found = {modality: self._each_once(clips[modality], modality) for modality in clips.modalities}
         vectors = {modality: packed for modality, (packed, _) in found.items()}
         rows = {modality: place for modality, (packed, place) in found.items() if len(packed) < len(place)}
-        return Embeddings(vectors, clips.labels, clips.ids, self.similarity, clips.class_names, ("audio",), rows)
+        return clips.embedded(vectors, self.similarity, once=("audio",), rows=rows)
 
     def _each_once(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
         """Embed every sound or caption once as a packed sequence (m, 4 + t d), and say whose each is (n,)."""

@@ -224,6 +224,7 @@ def c_dcca(
     """
     _check_batch(settings, options.outputs, "c-dcca")
     hiddens = dict.fromkeys(pair(context, "c-dcca"), hidden)
+    context.need_classes("c-dcca")
     learner = CorrelationLearner(context, hidden=hiddens, options=options, cross=partial(_clusters, pair_weight))
     return LearnedMethod(learner, context, settings)
 

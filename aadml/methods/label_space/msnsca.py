@@ -71,6 +71,7 @@ class MultiScaleLearner(Learner):
         apart_weight: Weight = 0.1,
     ) -> None:
         super().__init__()
+        classes = context.need_classes("msnsca")
         if any(kernel % 2 == 0 for kernel in kernels):
             raise InputError(f"method.kernels: {list(kernels)} given; odd sizes are possible")
         if width % attention_heads:
@@ -87,8 +88,8 @@ class MultiScaleLearner(Learner):
         self.joined = nn.Linear(len(kernels) * width, width, bias=False)
         self.looking_back = ItemAttention(width, attention_heads)
         self.last = nn.Linear(width, dimension, bias=False)
-        self.classifiers = nn.ModuleDict({m: _classifier(dimension, context.classes, dropout) for m in names})
-        self.centers = nn.Parameter(torch.randn(context.classes, dimension))
+        self.classifiers = nn.ModuleDict({m: _classifier(dimension, classes, dropout) for m in names})
+        self.centers = nn.Parameter(torch.randn(classes, dimension))
         self.weights = {"label": label_weight, "center": center_weight, "apart": apart_weight}
 
     def players(self) -> Mapping[str, Player]:

@@ -66,13 +66,14 @@ class AdvisedLearner(Learner):
         advice_weight: Annotated[Weight, Tuning(0.3, 1.0, 3.0)] = 1.0,
     ) -> None:
         super().__init__()
+        classes = context.need_classes("video-adviser-lite")
         self.students = label_space_encoders(context, "video-adviser-lite", network)
         sizes = (sum(context.dimensions.values()), *hidden)
         self.teacher = nn.ModuleDict(
             {
                 "trunk": layers(sizes, activation="relu", dropout=dropout),
-                "logits": nn.Linear(sizes[-1], context.classes),
-                "regression": nn.Linear(sizes[-1], context.classes),
+                "logits": nn.Linear(sizes[-1], classes),
+                "regression": nn.Linear(sizes[-1], classes),
             }
         )
         self.label_cost, self.share = label_cost(label_loss), teacher_share

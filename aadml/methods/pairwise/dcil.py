@@ -72,7 +72,9 @@ class InstanceLearner(Learner):
         self.by_clip, self.share, self.ranking_weight = instance == "clip", instance_share, ranking_weight
         self.heads = heads(context, "dcil", (*hidden, dimension), activation=activation, dropout=dropout)
         self.dropout = nn.Dropout(dropout)
-        self.classifier = nn.Linear(dimension, context.clips if self.by_clip else context.classes)
+        self.classifier = nn.Linear(
+            dimension, context.clips if self.by_clip else context.need_classes("method.instance: class")
+        )
         self.objective = compose_objective(
             Space(context.modalities, dimension, classes=context.classes),
             loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "mean", "combine": "sum"},

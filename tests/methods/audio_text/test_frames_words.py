@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from aadml.comparison.relevance import relevance
+from aadml.comparison.frame_word import relevance
 from aadml.methods import METHODS
 from aadml.methods.audio_text.negative_sampling import STRATEGIES
 from aadml.methods.learner import Batch, Epoch

@@ -56,7 +56,8 @@ class Layers(nn.Sequential):
         """Pass inputs (b, d) through all modules -> (b, outputs)."""
         for module in self:
             if self.reduced is not None and isinstance(module, nn.Linear):
-                inputs = module.bias + F.linear(inputs.to(self.reduced), module.weight.to(self.reduced))
+                product = F.linear(inputs.to(self.reduced), module.weight.to(self.reduced))
+                inputs = product.float().add_(module.bias)
             else:
                 inputs = module(inputs)
         return inputs

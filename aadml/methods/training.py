@@ -23,7 +23,6 @@ from aadml.methods.training_warnings import (
     share_warning,
 )
 from aadml.retrieval.evaluation import mean_figure
-from feature_extraction.ground.allocation import keep_freed_memory
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import read_as
 
@@ -50,7 +49,6 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
     Raises:
         InputError: the loss became NaN before any epoch could be kept.
     """
-    keep_freed_memory()
     with torch.random.fork_rng(devices=[]):
         loop = _Loop(learner, _to_device(train, learner.device), valid, settings, session, seed)
         loop.run()

@@ -23,7 +23,6 @@ from aadml.methods.learner import Batch, Epoch
 from aadml.methods.optimization import Optimization, optimizer
 from aadml.objective import Embedded
 from aadml.runs.train import untrained_model
-from feature_extraction.ground.allocation import keep_freed_memory
 
 HIDDEN = ([64], [220], [220, 220], [1024, 1024, 1024])
 CPU = torch.device("cpu")
@@ -36,7 +35,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    keep_freed_memory()
     splits = to_splits(synthetic(**SHAPES["ave"]))
     print(f"{arguments.cells} cells, {arguments.loss}, batch 200; load {os.getloadavg()[0]:.1f}")
     print("hidden               one by one          stacked             of which not stackable   times")

@@ -197,7 +197,7 @@ def _assembled(
         columns={name: tuple(row.columns[name] for row in rows) for name in plan.manifest.rows[0].columns},
         fitted=fitted,
         shard=shard,
-        fingerprints={modality: track.fingerprints for modality, track in tracks.items()},
+        fingerprints={modality: track.fingerprints for modality, track in tracks.items() if modality != "text"},
     )
     return Assembled(head, made)
 

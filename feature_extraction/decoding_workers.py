@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from feature_extraction.fingerprints import picture_fingerprint, sound_fingerprint
 from feature_extraction.ground.worker_pool import Lost, Reported, WorkerPool
 from feature_extraction.ground.worker_process import Conditions
-from feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
+from feature_extraction.media import Frames, Limits, MediaFailure, Sound, Text, decode
 
 _PATIENCE = 30  # times the limit of processor time: what waits so long waits for a disk that is gone
 
@@ -29,7 +29,7 @@ class Wanted:
         pool: what to make of the prepared clip at last, there as well; None: it is wanted as it is.
     """
 
-    inputs: Sound | Frames
+    inputs: Sound | Frames | Text
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     minimum_seconds: float
     pool: Callable[[NDArray[Any]], NDArray[Any]] | None = None
@@ -41,7 +41,7 @@ class Task:
 
     Attributes:
         number: the caller's name for it.
-        media: per modality that is wanted, the file.
+        media: per modality that is wanted, the file; of text, the text.
     """
 
     number: int
@@ -160,5 +160,7 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> Part:
     )
 
 
-def _fingerprint(values: NDArray[Any], inputs: Sound | Frames) -> NDArray[np.uint8]:
+def _fingerprint(values: NDArray[Any], inputs: Sound | Frames | Text) -> NDArray[np.uint8] | None:
+    if isinstance(inputs, Text):
+        return None
     return sound_fingerprint(values, inputs.sample_rate) if isinstance(inputs, Sound) else picture_fingerprint(values)

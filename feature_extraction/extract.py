@@ -21,7 +21,7 @@ from feature_extraction.assembly import Failure, assemble, refuse_foreign, write
 from feature_extraction.backbones import Extractor
 from feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
 from feature_extraction.describing import Describer
-from feature_extraction.file_content import content_of, stamp_of
+from feature_extraction.file_content import content_of, stamp_of, text_stamp
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
 from feature_extraction.manifest import Manifest, Row
@@ -180,7 +180,7 @@ def _tasks(job: _Job) -> Iterator[Task]:
         records: dict[str, Record] = {}
         media: dict[str, str] = {}
         for modality in job.plan.by_modality:
-            stamp = stamp_of(row.media[modality])
+            stamp = text_stamp(row.media[modality]) if modality == "text" else stamp_of(row.media[modality])
             if stamp is None:
                 job.missing.setdefault(number, _failure(row, modality, "missing", "no such file"))
                 continue
@@ -205,7 +205,7 @@ def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ..
         record = None
     if record is not None and record.stamp == stamp:
         return record
-    content = content_of(row.media[modality], stamp)
+    content = f"{stamp[0]:x}" if modality == "text" else content_of(row.media[modality], stamp)
     if record is not None and record.content == content:
         return record
     job.contents[number, modality] = (content, stamp)

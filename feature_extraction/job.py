@@ -27,6 +27,7 @@ def extract(
     *,
     audio: str | None = DEFAULTS["audio"],
     visual: str | None = DEFAULTS["visual"],
+    text: str | None = None,
     options: Options | None = None,
     weights: str | None = None,
     workers: int | None = None,
@@ -43,8 +44,9 @@ def extract(
     Args:
         manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split.
         output: the feature file to make. The same call continues a job that was interrupted.
-        audio: name of the audio extractor; None for none.
-        visual: name of the visual extractor; None for none.
+        audio: name of the audio extractor, `package.module:name`, or `hf:MODEL`; None for none.
+        visual: of the visual extractor, alike.
+        text: of the text extractor, alike, for manifests with a column `text` or `caption`; None for none.
         options: of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
         weights: "auto" (the published ones), a file, or "untrained", for the extractors that take weights.
         workers: decoding processes; None: one a processor.
@@ -64,7 +66,7 @@ def extract(
     """
     rows = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
     search_beside(Path(rows.path))
-    extractors = choose_extractors(audio, visual, options, weights)
+    extractors = choose_extractors({"audio": audio, "visual": visual, "text": text}, options, weights)
     limits = Limits(seconds=max_seconds)
     return carry_out(
         rows, shard_path(output, shard), extractors, workers=workers, time_limit=time_limit, limits=limits, shard=shard,
@@ -73,20 +75,25 @@ def extract(
 
 
 def choose_extractors(
-    audio: str | None, visual: str | None, options: Options | None = None, weights: str | None = None
+    names: Mapping[str, str | None], options: Options | None = None, weights: str | None = None
 ) -> list[Extractor]:
     """Build extractors by name, each with its options; see `extract`.
+
+    Args:
+        names: by modality; None for none.
+        options: by modality.
+        weights: for those that take weights.
 
     Raises:
         InputError: an unknown name or option, or options or weights that none of the extractors takes.
     """
     given = {modality: dict(values) for modality, values in (options or {}).items()}
-    chosen = {modality: name for modality, name in (("audio", audio), ("visual", visual)) if name is not None}
+    chosen = {modality: name for modality, name in names.items() if name is not None}
     for modality in sorted(set(given) - set(chosen)):
         raise InputError(f"{modality}.{next(iter(given[modality]))}: there is no {modality} extractor in this job")
     takers = [m for m, name in chosen.items() if "weights" in options_of(name, m)]
     if weights is not None and not takers:
-        raise InputError(f"weights {weights}: neither of {', '.join(chosen.values())} takes weights")
+        raise InputError(f"weights {weights}: none of {', '.join(chosen.values())} takes weights")
     for modality in takers:
         if weights is not None:
             given.setdefault(modality, {}).setdefault("weights", weights)

@@ -15,6 +15,9 @@ SPLITS = ("train", "valid", "test")
 ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
 """Other words for a split, in lower case."""
 
+TEXT_COLUMNS = ("text", "caption", "caption_1")
+"""Columns that hold the text of a clip; the first that a manifest has is taken."""
+
 LABELS_SEPARATOR = "|"
 """What stands between the classes of a clip in the column `labels`."""
 
@@ -29,7 +32,8 @@ class Row:
 
     Attributes:
         id: its name, unique in the manifest, UTF-8.
-        media: where each modality is found, `audio` and `visual`: the same file unless the manifest has two columns.
+        media: where each modality is found, `audio` and `visual`: the same file unless the manifest has two columns;
+            and as `text` the text itself, where the manifest has one.
         label: the name of its class; of several, the first; empty where the manifest has no labels.
         split: `train`, `valid` or `test`.
         columns: what further columns say.
@@ -74,7 +78,8 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read a manifest and check all of it.
 
     The first line names the columns: `id,media,label,split`, or `id,audio,visual,label,split` where sound and picture
-    are in different files; further columns are kept. Instead of `label` there may be `labels` with the classes of each
+    are in different files; further columns are kept, and one called `text` or `caption` (or the first of several,
+    `caption_1`) is the text of the clip. Instead of `label` there may be `labels` with the classes of each
     clip, separated by `|`, or neither: such clips can be extracted and embedded. Media paths are relative to the
     manifest and may be any bytes; everything else is UTF-8. `val` is read as `valid`.
 
@@ -163,6 +168,8 @@ def _row(cells: dict[str, str], folder: str) -> Row:
         media = dict.fromkeys(("audio", "visual"), _joined(folder, known["media"]))
     else:
         media = {modality: _joined(folder, known.get(modality, "")) for modality in ("audio", "visual")}
+    if (column := next((name for name in TEXT_COLUMNS if name in cells), None)) is not None:
+        media["text"] = cells[column]
     split = known["split"].strip().lower()
     labels = [known["label"]] if "label" in known else split_labels(known.get("labels", ""))
     return Row(

@@ -9,7 +9,7 @@ from typing import Any
 from feature_extraction.backbones import Extractor, mean_over_time
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.manifest import Manifest, Row
+from feature_extraction.manifest import TEXT_COLUMNS, Manifest, Row
 from feature_extraction.media import DECODING, Limits, decoder_versions
 from feature_extraction.whitening import FITS
 
@@ -42,6 +42,11 @@ class Plan:
         if count > 1:
             for one in self.extractors:
                 _pending(one)
+        if "text" in self.by_modality and self.manifest.rows and "text" not in self.manifest.rows[0].media:
+            raise InputError(
+                f"{self.manifest.path}: has no text; a column {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]} "
+                "is needed"
+            )
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:

@@ -26,7 +26,7 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
 # what a damaged pickle raises beside DAMAGED
-_MISREAD = (KeyError, IndexError, AttributeError, TypeError, AssertionError, struct.error)
+_MISREAD = (IndexError, AttributeError, AssertionError, struct.error)
 _WRAPPERS = ("model", "state_dict", "model_state_dict")  # keys under which people keep the state dict
 
 

@@ -3,7 +3,6 @@
 Sources: Abu-El-Haija et al., YouTube-8M (2016) and its `feature_extractor`; tensorflow/models, `vggish_postprocess`.
 """
 
-import io
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.eight_bits import dequantize, quantize
+from feature_extraction.foreign import npy_array, read_npy
 from feature_extraction.ground.archives import DAMAGED
 from feature_extraction.ground.errors import InputError
 
@@ -233,16 +233,14 @@ def _matrix(path: Path, name: str) -> NDArray[np.float64]:
     """Read one of the matrices of a folder or of a tar archive; nothing else in it is touched."""
     try:
         if path.is_dir():
-            content = (path / f"{name}.npy").read_bytes()
-        else:
-            with tarfile.open(path) as archive:
-                member = next((m for m in archive if Path(m.name).name == f"{name}.npy" and m.isfile()), None)
-                opened = archive.extractfile(member) if member else None
-                if opened is None:
-                    raise InputError(f"{path}: holds no {name}.npy")
-                content = opened.read()
-        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False), dtype=np.float64)
-    except (*DAMAGED, tarfile.TarError) as error:
+            return np.asarray(npy_array(path / f"{name}.npy"), dtype=np.float64)
+        with tarfile.open(path) as archive:
+            member = next((m for m in archive if Path(m.name).name == f"{name}.npy" and m.isfile()), None)
+            opened = archive.extractfile(member) if member else None
+            if member is None or opened is None:
+                raise InputError(f"{path}: holds no {name}.npy")
+            return np.asarray(read_npy(opened, member.size), dtype=np.float64)
+    except DAMAGED as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path}: {name}.npy cannot be read ({' '.join(str(error).split())})") from error

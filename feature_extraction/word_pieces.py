@@ -57,7 +57,7 @@ def word_piece_tokenizer(vocabulary: Sequence[str]) -> Any:
     try:
         import tokenizers
     except ImportError as error:
-        raise InputError("word pieces need `tokenizers`; install it with: pip install 'aadml[text]'") from error
+        raise InputError("word pieces need `tokenizers`; install it with: pip install 'aadml[hub]'") from error
     ids = {entry: number for number, entry in enumerate(vocabulary)}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)

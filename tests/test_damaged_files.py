@@ -1,5 +1,7 @@
 """Every reader of arrays: whichever byte is wrong, it reads something or says in one line that it cannot."""
 
+import gzip
+import io
 import tarfile
 import warnings
 import zipfile
@@ -40,10 +42,14 @@ def safe_weights(path):
 
 
 def matrices(path):
-    with tarfile.open(path, "w:gz") as archive:
+    with gzip.GzipFile(path, "wb", mtime=0) as zipped, tarfile.open(fileobj=zipped, mode="w") as archive:
         for name, values in WHITENING.items():
-            np.save(path.with_name(f"{name}.npy"), values)
-            archive.add(path.with_name(f"{name}.npy"), arcname=f"{name}.npy")
+            content = io.BytesIO()
+            np.save(content, values)
+            member = tarfile.TarInfo(f"{name}.npy")
+            member.size = content.tell()
+            content.seek(0)
+            archive.addfile(member, content)
 
 
 def whitening(path):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--visual", metavar="NAME", help="Visual extractor, or 'none'.  [default: hog-color, which needs no weights]"
 )
+@click.option("--text", metavar="NAME", help="Text extractor, for a column text or caption.  [default: none]")
 @click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="Set an option of an extractor.")
 @click.option(
     "--weights",
@@ -42,6 +43,7 @@ def command(
     output: str,
     audio: str | None,
     visual: str | None,
+    text: str | None,
     settings: tuple[str, ...],
     weights: str | None,
     workers: int | None,
@@ -55,19 +57,22 @@ def command(
     """Turn a MANIFEST of media into a feature file.
 
     MANIFEST is a CSV file with the columns id,media,label,split or id,audio,visual,label,split; further columns are
-    kept, media are relative to it. The same command continues a job that was interrupted, and does nothing twice.
-    Exit status 1 if any clip failed; F.h5.failures.csv then says which and why.
+    kept, media are relative to it; --text reads a column text or caption. The same command continues a job that was
+    interrupted, and does nothing twice. Exit status 1 if any clip failed; F.h5.failures.csv then says which and why.
+
+    NAME is an extractor of `aadml list extractors`, hf:MODEL[@revision][#pooling] for a pretrained network of
+    transformers (MODEL is a folder, or a name on the Hugging Face Hub), or package.module:name.
     """
     from aadml.cli.sweeps import command_line
     from feature_extraction.job import DEFAULTS, extract
     from feature_extraction.manifest import read_manifest
 
     rows, part, options = read_manifest(manifest), _shard(shard), _options(settings)
-    names = {"audio": audio, "visual": visual}
+    names = {"audio": audio, "visual": visual, "text": text}
     for modality, name in names.items():
-        if name is None:
+        if name is None and modality in DEFAULTS:
             click.echo(f"aadml: no --{modality} given: {DEFAULTS[modality]}, which needs no weights", err=True)
-    chosen = {modality: None if name == "none" else name or DEFAULTS[modality] for modality, name in names.items()}
+    chosen = {modality: None if name == "none" else name or DEFAULTS.get(modality) for modality, name in names.items()}
     with _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
         outcome = extract(
             rows, output, **chosen, options=options, weights=weights, workers=workers, time_limit=time_limit,
@@ -88,8 +93,8 @@ def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
     for setting in settings:
         name, equals, value = setting.partition("=")
         modality, _, key = name.partition(".")
-        if not equals or not key or modality not in ("audio", "visual"):
-            raise InputError(f"--set {setting}: write audio.KEY=VALUE or visual.KEY=VALUE")
+        if not equals or not key or modality not in ("audio", "visual", "text"):
+            raise InputError(f"--set {setting}: write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE")
         try:
             options.setdefault(modality, {})[key.replace("-", "_")] = plain_yaml.load(value)
         except InputError as error:
@@ -141,6 +146,8 @@ def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
     for one in outcome.extractors:
         if one.parameters.get("weights") == "untrained":
             click.echo(f"aadml: warning: {one.name} is UNTRAINED (random weights); its features say so", err=True)
+        if "license" in one.about:
+            click.echo(f"aadml: {one.modality} by {one.about['model']}, license: {one.about['license']}", err=True)
     if as_json:
         _print_json(outcome, counts, good)
         return

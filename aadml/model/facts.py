@@ -106,14 +106,17 @@ def fingerprint(origin: JsonObject) -> JsonObject:
         origin: what a feature file says of a modality.
 
     Returns:
-        The extractor and its parameters, as JSON gives them back; empty where nothing is said.
+        The extractor and its parameters, as JSON gives them back, and where it comes from, which decides nothing; empty
+        where nothing is said.
     """
     name = origin.get("extractor")
     if name in (None, "", "unknown"):  # layouts of the field do not say what made them
         return {}
     beside = () if "about" in origin else ABOUT
     kept = {key: value for key, value in nested(origin, "parameters").items() if key not in beside}
-    return {"extractor": name, "parameters": json.loads(json.dumps(kept))}
+    found: JsonObject = {"extractor": name, "parameters": json.loads(json.dumps(kept))}
+    source = nested(nested(origin, "about"), "source")
+    return {**found, "source": source} if source else found
 
 
 def difference(expected: JsonObject, given: JsonObject) -> str:

@@ -51,14 +51,11 @@ def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Fe
 
 
 def describe_media(facts: Facts, modality: Modality, paths: Sequence[str]) -> Tensor:
-    """Extract the features (n, d) of media as the model expects them; a file's values are those of `aadml extract`."""
-    for path in paths:
+    """Extract the features (n, d) of media, or of texts, as the model expects them; values are those of extraction."""
+    for path in paths if modality != "text" else ():
         _check_file(path)
     chosen = extractor_of(facts, modality)
-    rows = tuple(
-        Row(str(i), {"audio": path, "visual": path}, label="-", split="test", columns={})
-        for i, path in enumerate(paths)
-    )
+    rows = tuple(Row(str(i), {modality: path}, label="-", split="test", columns={}) for i, path in enumerate(paths))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "features.h5"
         outcome = extract(Manifest("media", rows, ("-",)), place, [chosen], workers=min(2, len(paths)))
@@ -85,7 +82,9 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
             f"{modality}: the model's features were made by {name}, which is not an extractor that is installed here; "
             "embed arrays instead of files"
         ) from None
-    options = {key: _published(parameters[key]) for key in known if key in parameters}
+    options = {key: _published(parameters[key]) for key in known if key in parameters} | dict(
+        nested(expected, "source")
+    )
     built = extractor(name, modality, options)
     if built.fit is not None:
         raise InputError(

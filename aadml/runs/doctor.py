@@ -12,7 +12,7 @@ from feature_extraction.weights import WEIGHTS, weights_folder
 
 EXTRAS = {
     "tfhub": ("tensorflow", "tensorflow-hub"),
-    "text": ("transformers", "tokenizers"),
+    "hub": ("transformers", "tokenizers", "pillow"),
     "faiss": ("faiss-cpu",),
     "plot": ("matplotlib",),
 }

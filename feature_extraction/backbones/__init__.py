@@ -1,4 +1,4 @@
-"""Extractors: what turns the sound or the frames of a clip into features. EXTRACTORS are the tables.
+"""Extractors: what turns the sound, the frames or the text of a clip into features. EXTRACTORS are the tables.
 
 Two steps, two places. `prepare` runs in a decoding process, one clip at a time, where torch is not imported: whatever
 is cheap or must shrink what is sent on (resizing, a log-mel front end, a whole weight-free descriptor). `describe` runs
@@ -7,7 +7,7 @@ in the main process on several clips at once: the network. A descriptor without 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
@@ -20,9 +20,10 @@ from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.options import schema
 from feature_extraction.ground.tables import Table, lookup
 from feature_extraction.ground.validation import checked_options
+from feature_extraction.hub_names import expanded
 
 if TYPE_CHECKING:
-    from feature_extraction.media import Frames, Sound
+    from feature_extraction.media import Frames, Sound, Text
 
 Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame
 FrameRate = Annotated[float, Interval(gt=0, le=1000)]
@@ -57,14 +58,15 @@ class Extractor:
 
     Attributes:
         name: its name in `EXTRACTORS`, or its place.
-        modality: what it listens to or looks at.
+        modality: what it listens to, looks at or reads.
         dimension: d of its features, after `fit` where there is one.
         inputs: what is to be decoded.
         parameters: everything that decides its values, JSON-able: variant, front-end settings, precision, `weights`
             (SHA-256, "untrained" or None for weight-free). With the name it is the fingerprint by which a model knows
             the features it was trained on.
         about: what is said beside it and makes no other features: versions of the packages it calls, names of weight
-            files. Both go into the feature file and into the key of every record of a job.
+            files. Both go into the feature file and into the key of every record of a job. Its `source` names options
+            by which a model, trained on the features, finds the same extractor again.
         prepare: one decoded clip -> an array (t, ...); runs in a decoding process, so it must be picklable (a function
             of a module, or a `functools.partial` of one) and its module should not import torch.
         describe: prepared arrays of several clips -> a description (t, d) for each, in order; runs in the main process.
@@ -82,9 +84,9 @@ class Extractor:
     """
 
     name: str
-    modality: Literal["audio", "visual"]
+    modality: Literal["audio", "visual", "text"]
     dimension: int
-    inputs: "Sound | Frames"
+    inputs: "Sound | Frames | Text"
     parameters: JsonObject
     prepare: Callable[[NDArray[Any]], NDArray[Any]]
     describe: Callable[[Sequence[NDArray[Any]]], list[Description]] | None = None
@@ -110,6 +112,7 @@ EXTRACTORS: dict[str, Table[Callable[..., Extractor]]] = {
     "audio": Table(
         "audio extractor",
         {
+            "hf-audio": "feature_extraction.hub.sound:hf_audio",
             "log-mel": "feature_extraction.backbones.descriptors:log_mel",
             "vggish": "feature_extraction.backbones.vggish:vggish",
             "vggish-hub": "feature_extraction.backbones.vggish_hub:vggish_hub",
@@ -119,13 +122,15 @@ EXTRACTORS: dict[str, Table[Callable[..., Extractor]]] = {
     "visual": Table(
         "visual extractor",
         {
+            "hf-visual": "feature_extraction.hub.pictures:hf_visual",
             "hog-color": "feature_extraction.backbones.descriptors:hog_color",
             "inception-v3": "feature_extraction.backbones.inception_v3:inception_v3",
         },
         group="aadml.extractors",
     ),
+    "text": Table("text extractor", {"hf-text": "feature_extraction.hub.texts:hf_text"}, group="aadml.extractors"),
 }
-"""Modality -> name -> `(*, options) -> Extractor`. What an installed package brings is listed for both: which modality
+"""Modality -> name -> `(*, options) -> Extractor`. What an installed package brings is listed for each: which modality
 it is of, the extractor says that it makes."""
 
 
@@ -135,15 +140,15 @@ def options_of(name: str, modality: str) -> list[str]:
     Raises:
         InputError: no such extractor for that modality.
     """
-    return list(schema(_factory(name, modality)))
+    return list(schema(_factory(expanded(name, modality)[0], modality)))
 
 
 def extractor(name: str, modality: str, options: JsonObject | None = None) -> Extractor:
     """Build an extractor of the table.
 
     Args:
-        name: an entry of `EXTRACTORS[modality]`.
-        modality: `audio` or `visual`; the extractor must be of that modality.
+        name: an entry of `EXTRACTORS[modality]`, a place, or `hf:MODEL[@revision][#pooling]`.
+        modality: `audio`, `visual` or `text`; the extractor must be of that modality.
         options: keyword-only options of its factory.
 
     Returns:
@@ -152,15 +157,16 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     Raises:
         InputError: no such extractor for that modality, an option it does not take, or a value that is not possible.
     """
-    factory = _factory(name, modality)
+    name, named = expanded(name, modality)
+    options, factory = {**named, **(options or {})}, _factory(name, modality)
     missing = [p.name for p in signature(factory).parameters.values() if p.default is p.empty and _is_named(p)]
-    if set(missing) - set(options or {}):
+    if set(missing) - set(options):
         raise InputError(f"--{modality} {name}: needs {', '.join(missing)}; it makes an extractor of options alone")
-    built = factory(**checked_options(factory, options or {}, name, name=name))
+    built = factory(**checked_options(factory, options, name, name=name))
     if not isinstance(built, Extractor) or built.modality != modality:
         what = f"one of {built.modality}" if isinstance(built, Extractor) else f"a {type(built).__name__}"
         raise InputError(f"--{modality} {name}: it makes {what}; an extractor of {modality} is needed")
-    return built
+    return built if built.name == name else replace(built, name=name)
 
 
 def _is_named(parameter: Parameter) -> bool:

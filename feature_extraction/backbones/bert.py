@@ -1,7 +1,5 @@
 """BERT (Devlin et al., NAACL 2019) by `transformers`: a caption is the last hidden state of its [CLS] token."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +7,7 @@ from torch import Tensor, nn
 
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.transformers_library import silent, transformers_for
 from feature_extraction.word_pieces import SPECIAL
 
 LONGEST = 512  # tokens; what bert-base has positions for
@@ -48,12 +47,12 @@ def load_bert(folder: str | Path, *, dropout: float = 0.2, download: bool = Fals
     Raises:
         InputError: no such folder, no BERT or another model in it, or `transformers` is not installed.
     """
-    transformers = _transformers()
+    transformers = transformers_for("BERT")
     _check_folder(folder, download=download)
     _check_model(folder, transformers, download=download)
     chances = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     try:
-        with _silent(transformers):
+        with silent(transformers):
             model, loaded = transformers.BertModel.from_pretrained(
                 folder, local_files_only=not download, add_pooling_layer=False, output_loading_info=True, **chances
             )
@@ -78,7 +77,7 @@ def small_bert(
         dropout: of hidden states and attention.
         longest: tokens a caption may have.
     """
-    transformers = _transformers()
+    transformers = transformers_for("BERT")
     config = transformers.BertConfig(
         vocab_size=words, num_hidden_layers=layers, hidden_size=dimension, num_attention_heads=heads,
         intermediate_size=4 * dimension, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
@@ -95,7 +94,7 @@ def configuration_of(bert: Bert) -> JsonObject:
 
 def bert_of(configuration: JsonObject) -> Bert:
     """Build the network that `configuration_of` described, with random weights."""
-    transformers = _transformers()
+    transformers = transformers_for("BERT")
     return Bert(transformers.BertModel(transformers.BertConfig(**configuration), add_pooling_layer=False))
 
 
@@ -111,7 +110,11 @@ def load_word_pieces(folder: str | Path, *, download: bool = False) -> Any:
             f"{folder}: no tokenizer lies beside the BERT (neither {' nor '.join(TOKENIZER_FILES)}); copy it there"
         )
     try:
-        loaded = _transformers().AutoTokenizer.from_pretrained(folder, local_files_only=not download).backend_tokenizer
+        loaded = (
+            transformers_for("BERT")
+            .AutoTokenizer.from_pretrained(folder, local_files_only=not download)
+            .backend_tokenizer
+        )
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: no tokenizer could be loaded ({str(error).splitlines()[0]})") from error
     absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]
@@ -136,26 +139,3 @@ def _check_model(folder: str | Path, transformers: Any, *, download: bool) -> No
         raise InputError(f"{folder}: no BERT could be loaded ({str(error).splitlines()[0]})") from error
     if config.model_type != "bert":
         raise InputError(f"{folder}: holds a model of type '{config.model_type}'; BERT alone can be read here")
-
-
-@contextmanager
-def _silent(transformers: Any) -> Iterator[None]:
-    """Keep the bars and the tables of `transformers` from the terminal: what they say is checked and said here."""
-    log = transformers.utils.logging
-    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
-    log.set_verbosity_error()
-    log.disable_progress_bar()
-    try:
-        yield
-    finally:
-        log.set_verbosity(verbosity)
-        if bars:
-            log.enable_progress_bar()
-
-
-def _transformers() -> Any:
-    try:
-        import transformers
-    except ImportError as error:
-        raise InputError("BERT needs `transformers`; install it with: pip install 'aadml[text]'") from error
-    return transformers

@@ -16,8 +16,6 @@ from feature_extraction.ground.errors import InputError
 _FREE = 1 << 26  # bytes that may be declared whatever is there
 _RATIO = 200  # bytes declared for one that is there: more is no compression but a bomb
 _MEMBERS = 10_000
-# what reading raises beside DAMAGED: a header that is no Python literal, a size beyond all bounds
-_FAILURES = (*DAMAGED, TypeError, KeyError, OverflowError, MemoryError, RecursionError, SyntaxError)
 
 
 def npz_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -54,8 +52,8 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     place = _regular(path)
     try:
         with place.open("rb") as file:
-            return _array(file, place.stat().st_size)
-    except _FAILURES as error:
+            return read_npy(file, place.stat().st_size)
+    except DAMAGED as error:
         raise InputError(f"{place}: cannot be read as npy ({_line(error)})") from error
 
 
@@ -91,14 +89,22 @@ def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[
                 found[key] = None
                 if wanted is None or key in wanted:
                     with archive.open(member) as file:
-                        found[key] = _array(file, member.file_size)
+                        found[key] = read_npy(file, member.file_size)
             return found
-    except _FAILURES as error:
+    except DAMAGED as error:
         raise InputError(f"{place}: cannot be read as npz ({_line(error)})") from error
 
 
-def _array(file: IO[bytes], size: int) -> NDArray[Any]:
-    """Read an array if its header declares as many bytes as follow it."""
+def read_npy(file: IO[bytes], size: int) -> NDArray[Any]:
+    """Read an array from an opened npy file if its header declares as many bytes as follow it.
+
+    Args:
+        file: at its start.
+        size: of it, in bytes.
+
+    Raises:
+        ValueError: the header declares something else, or Python objects; or whatever `DAMAGED` names.
+    """
     major, _ = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     shape, fortran, kind = read(file)

@@ -1,5 +1,6 @@
 """Archives of arrays that are damaged: what reading them raises depends on the first byte that is wrong."""
 
+import tarfile
 import tokenize
 import zipfile
 import zlib
@@ -12,7 +13,14 @@ DAMAGED = (
     RuntimeError,  # said to be encrypted, or (NotImplementedError) compressed by another method
     zipfile.BadZipFile,  # a wrong directory or checksum
     zlib.error,  # compressed content that cannot be unpacked
+    tarfile.TarError,
     tokenize.TokenError,  # a header of an array that ends nowhere
+    SyntaxError,  # a header that is no Python literal
+    RecursionError,  # one that is nested without end
+    KeyError,  # one without its fields
+    TypeError,
+    OverflowError,  # a size beyond all bounds
+    MemoryError,
 )
 """Of npy and npz files, and of the tar files around them."""
 

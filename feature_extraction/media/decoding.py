@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from feature_extraction.media.frames import decoded_frames
-from feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Sound
+from feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Sound, Text
 from feature_extraction.media.sound import decoded_sound
 from feature_extraction.truncation import Ending, ending
 
@@ -29,12 +29,12 @@ _POINTER_HEADS = (
 )
 
 
-def decode(path: str, inputs: Sound | Frames, limits: Limits, minimum_seconds: float) -> Clip:
+def decode(path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_seconds: float) -> Clip:
     """Decode what an extractor wants of a file.
 
     Args:
-        path: the file; whatever its name looks like, it is a file.
-        inputs: sound or frames.
+        path: the file; whatever its name looks like, it is a file. For text, the text itself.
+        inputs: sound, frames or text.
         limits: beyond them the file is refused.
         minimum_seconds: with less sound or video the file is refused.
 
@@ -44,6 +44,8 @@ def decode(path: str, inputs: Sound | Frames, limits: Limits, minimum_seconds: f
     Raises:
         MediaFailure: there is nothing to be had, with the reason.
     """
+    if isinstance(inputs, Text):
+        return _text(path)
     with _opened(path) as file:
         _refuse_pointers(file)
         end = ending(file)
@@ -67,6 +69,12 @@ def _decoded(container: Any, inputs: Sound | Frames, limits: Limits, minimum_sec
     if isinstance(inputs, Sound):
         return decoded_sound(container, inputs, limits, minimum_seconds, open_ended=end.open_ended)
     return decoded_frames(container, inputs, limits, minimum_seconds, open_ended=end.open_ended)
+
+
+def _text(text: str) -> Clip:
+    if not text.strip():
+        raise MediaFailure("no-text", "its text is empty")
+    return Clip(np.frombuffer(text.encode("utf-8"), dtype=np.uint8))
 
 
 def _with_remarks(clip: Clip, end: Ending) -> Clip:

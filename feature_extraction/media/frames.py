@@ -8,7 +8,8 @@ import numpy as np
 from av.stream import Disposition
 from numpy.typing import NDArray
 
-from feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure
+from feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Pictures
+from feature_extraction.media.pictures import fitted
 from feature_extraction.media.streams import Source, source
 
 _EARLY = 1e-6  # in steps of the grid: times are rounded fractions
@@ -116,6 +117,8 @@ class _Grid:
         quarters = round((frame.rotation or 0) / 90) % 4  # counterclockwise, as the display matrix counts
         if quarters:
             picture = np.ascontiguousarray(np.rot90(picture, quarters))
+        if isinstance(self._inputs, Pictures):
+            return fitted(picture, self._inputs, self.kept[0].shape[:2] if self.kept else None)
         first = self.kept[0] if self.kept else picture
         height, width = self._inputs.height or first.shape[0], self._inputs.width or first.shape[1]
         if picture.shape[:2] == (height, width):

@@ -22,6 +22,7 @@ REASONS = {
     "no-audio": "there is no sound track",
     "no-video": "there is no video stream (a cover picture is none)",
     "too-short": "shorter than the extractor needs",
+    "no-text": "the manifest gives no text for it",
 }
 
 
@@ -81,6 +82,33 @@ class Frames:
 
 
 @dataclass(frozen=True)
+class Pictures(Frames):
+    """Frames as pretrained networks want them: resized by Pillow, then cut at the center, in the decoding process.
+
+    One of `shortest`, `resized` and `patches` says to what size; `height` and `width` are not used.
+
+    Attributes:
+        shortest: length of the shorter edge; the aspect ratio is kept.
+        resized: (height, width); the aspect ratio is not kept.
+        patches: (pixels of a side, count): the aspect ratio is nearly kept, and the picture is as large as so many
+            square patches allow.
+        crop: (height, width) of what is cut out at the center; None for all of it.
+        resample: filter, as Pillow names it.
+    """
+
+    shortest: int | None = None
+    resized: tuple[int, int] | None = None
+    patches: tuple[int, int] | None = None
+    crop: tuple[int, int] | None = None
+    resample: str = "bicubic"
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a text extractor wants: the clip's text as it stands in the manifest, as the bytes (n,) of its UTF-8."""
+
+
+@dataclass(frozen=True)
 class Limits:
     """What is too large to be decoded.
 
@@ -100,7 +128,7 @@ class Clip:
     """What was decoded of a file.
 
     Attributes:
-        values: samples (s,) float32, or frames (t, height, width, 3) uint8; at least one.
+        values: samples (s,) float32, frames (t, height, width, 3) uint8, or bytes of text (n,) uint8; at least one.
         start: when the first of them is due, in seconds after the beginning of the file.
         seconds: how long the samples sound, or the frames are shown.
         remarks: what is odd about it, one line each.

@@ -1,3 +1,4 @@
+import io
 import tarfile
 
 import numpy as np
@@ -117,10 +118,10 @@ def test_matrices_that_are_missing_or_misshapen_are_named(tmp_path):
     with pytest.raises(InputError, match=r"k at least 1024"):
         youtube8m_whitening(tmp_path / "pca")
     (tmp_path / "pca" / "eigenvals.npy").unlink()
-    with pytest.raises(InputError, match=r"eigenvals.npy cannot be read"):
+    with pytest.raises(InputError, match=r"eigenvals.npy: no such file"):
         youtube8m_whitening(tmp_path / "pca", 6)
     (tmp_path / "pca" / "eigenvals.npy").write_bytes(b"junk")
-    with pytest.raises(InputError, match=r"eigenvals.npy cannot be read"):
+    with pytest.raises(InputError, match=r"eigenvals.npy: cannot be read as npy"):
         youtube8m_whitening(tmp_path / "pca", 6)
 
 
@@ -151,3 +152,26 @@ def test_eight_bits_lose_less_than_a_step(x):
     assert np.abs(dequantize(quantize(x, rounding="floor")) - x).max() <= step + 1e-6
     again = quantize(dequantize(quantize(x, rounding="nearest")), rounding="nearest")
     np.testing.assert_array_equal(again, quantize(x, rounding="nearest"))
+
+
+def test_a_tar_whose_header_counts_beyond_all_bounds_is_one_line(tmp_path):
+    header = tarfile.TarInfo("header")
+    header.type, content = tarfile.XHDTYPE, b"99999999999999999999 mtime=0\n"
+    header.size = len(content)
+    path = tmp_path / "matrices.tar"
+    path.write_bytes(header.tobuf(tarfile.USTAR_FORMAT) + content.ljust(512, b"\0") + bytes(1024))
+    with pytest.raises(InputError, match=r"matrices\.tar: mean\.npy cannot be read \(.*too large"):
+        youtube8m_whitening(path, 2)
+
+
+def test_a_matrix_in_a_tar_that_declares_more_than_is_there_is_one_line(tmp_path):
+    content = io.BytesIO()
+    np.lib.format.write_array_header_1_0(content, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)})
+    member = tarfile.TarInfo("mean.npy")
+    member.size = content.tell()
+    content.seek(0)
+    path = tmp_path / "matrices.tar"
+    with tarfile.open(path, "w") as archive:
+        archive.addfile(member, content)
+    with pytest.raises(InputError, match=r"mean\.npy cannot be read \(it declares float64"):
+        youtube8m_whitening(path, 2)

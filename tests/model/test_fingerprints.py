@@ -50,7 +50,10 @@ def test_versions_and_names_of_files_are_no_parameters(modality, name, options):
 
 def test_the_cases_are_all_that_can_be_made_without_a_download():
     names = {(modality, name) for modality, table in EXTRACTORS.items() for name in table if ":" not in name}
-    assert {(modality, name) for modality, name, _ in OFFLINE} == names - {("audio", "vggish-hub")}
+    assert {(modality, name) for modality, name, _ in OFFLINE} == names - {
+        ("audio", "vggish-hub"),
+        *((m, f"hf-{m}") for m in EXTRACTORS),
+    }
 
 
 @pytest.mark.parametrize(

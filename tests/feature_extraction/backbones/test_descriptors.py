@@ -122,7 +122,7 @@ def test_the_table_refuses_unknown_names_and_options():
         with pytest.raises(InputError, match=message):
             extractor(*arguments)
     assert options_of("hog-color", "visual") == ["frames_per_second"]
-    assert set(EXTRACTORS) == {"audio", "visual"}
+    assert set(EXTRACTORS) == {"audio", "visual", "text"}
 
 
 def test_the_mean_over_time_is_taken_in_double_precision():

@@ -1,4 +1,7 @@
-"""What every extractor must hold, present and future, as it comes: with its default options."""
+"""What every extractor must hold, present and future, as it comes: with its default options.
+
+A pretrained network of every family stands for the extractors that need one.
+"""
 
 import json
 import math
@@ -6,7 +9,9 @@ import pickle
 import re
 import subprocess
 import sys
+import tempfile
 from functools import cache, partial
+from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 import numpy as np
@@ -18,17 +23,37 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import leaves
 from feature_extraction.ground.options import schema
 from feature_extraction.ground.validation import checked
-from feature_extraction.media import Frames, Sound
+from feature_extraction.media import Frames, Pictures, Sound, Text
+from feature_extraction.media.pictures import fitted
+from tests.feature_extraction.hub.tiny import NETWORKS, SENTENCE, written
 
-ABSENT = {"vggish-hub": "its model comes from TensorFlow Hub; tests of its own give it one"}
+ABSENT = {"vggish-hub": "its model comes from TensorFlow Hub; tests of its own give it one"} | dict.fromkeys(
+    ("hf-audio", "hf-visual", "hf-text"), "needs a model: FAMILIES are tried"
+)
 MODALITY = {name: modality for modality, table in EXTRACTORS.items() for name in table.places}
 EVERY = sorted(MODALITY)
 HERE = sorted(set(EVERY) - set(ABSENT))
+FAMILIES = {
+    f"{name} {modality}": (name, modality) for name, (_, modalities) in NETWORKS.items() for modality in modalities
+}
+QUICK = ("clap audio", "whisper audio", "clip visual", "siglip2 visual", "bert text", "clip text")
+NETWORK_FOLDER = tempfile.TemporaryDirectory()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache_folder():
+    """Keep the register of networks away from that of this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AADML_CACHE", NETWORK_FOLDER.name)
+        yield
 
 
 @cache
 def built(name):
     """An extractor as it comes; a network is untrained."""
+    if name in FAMILIES:
+        family, modality = FAMILIES[name]
+        return extractor(f"hf:{written(family, Path(NETWORK_FOLDER.name))}", modality)
     modality = MODALITY[name]
     untrained = {"weights": "untrained"} if "weights" in options_of(name, modality) else {}
     return extractor(name, modality, untrained)
@@ -40,8 +65,12 @@ def clip(name, seed=0, seconds=1.3):
     if isinstance(inputs, Sound):
         samples = random.uniform(-1, 1, int(seconds * inputs.sample_rate)).astype(np.float32)
         return samples * (seed >= 0)
+    if isinstance(inputs, Text):
+        text = " ".join(SENTENCE.split()[seed : 3 * seed + 2]) if seed >= 0 else "."
+        return np.frombuffer(text.encode(), dtype=np.uint8)
     shape = (2, inputs.height or 48, inputs.width or 64, 3)
-    return random.integers(0, 256, shape, dtype=np.uint8) * np.uint8(seed >= 0)
+    frames = random.integers(0, 256, shape, dtype=np.uint8) * np.uint8(seed >= 0)
+    return np.stack([fitted(one, inputs) for one in frames]) if isinstance(inputs, Pictures) else frames
 
 
 def described(name, *clips):
@@ -50,7 +79,9 @@ def described(name, *clips):
     return prepared if made.describe is None else made.describe(prepared)
 
 
-each = pytest.mark.parametrize("name", HERE)
+each = pytest.mark.parametrize(
+    "name", [*HERE, *(pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in FAMILIES)]
+)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -163,8 +194,9 @@ def test_no_option_is_ignored(name, key):
 @each
 def test_it_says_what_it_is(name):
     made = built(name)
-    assert (made.name, made.modality) == (name, MODALITY[name])
-    assert isinstance(made.inputs, Sound if made.modality == "audio" else Frames)
+    modality = FAMILIES[name][1] if name in FAMILIES else MODALITY[name]
+    assert (made.name, made.modality) == (f"hf-{modality}" if name in FAMILIES else name, modality)
+    assert isinstance(made.inputs, {"audio": Sound, "visual": Frames, "text": Text}[modality])
     assert json.loads(json.dumps(dict(made.parameters))) == dict(made.parameters)
     assert (made.parameters["weights"] is None) is (made.describe is None)
 
@@ -215,7 +247,7 @@ def test_what_a_decoding_process_runs_can_be_sent_there(name):
 
 def test_what_a_decoding_process_runs_needs_no_torch():
     modules = set()
-    for name in HERE:
+    for name in [*HERE, *QUICK]:
         prepare = built(name).prepare
         function = prepare.func if isinstance(prepare, partial) else prepare
         modules.add(function.__module__)

@@ -1,0 +1,154 @@
+"""Frames by a pretrained network of `transformers`: one vector a frame."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.backbones import Description, Extractor, FrameRate
+from feature_extraction.ground.errors import InputError
+from feature_extraction.hub.families import Item, PictureTower
+from feature_extraction.hub.networks import about, chosen_pooling, dimension, fixed, load, processor_of, tower_of
+from feature_extraction.hub.snapshot import Snapshot, find
+from feature_extraction.media import Pictures
+from feature_extraction.media.pictures import check_sizes, fitted
+from feature_extraction.network_run import chosen_device
+from feature_extraction.transformers_library import transformers_for
+
+_BATCH = 16  # frames run at once
+_FILES = ("preprocessor_config.json", "processor_config.json")
+_FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
+
+
+def hf_visual(
+    *,
+    model: str = "",
+    revision: str | None = None,
+    pooling: str | None = None,
+    frames_per_second: FrameRate = 1.0,
+    precision: Literal["float32", "bfloat16", "auto"] = "float32",
+    device: str = "auto",
+) -> Extractor:
+    """Describe frames by a pretrained network of `transformers` (CLIP, SigLIP 2, DINOv2): `--visual hf:MODEL`.
+
+    The feature of a clip is the mean over its frames. Frames are resized by Pillow, never by torchvision.
+
+    Args:
+        model: a folder, or a name on the Hugging Face Hub.
+        revision: branch, tag or commit on the hub; None: the newest.
+        pooling: how outputs become a vector; None: as the family does it, see docs/encoders.md.
+        frames_per_second: how many frames of each second are described.
+        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
+        device: `auto`, `cpu` or `cuda`.
+
+    Returns:
+        The extractor.
+
+    Raises:
+        InputError: no such model, one of another family, or files that cannot be read.
+    """
+    snapshot = find(model, revision)
+    tower = tower_of(snapshot, "visual", PictureTower)
+    name, pool = chosen_pooling(tower, pooling)
+    inputs, colors = _preparation(snapshot, tower, frames_per_second)
+    run, parameters = load(snapshot, tower, pool, chosen_device(device, "hf-visual"), precision, _BATCH)
+    items = _patches if tower.patches else _frames
+
+    def describe(clips: Sequence[NDArray[Any]]) -> list[Description]:
+        return run([items(clip, inputs, colors) for clip in clips])
+
+    sizes = {key: value for key, value in vars(inputs).items() if key not in ("height", "width") and value is not None}
+    return Extractor(
+        name="hf-visual",
+        modality="visual",
+        dimension=dimension(snapshot, describe, fitted(np.zeros((64, 64, 3), dtype=np.uint8), inputs)[None]),
+        inputs=inputs,
+        parameters={
+            **parameters, "pooling": name, "preprocessing": "Pillow, then float32 by aadml", **fixed(sizes),
+            **fixed(vars(colors)),
+        },
+        about=about(snapshot, "pillow"),
+        prepare=np.asarray,
+        describe=describe,
+        batch_clips=8,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Colors:
+    """How levels of color become numbers: (level * scale - mean) / deviation.
+
+    Attributes:
+        scale: of the levels 0 to 255.
+        mean: of red, green and blue.
+        deviation: of red, green and blue.
+    """
+
+    scale: float
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+    def of(self, frames: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Turn frames (t, h, w, 3) into (t, h, w, 3) float32."""
+        mean, deviation = (np.asarray(one, dtype=np.float32) for one in (self.mean, self.deviation))
+        colors: NDArray[np.float32] = (frames.astype(np.float32) * np.float32(self.scale) - mean) / deviation
+        return colors
+
+
+def _preparation(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pictures, Colors]:
+    """Read how frames are prepared from the model's own file; what it leaves out is as the family has it."""
+    if not any((snapshot.folder / name).is_file() for name in _FILES):
+        raise InputError(f"{snapshot.model}: {' or '.join(_FILES)} is missing beside the weights; copy it there")
+    known: Any = processor_of(snapshot, _kind(snapshot, tower), _FILES)
+    size, resample = dict(known.size or {}), _FILTERS.get(int(known.resample), "bicubic")
+    inputs = Pictures(
+        frames_per_second=rate,
+        shortest=size.get("shortest_edge") if known.do_resize else None,
+        resized=_pair(size) if known.do_resize else None,
+        patches=(known.patch_size, known.max_num_patches) if tower.patches else None,
+        crop=_pair(dict(known.crop_size or {})) if getattr(known, "do_center_crop", False) else None,
+        resample=resample,
+    )
+    if inputs.shortest is None and inputs.resized is None and inputs.patches is None:
+        raise InputError(f"{snapshot.model}: its preprocessor_config.json gives no size to resize pictures to")
+    check_sizes(inputs, snapshot.model)
+    scale = float(known.rescale_factor) if known.do_rescale else 1.0
+    normal = (known.image_mean, known.image_std) if known.do_normalize else ((0.0,) * 3, (1.0,) * 3)
+    return inputs, Colors(scale, *(tuple(map(float, one)) for one in normal))
+
+
+def _kind(snapshot: Snapshot, tower: PictureTower) -> str:
+    """Name the Pillow variant of the class that the file names; the family's where there is none."""
+    from json import loads
+
+    path = next(path for name in _FILES if (path := snapshot.folder / name).is_file())
+    try:
+        said = loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+    own = f"{str(said.get('image_processor_type', '')).removesuffix('Fast')}Pil" if isinstance(said, dict) else ""
+    return own if hasattr(transformers_for(f"hf:{snapshot.model}"), own) else tower.processor
+
+
+def _pair(size: dict[str, Any]) -> tuple[int, int] | None:
+    return (int(size["height"]), int(size["width"])) if size.get("height") and size.get("width") else None
+
+
+def _frames(frames: NDArray[np.uint8], _: Pictures, colors: Colors) -> list[Item]:
+    return [{"pixel_values": one} for one in np.ascontiguousarray(colors.of(frames).transpose(0, 3, 1, 2))]
+
+
+def _patches(frames: NDArray[np.uint8], inputs: Pictures, colors: Colors) -> list[Item]:
+    """Cut frames (t, h, w, 3) into rows of patches, filled up with zeros to as many as the network takes."""
+    assert inputs.patches is not None
+    side, most = inputs.patches
+    t, height, width, _ = frames.shape
+    grid = (height // side, width // side)
+    count = grid[0] * grid[1]
+    cells = colors.of(frames).reshape(t, grid[0], side, grid[1], side, 3).swapaxes(2, 3).reshape(t, count, -1)
+    rows = np.pad(cells, ((0, 0), (0, most - count), (0, 0)))
+    mask = (np.arange(most) < count).astype(np.int64)
+    shape = np.asarray(grid, dtype=np.int64)
+    return [{"pixel_values": one, "pixel_attention_mask": mask, "spatial_shapes": shape} for one in rows]

@@ -1,0 +1,134 @@
+"""Text by a pretrained network of `transformers`: one vector a text."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.backbones import Description, Extractor
+from feature_extraction.ground.errors import InputError
+from feature_extraction.hub.families import Item, TextTower
+from feature_extraction.hub.networks import about, chosen_pooling, dimension, load, processor_of, tower_of
+from feature_extraction.hub.snapshot import Snapshot, find
+from feature_extraction.media import Text
+from feature_extraction.network_run import chosen_device
+from feature_extraction.tensor_files import sha256
+
+_BATCH = 16  # texts run at once
+_STEP = 16  # tokens: texts are filled up to a multiple, so that there are few shapes
+_VOCABULARIES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
+_OFFSET = ("roberta", "xlm-roberta", "mpnet", "clap", "clap_text_model")
+"""Architectures whose positions are counted from behind that of the padding token."""
+
+
+def hf_text(
+    *,
+    model: str = "",
+    revision: str | None = None,
+    pooling: str | None = None,
+    precision: Literal["float32", "bfloat16", "auto"] = "float32",
+    device: str = "auto",
+) -> Extractor:
+    """Describe text by a pretrained network of `transformers` (CLIP, CLAP, SigLIP 2, BERT ...): `--text hf:MODEL`.
+
+    Args:
+        model: a folder, or a name on the Hugging Face Hub.
+        revision: branch, tag or commit on the hub; None: the newest.
+        pooling: how outputs become a vector; None: as the model's own files or its family do it, see docs/encoders.md.
+        precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
+        device: `auto`, `cpu` or `cuda`.
+
+    Returns:
+        The extractor; a text longer than the network takes is cut.
+
+    Raises:
+        InputError: no such model, one of another family, or files that cannot be read.
+    """
+    snapshot = find(model, revision)
+    tower = tower_of(snapshot, "text", TextTower)
+    name, pool = chosen_pooling(tower, pooling or _own_pooling(snapshot))
+    tokenizer = processor_of(snapshot, "AutoTokenizer", _VOCABULARIES)
+    longest = _longest(snapshot, tokenizer, tower)
+    run, parameters = load(snapshot, tower, pool, chosen_device(device, "hf-text"), precision, _BATCH)
+
+    def describe(clips: Sequence[NDArray[Any]]) -> list[Description]:
+        texts = [clip.tobytes().decode("utf-8") for clip in clips]
+        return run([[_item(tokenizer, text, tower, longest)] for text in texts])
+
+    return Extractor(
+        name="hf-text",
+        modality="text",
+        dimension=dimension(snapshot, describe, np.frombuffer(b"a", dtype=np.uint8)),
+        inputs=Text(),
+        parameters={
+            **parameters, "pooling": name, "longest": longest, "filled": tower.filled, "masked": tower.masked,
+            "tokenizer": type(tokenizer).__name__, "vocabulary": _vocabulary(snapshot),
+        },
+        about=about(snapshot, "tokenizers"),
+        prepare=np.asarray,
+        describe=describe,
+        batch_clips=64,
+    )  # fmt: skip
+
+
+def _item(tokenizer: Any, text: str, tower: TextTower, longest: int) -> Item:
+    """Turn a text into tokens, filled up to a length that depends on nothing but the text."""
+    found = tokenizer(text, truncation=True, max_length=longest)["input_ids"]
+    width = longest if tower.filled else min(longest, -(-len(found) // _STEP) * _STEP)
+    padded = tokenizer(text, truncation=True, max_length=width, padding="max_length", return_attention_mask=True)
+    ids, mask = (np.asarray(padded[name], dtype=np.int64) for name in ("input_ids", "attention_mask"))
+    return {"input_ids": ids, "attention_mask": mask, "mask": mask} if tower.masked else {"input_ids": ids}
+
+
+def _longest(snapshot: Snapshot, tokenizer: Any, tower: TextTower) -> int:
+    """Say how many tokens a text may have: what the sentence encoder, the tokenizer and the positions allow."""
+    config = snapshot.config.get("text_config", snapshot.config)
+    positions = int(config.get("max_position_embeddings") or _default_positions(snapshot, tower))
+    if snapshot.model_type in _OFFSET:
+        positions -= int(config.get("pad_token_id", 1)) + 1
+    own = _read(snapshot, "sentence_bert_config.json").get("max_seq_length")
+    return min(positions, int(tokenizer.model_max_length), int(own or positions))
+
+
+def _default_positions(snapshot: Snapshot, tower: TextTower) -> int:
+    """Ask the library for what a short `config.json` leaves out."""
+    from feature_extraction.transformers_library import transformers_for
+
+    library = transformers_for(f"hf:{snapshot.model}")
+    config = library.AutoConfig.from_pretrained(snapshot.folder, local_files_only=True)
+    return int(getattr(config, "text_config", config).max_position_embeddings)
+
+
+def _own_pooling(snapshot: Snapshot) -> str | None:
+    """Read how a sentence encoder pools its tokens; None where the model does not say."""
+    found = _read(snapshot, "1_Pooling/config.json")
+    ways = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+    chosen = [key for key, value in found.items() if key.startswith("pooling_mode_") and value is True]
+    if not chosen:
+        return None
+    if len(chosen) > 1 or chosen[0] not in ways:
+        raise InputError(f"{snapshot.model}: pools by {', '.join(chosen)}; known are {', '.join(ways)}")
+    return ways[chosen[0]]
+
+
+def _read(snapshot: Snapshot, name: str) -> dict[str, Any]:
+    path = snapshot.folder / name
+    try:
+        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+    return content if isinstance(content, dict) else {}
+
+
+def _vocabulary(snapshot: Snapshot) -> str:
+    """Give the SHA-256 of the first file that holds the vocabulary."""
+    return sha256(next(path for name in _VOCABULARIES if (path := snapshot.folder / name).is_file()))

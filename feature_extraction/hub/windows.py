@@ -1,0 +1,38 @@
+"""Windows of sound: they follow each other by a fixed hop, and the last one ends with the clip."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+TAIL = 0.05
+"""A rest shorter than this share of a window is left out: clips of "ten seconds" last a little longer."""
+
+
+def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:
+    """Say where windows begin.
+
+    A clip shorter than a window is one window. In a longer one nothing is filled up: the last window is moved back so
+    that it ends with the clip.
+
+    Args:
+        samples: of the clip.
+        window: samples of a window.
+        hop: samples from one window to the next.
+
+    Returns:
+        (t,) first samples, increasing.
+    """
+    if samples <= window:
+        return np.zeros(1, dtype=np.int64)
+    regular = np.arange(0, samples - window + 1, hop, dtype=np.int64)
+    rest = samples - window - int(regular[-1])
+    return np.append(regular, samples - window) if rest > TAIL * window else regular
+
+
+def cut(samples: NDArray[np.float32], window: int, hop: int) -> list[NDArray[np.float32]]:
+    """Cut the windows out of samples (s,)."""
+    return [samples[start : start + window] for start in starts(len(samples), window, hop)]
+
+
+def begins(window: int, hop: int, sample_rate: int, _: int, seconds: float) -> NDArray[np.float64]:
+    """Say when the windows of a clip of so many seconds begin, in seconds: (t,)."""
+    return starts(round(seconds * sample_rate), window, hop) / np.float64(sample_rate)

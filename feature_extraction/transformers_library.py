@@ -1,0 +1,38 @@
+"""The `transformers` library: imported when it is needed, and kept from writing to the terminal."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from feature_extraction.ground.errors import InputError
+
+
+def transformers_for(what: str) -> Any:
+    """Import `transformers`.
+
+    Args:
+        what: needs it, for the message.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        import transformers
+    except ImportError as error:
+        raise InputError(f"{what} needs `transformers`; install it with: pip install 'aadml[hub]'") from error
+    return transformers
+
+
+@contextmanager
+def silent(transformers: Any) -> Iterator[None]:
+    """Keep the bars and the tables of `transformers` from the terminal: what they say is checked and said here."""
+    log = transformers.utils.logging
+    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+    try:
+        yield
+    finally:
+        log.set_verbosity(verbosity)
+        if bars:
+            log.enable_progress_bar()

@@ -1,0 +1,150 @@
+"""Models that cannot be used are refused in one line that says what is missing."""
+
+import json
+import pickle
+import re
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from feature_extraction.backbones import extractor
+from feature_extraction.ground.errors import InputError
+from feature_extraction.hub_names import expanded
+
+
+@pytest.fixture
+def copied(network, tmp_path):
+    """Give a function that copies a network, to be damaged."""
+
+    def copy(name):
+        return shutil.copytree(network(name), tmp_path / "copied")
+
+    return copy
+
+
+def refused(name, modality, message, **options):
+    with pytest.raises(InputError, match=message) as caught:
+        extractor(name, modality, options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "modality", "known"),
+    [
+        ("bert", "audio", "clap"),
+        ("clip", "audio", "whisper"),
+        ("dinov2", "text", "roberta"),
+        ("clap", "visual", "clip"),
+    ],
+)
+def test_a_model_of_another_type_is_answered_with_the_families_there_are(network, name, modality, known):
+    refused(f"hf:{network(name)}", modality, f"is a model of type '{name}', .* known are .*{known}.*docs/encoders.md")
+
+
+def test_an_unknown_type_is_refused(copied):
+    folder = copied("bert")
+    (folder / "config.json").write_text(json.dumps({"model_type": "gpt9"}))
+    refused(f"hf:{folder}", "text", "a model of type 'gpt9'")
+    (folder / "config.json").write_text("{}")
+    refused(f"hf:{folder}", "text", "a model of no stated type")
+
+
+@pytest.mark.parametrize(
+    ("name", "modality", "missing", "message"),
+    [
+        ("bert", "text", "tokenizer.json", "tokenizer.json or vocab.txt .* is missing beside the weights"),
+        ("clap", "audio", "preprocessor_config.json", "preprocessor_config.json .* is missing beside the weights"),
+        ("clip", "visual", "preprocessor_config.json", "preprocessor_config.json .* is missing beside the weights"),
+        ("bert", "text", "config.json", "holds no config.json"),
+        ("bert", "text", "model.safetensors", "holds no weights"),
+    ],
+)
+def test_a_missing_file_is_named(copied, name, modality, missing, message):
+    folder = copied(name)
+    (folder / missing).unlink()
+    refused(f"hf:{folder}", modality, message)
+
+
+@pytest.mark.parametrize("file", ["config.json", "preprocessor_config.json", "model.safetensors"])
+@pytest.mark.parametrize(("name", "modality"), [("clap", "audio"), ("clip", "visual")])
+def test_a_damaged_file_is_one_line(copied, name, modality, file):
+    folder = copied(name)
+    (folder / file).write_bytes(b"\0 nonsense")
+    refused(f"hf:{folder}", modality, "copied|cannot be")
+
+
+def test_weights_that_are_missing_or_of_other_shapes_are_refused(copied):
+    folder = copied("bert")
+    weights = load_file(folder / "model.safetensors")
+    first = next(name for name in weights if "query" in name)
+    save_file({n: w for n, w in weights.items() if n != first}, folder / "model.safetensors", {"format": "pt"})
+    refused(f"hf:{folder}", "text", re.escape(f"hold no weights for {first} (1 such)"))
+    save_file(weights | {first: torch.zeros(3, 3)}, folder / "model.safetensors", {"format": "pt"})
+    refused(f"hf:{folder}", "text", "its weights have other shapes than its config.json says")
+
+
+def test_a_pickle_is_read_as_tensors_alone(copied):
+    folder = copied("bert")
+    as_safetensors = extractor(f"hf:{folder}", "text")
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    assert extractor(f"hf:{folder}", "text").dimension == as_safetensors.dimension
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"x": _Trap(folder / "sprung")}, protocol=2))
+    refused(f"hf:{folder}", "text", "cannot be loaded")
+    assert not (folder / "sprung").exists()
+
+
+class _Trap:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (type(self.path).touch, (self.path,))
+
+
+def test_what_is_no_folder_and_no_name_of_the_hub_is_refused(network, tmp_path):
+    refused("hf:nowhere", "audio", "no such folder, and no name on the Hugging Face Hub")
+    refused(f"hf:{tmp_path / 'nowhere'}", "audio", "no such folder, and no name on the Hugging Face Hub")
+    refused("hf:", "audio", "no model is named; write hf:MODEL")
+    refused("hf-audio", "audio", "no model is named; write hf:MODEL")
+    refused(
+        "hf:laion/clap-htsat-unfused", "audio", "no such folder, and the Hugging Face Hub could not be asked .*hf down"
+    )
+    refused(f"hf:{network('clap')}@main", "audio", "is a folder, which has no revision 'main'")
+    refused(f"hf:{network('clap')}#max", "audio", "no pooling of this network 'max'; there are: projection")
+    refused(f"hf:{network('clap')}", "audio", "did you mean 'pooling'", poling="mean")
+
+
+def test_a_sentence_encoder_that_pools_in_another_way_is_refused(copied):
+    folder = copied("sentence encoder")
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_lasttoken": True}))
+    refused(f"hf:{folder}", "text", "pools by pooling_mode_lasttoken")
+    assert extractor(f"hf:{folder}#mean", "text").parameters["pooling"] == "mean"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("hf:a/b", {"model": "a/b"}),
+        ("hf:a/b@v1#cls", {"model": "a/b", "revision": "v1", "pooling": "cls"}),
+        ("hf:a/b#cls", {"model": "a/b", "pooling": "cls"}),
+        ("hf:clap", {"model": "clap"}),
+    ],
+)
+def test_a_short_name_is_read(name, options):
+    assert expanded(name, "audio") == ("hf-audio", options)
+
+
+def test_a_folder_whose_name_has_such_signs_is_itself(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a#b@c").mkdir()
+    assert expanded("hf:a#b@c", "text") == ("hf-text", {"model": "a#b@c"})
+    assert expanded("hf:a#b@c#cls", "text") == ("hf-text", {"model": "a#b@c", "pooling": "cls"})
+
+
+def test_other_names_stay_as_they_are():
+    assert expanded("log-mel", "audio") == ("log-mel", {})
+    assert expanded("mine:make", "audio") == ("mine:make", {})

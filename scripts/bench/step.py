@@ -47,6 +47,10 @@ def main() -> None:
     learner.train()
     optimization, player = Optimization(learner.players(), config.training), learner.players()["encoders"]
     plain = Plain(learner)
+    copies = [nn.Parameter(p.detach().clone()) for p in player.parameters]
+    for one in copies:
+        one.grad = 1e-3 * torch.randn_like(one)
+    unfused = torch.optim.Adam(copies, lr=1e-4, fused=False)
 
     def ours(batch: Batch, precision: str = "float32") -> None:
         with computed_in(precision, learner):
@@ -67,7 +71,8 @@ def main() -> None:
         "products, bfloat16": lambda batch: products(learner, batch, torch.bfloat16),
         "losses": lambda batch: losses(learner, batch),
         "masks": lambda batch: masks(learner, batch),
-        "Adam": lambda batch: optimization._optimizers["encoders"].step(),
+        "Adam, fused": lambda batch: optimization._optimizers["encoders"].step(),
+        "Adam, not fused": lambda batch: unfused.step(),
         "conversions": lambda batch: conversions(learner),
     }
     print(f"{arguments.loss}, 3 x {arguments.hidden}, batch 200, {arguments.threads} thread(s); "

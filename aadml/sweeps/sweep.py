@@ -77,7 +77,7 @@ def sweep(
     for job in jobs:
         if is_done(job):
             settle(Outcome(job, kept=True))
-    for job, reason in _worked_off(waiting, _count(workers, waiting), on_epoch):
+    for job, reason in _worked_off(waiting, worker_count(workers, waiting), on_epoch):
         settle(Outcome(job, reason))
     return [outcomes[str(job.folder)] for job in jobs]
 
@@ -153,7 +153,8 @@ def _use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _count(workers: int | None, jobs: Sequence[Job]) -> int:
+def worker_count(workers: int | None, jobs: Sequence[Job]) -> int:
+    """Say how many processes work off jobs; see `sweep`."""
     if workers is None:
         on_gpu = any(chosen_device(job.config.common.device, "config").type != "cpu" for job in jobs[:1])
         workers = 1 if on_gpu else len(os.sched_getaffinity(0))

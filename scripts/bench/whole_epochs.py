@@ -7,6 +7,7 @@ Usage: whole_epochs.py [--loss triplet] [--epochs 12] [--set key=value]...
 import argparse
 import os
 import time
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -33,7 +34,8 @@ def main() -> None:
     ends: list[float] = []
     session = Session(Callbacks(on_epoch=lambda record: ends.append(time.process_time())))
     fit_model(prepare(config), session)
-    seconds = [after - before for before, after in zip(ends, ends[1:], strict=False)]
+    ends = ends[1:]  # torch.optim imports the compiler in the first epoch
+    seconds = [after - before for before, after in pairwise(ends)]
     print(f"{arguments.loss} {' '.join(arguments.settings)}: {min(seconds):.3f} {median(seconds):.3f} s an epoch; "
           f"load {os.getloadavg()[0]:.1f}; {Path(aadml.__file__).parent}")  # fmt: skip
 

@@ -168,8 +168,9 @@ def _check_same_config(job: Job) -> None:
     if not is_run(job.folder) or CONFIG not in read_manifest(job.folder).files:
         return
     there = read_config(job.folder)
-    if there.yaml() != job.config.yaml():
-        changed = _first_difference(there, job.config)
+    wanted = job.config.trained_in(there.training.precision)
+    if there.yaml() != wanted.yaml():
+        changed = _first_difference(there, wanted)
         raise InputError(f"{job.folder}: holds a run of another config ({changed}); choose another --output")
 
 

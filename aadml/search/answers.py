@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from aadml.comparison.types import Modality
 from aadml.search.calibration import Calibration
 from aadml.search.store import Item
-from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.ground.json_values import Json, JsonObject
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,23 @@ class Found:
     def to_json(self) -> JsonObject:
         """Give the plain values."""
         hits: list[JsonObject] = [
-            {"rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability,
-             "label": hit.item.label, "split": hit.item.split, "media": dict(hit.media),
-             "columns": dict(hit.item.columns)}
-            for rank, hit in enumerate(self.hits, 1)
-        ]  # fmt: skip
-        asked = {"asked": list(self.asked), "to": self.to, "among": self.among, "similarity": self.similarity}
+            {**self.hit_to_json(rank), "media": dict(hit.media)} for rank, hit in enumerate(self.hits, 1)
+        ]
+        return {**self.facts_to_json(), "hits": hits}
+
+    def facts_to_json(self) -> dict[str, Json]:
+        """Give the plain values of the answer as a whole."""
         one = self.calibration
-        said = None if one is None else {"threshold": one.threshold, "precision": one.precision, "clips": one.clips}
-        return {**asked, "nothing_fits": self.nothing_fits, "calibration": said, "hits": hits}
+        said: JsonObject | None = None
+        if one is not None:
+            said = {"threshold": one.threshold, "precision": one.precision, "clips": one.clips}
+        asked: dict[str, Json] = {"asked": list(self.asked), "to": self.to, "among": self.among}
+        return {**asked, "similarity": self.similarity, "nothing_fits": self.nothing_fits, "calibration": said}
+
+    def hit_to_json(self, rank: int) -> dict[str, Json]:
+        """Give the plain values of the hit of a rank, without the paths of its files."""
+        hit = self.hits[rank - 1]
+        return {
+            "rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability, "label": hit.item.label,
+            "split": hit.item.split, "columns": dict(hit.item.columns),
+        }  # fmt: skip

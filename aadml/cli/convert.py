@@ -39,5 +39,6 @@ def command(source: str, target: str, **options: Any) -> None:
     content = convert(source, target, on_note=lambda note: click.echo(f"note: {note}", err=True), **options)
     shapes = ", ".join(f"{name} {values.shape[1]}-d" for name, values in content.features.items())
     splits = ", ".join(f"{content.splits.count(split)} {split}" for split in ("train", "valid", "test"))
-    click.echo(f"{len(content.ids)} clips, {len(content.class_names)} classes, {shapes} ({splits})", err=True)
+    classes = f"{len(content.class_names)} classes" if content.class_names else "no labels"
+    click.echo(f"{len(content.ids)} clips, {classes}, {shapes} ({splits})", err=True)
     click.echo(target)

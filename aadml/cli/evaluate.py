@@ -43,6 +43,12 @@ import click
     help="A further metric of `aadml list metrics`, as recall@3; without a K at all of the table's. Repeatable.",
 )
 @click.option(
+    "--relevance",
+    metavar="RULE",
+    help="What is relevant: own (the partner alone), label, labels (a class shared), labels-graded, or a file of "
+    "judgments (query,item,grade, or TREC qrels).  [default: the run's own, or what the data decide]",
+)
+@click.option(
     "--exclude-partner",
     is_flag=True,
     help="Take each query's own clip out of the gallery and out of what is relevant.",
@@ -66,6 +72,7 @@ def command(
     protocol: str | None,
     similarity: str | None,
     metrics: tuple[str, ...],
+    relevance: str | None,
     exclude_partner: bool,
     disjoint: bool,
     precision: str,
@@ -88,7 +95,7 @@ def command(
         raise click.UsageError("--once is for --embeddings; a run knows what stands in several rows")
     evaluation = evaluate(
         run, embeddings=embeddings, data=data, split=split, protocol=protocol, similarity=similarity, metrics=metrics,
-        allow_other_features=allow_other_features, once=once, precision=precision,
+        relevance=relevance, allow_other_features=allow_other_features, once=once, precision=precision,
         exclude_partner=exclude_partner, disjoint=disjoint, on_note=note,
     )  # fmt: skip
     _print(evaluation, by_class=by_class, as_json=as_json, per_query=per_query)

@@ -1,122 +1,303 @@
-"""Relevance of two sequences, frame by word (Xie et al., Unsupervised audio-caption aligning, ICASSP 2022)."""
+"""What is relevant to what: decided once, and asked by validation, every metric, pages and criteria alike."""
 
-from typing import Any, Literal, get_args
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
 
+from feature_extraction.feature_file import UNLABELLED
 from feature_extraction.ground.errors import InputError
 
-Form = Literal["mean", "max-frame", "max-word"]
-
-BLOCK = 1 << 22
-"""Frame-word products held at once: 16 MiB in float32, and a few times that while their gradient is computed."""
+Rows = NDArray[np.int64]
+Grades = NDArray[np.float32]
 
 
-def relevance(
-    frames: Tensor,
-    frame_lengths: Tensor,
-    words: Tensor,
-    word_lengths: Tensor,
-    *,
-    form: str = "mean",
-    normalize: bool = True,
-    legacy_padding: bool = False,
-    block: int = BLOCK,
-) -> Tensor:
-    """Score every sequence of frames f against every sequence of words g by their inner products.
+class Items(Protocol):
+    """What relevance may look at: clips, or their embeddings."""
 
-        "mean":       S = mean over t, w of  max(0, f_t . g_w)        ("trimmed" products)
-        "max-frame":  S = mean over w of  max over t of  f_t . g_w
-        "max-word":   S = mean over t of  max over w of  f_t . g_w
+    @property
+    def labels(self) -> Tensor:
+        """Class of each item (n,); UNLABELLED where it has none."""
 
-    Either side may be of any modality: frames against frames is the similarity within audio. Memory is bounded by
-    `block`: products are made a block of pairs at a time, and made again for the gradient. Float32 also in autocast.
+    @property
+    def all_labels(self) -> Tensor | None:
+        """All classes of each item (n, C), where some have several."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Name of each item; rows of one name are of one clip."""
+
+
+class Relevant(ABC):
+    """Which of n gallery items are relevant to each of q queries.
+
+    Attributes:
+        some: (q,) whether a query has anything relevant; one that has not is left out and counted.
+        graded: whether some items are more relevant than others.
+    """
+
+    some: NDArray[np.bool_]
+    graded: bool = False
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Queries q and gallery items n."""
+
+    @abstractmethod
+    def block(self, index: Rows) -> NDArray[np.bool_]:
+        """Say what is relevant to the queries `index` (b,): (b, n)."""
+
+    @abstractmethod
+    def at(self, places: Rows) -> NDArray[np.bool_]:
+        """Say whether to each query the item in one place (q,) is relevant: (q,)."""
+
+    def grades(self, index: Rows) -> Grades:
+        """Say how relevant: (b, n), 0 where not at all."""
+        return self.block(index).astype(np.float32)
+
+
+class Grouped(Relevant):
+    """An item is relevant to the queries of its group.
 
     Args:
-        frames: (a, t, d), padded at the end.
-        frame_lengths: (a,) int64, how many frames are real.
-        words: (c, w, d), padded at the end.
-        word_lengths: (c,) int64.
-        form: "mean" (the paper), "max-frame" or "max-word" (the authors' earlier code).
-        normalize: scale every frame and word to length one first, as the released code does; the paper does not say so.
-        legacy_padding: average over the padding too, as the released code does in training.
-        block: products held at once.
+        queries: (q,) the group of each query: a class, or the number of a clip.
+        gallery: (n,) likewise.
+    """
 
-    Returns:
-        (a, c); a sequence of length 0 has relevance 0 with everything.
+    def __init__(self, queries: NDArray[Any], gallery: NDArray[Any]) -> None:
+        values, codes = np.unique(gallery, return_inverse=True)
+        self._codes = codes.astype(np.int32)
+        own: Rows = np.minimum(np.searchsorted(values, queries), len(values) - 1)
+        self.some = np.asarray(values[own] == queries, dtype=bool)
+        self._own = np.where(self.some, own, -1).astype(np.int32)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Queries q and gallery items n."""
+        return len(self._own), len(self._codes)
+
+    def block(self, index: Rows) -> NDArray[np.bool_]:
+        """Say what is relevant to the queries `index` (b,): (b, n)."""
+        return np.asarray(self._own[index, None] == self._codes[None, :])
+
+    def at(self, places: Rows) -> NDArray[np.bool_]:
+        """Say whether to each query the item in one place (q,) is relevant: (q,)."""
+        return np.asarray(self._own == self._codes[places])
+
+
+class Sharing(Relevant):
+    """An item is relevant to the queries with which it shares a class.
+
+    Args:
+        queries: (q, C) booleans, the classes of each query.
+        gallery: (n, C) likewise.
+        graded: whether the grade is the share of the classes of both that they have in common (Jaccard index);
+            otherwise every relevant item has grade 1.
+    """
+
+    def __init__(self, queries: NDArray[np.bool_], gallery: NDArray[np.bool_], *, graded: bool = False) -> None:
+        self._queries, self._gallery = queries.astype(np.float32), gallery.astype(np.float32)
+        self.some = np.asarray(queries[:, gallery.any(axis=0)].any(axis=1), dtype=bool)
+        self.graded = graded
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Queries q and gallery items n."""
+        return len(self._queries), len(self._gallery)
+
+    def block(self, index: Rows) -> NDArray[np.bool_]:
+        """Say what is relevant to the queries `index` (b,): (b, n)."""
+        return np.asarray(self._queries[index] @ self._gallery.T > 0)
+
+    def at(self, places: Rows) -> NDArray[np.bool_]:
+        """Say whether to each query the item in one place (q,) is relevant: (q,)."""
+        return np.asarray((self._queries * self._gallery[places]).any(axis=1))
+
+    def grades(self, index: Rows) -> Grades:
+        """Say how relevant: (b, n)."""
+        if not self.graded:
+            return super().grades(index)
+        own = self._queries[index]
+        common = own @ self._gallery.T
+        either = own.sum(axis=1, keepdims=True) + self._gallery.sum(axis=1) - common
+        return np.asarray(common / np.maximum(either, 1), dtype=np.float32)
+
+
+class Judged(Relevant):
+    """What a list of judgments says.
+
+    Args:
+        grades: of each query, the gallery's rows that are relevant to it and how much, both (m,).
+        items: n.
+    """
+
+    def __init__(self, grades: Sequence[tuple[Rows, Grades]], items: int) -> None:
+        self._grades, self._items = grades, items
+        self.some = np.array([len(rows) > 0 for rows, _ in grades], dtype=bool)
+        self.graded = len(np.unique(np.concatenate([np.empty(0), *(values for _, values in grades)]))) > 1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Queries q and gallery items n."""
+        return len(self._grades), self._items
+
+    def block(self, index: Rows) -> NDArray[np.bool_]:
+        """Say what is relevant to the queries `index` (b,): (b, n)."""
+        return self.grades(index) > 0
+
+    def at(self, places: Rows) -> NDArray[np.bool_]:
+        """Say whether to each query the item in one place (q,) is relevant: (q,)."""
+        return np.array([place in rows for place, (rows, _) in zip(places, self._grades, strict=True)], dtype=bool)
+
+    def grades(self, index: Rows) -> Grades:
+        """Say how relevant: (b, n)."""
+        found = np.zeros((len(index), self._items), dtype=np.float32)
+        for row, query in enumerate(index.tolist()):
+            places, values = self._grades[query]
+            found[row, places] = values
+        return found
+
+
+class Relevance(ABC):
+    """A rule by which items are relevant to queries.
+
+    Attributes:
+        name: by which it is chosen and reported.
+        words: what it says, as the end of "relevant is ...".
+    """
+
+    name: ClassVar[str]
+    words: ClassVar[str]
+
+    @abstractmethod
+    def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
+        """Apply the rule.
+
+        Args:
+            items: all there are.
+            queries: (q,) rows that ask.
+            gallery: (n,) rows that are ranked.
+        """
+
+    def groups(self, items: Items) -> NDArray[np.int64] | None:
+        """Give the class (n,) by which figures are tabled; None where there are none, or several a clip."""
+        return None
+
+
+@dataclass(frozen=True)
+class OwnPartner(Relevance):
+    """A query's own partner alone is relevant: what else shows the clip of its name."""
+
+    name = "own"
+    words = "the query's own partner alone"
+
+    def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
+        """Apply the rule."""
+        codes = np.unique(np.asarray(items.ids), return_inverse=True)[1]
+        return Grouped(codes[queries], codes[gallery])
+
+
+@dataclass(frozen=True)
+class SameLabel(Relevance):
+    """What is of the query's class is relevant; an unlabelled clip is relevant to nothing."""
+
+    name = "label"
+    words = "of the query's class"
+
+    def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
+        """Apply the rule."""
+        labels = items.labels.cpu().numpy()
+        nobody = UNLABELLED - 1  # the class of queries without one, which no item has
+        return Grouped(np.where(labels == UNLABELLED, nobody, labels)[queries], labels[gallery])
+
+    def groups(self, items: Items) -> NDArray[np.int64]:
+        """Give the class (n,) of each item."""
+        return np.asarray(items.labels.cpu().numpy())
+
+
+@dataclass(frozen=True)
+class SharedLabels(Relevance):
+    """What shares a class with the query is relevant."""
+
+    graded: ClassVar[bool] = False
+    name = "labels"
+    words = "what shares a class with the query"
+
+    def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
+        """Apply the rule."""
+        marked = labels_of(items)
+        return Sharing(marked[queries], marked[gallery], graded=self.graded)
+
+
+@dataclass(frozen=True)
+class GradedLabels(SharedLabels):
+    """What shares a class with the query is relevant, the more of the classes of both they share."""
+
+    graded = True
+    name = "labels-graded"
+    words = "what shares a class with the query, by the share of their classes in common"
+
+
+@dataclass(frozen=True)
+class Judgments(Relevance):
+    """What a file says is relevant.
+
+    Attributes:
+        grades: name of a query -> name of an item -> how relevant it is, above 0.
+    """
+
+    grades: Mapping[str, Mapping[str, float]]
+    name = "file"
+    words = "what a file of judgments names"
+
+    def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
+        """Apply the rule."""
+        places: dict[str, list[int]] = {}
+        for place, row in enumerate(gallery.tolist()):
+            places.setdefault(items.ids[row], []).append(place)
+        found = []
+        for row in queries.tolist():
+            named = self.grades.get(items.ids[row], {}).items()
+            pairs = [(place, grade) for name, grade in named for place in places.get(name, ())]
+            rows, grades = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
+            found.append((rows.astype(np.int64), grades.astype(np.float32)))
+        return Judged(found, len(gallery))
+
+
+OWN, LABEL, LABELS = OwnPartner(), SameLabel(), SharedLabels()
+RULES: dict[str, Relevance] = {rule.name: rule for rule in (OWN, LABEL, LABELS, GradedLabels())}
+"""Rules that need no file, by name."""
+
+
+def relevance_of(items: Items) -> Relevance:
+    """Decide by the data what is relevant: a shared class, the class, or the own partner where there are no classes."""
+    if items.all_labels is not None:
+        return LABELS
+    labels = items.labels
+    return OWN if len(labels) and bool((labels == UNLABELLED).all()) else LABEL
+
+
+def labels_of(items: Items) -> NDArray[np.bool_]:
+    """Mark all classes of each item: (n, C)."""
+    if items.all_labels is not None:
+        return np.asarray(items.all_labels.cpu().numpy()).astype(bool)
+    labels = items.labels.cpu().numpy()
+    return np.asarray(labels[:, None] == np.arange(max(int(labels.max(initial=0)), 0) + 1))
+
+
+def check_relevance(rule: Relevance, items: Items, place: str) -> None:
+    """Refuse a rule that the data cannot follow.
 
     Raises:
-        InputError: another form.
+        InputError: classes are asked for where there are none, or one class where there are several.
     """
-    if form not in get_args(Form):
-        raise InputError(f"relevance: no form '{form}'; there are {', '.join(get_args(Form))}")
-    if legacy_padding:
-        frame_lengths = torch.full_like(frame_lengths, frames.shape[1])
-        word_lengths = torch.full_like(word_lengths, words.shape[1])
-    left, right = _cleaned(frames, frame_lengths, normalize), _cleaned(words, word_lengths, normalize)
-    if not len(left) or not len(right):
-        return left.sum((1, 2))[:, None] + right.sum((1, 2))[None, :]
-    pair = max(left.shape[1] * right.shape[1], 1)
-    wide = min(max(block // pair, 1), len(right))
-    high = max(block // (pair * wide), 1)
-    columns = list(zip(torch.split(right, wide), torch.split(word_lengths, wide), strict=True))
-    rows = []
-    for x, x_lengths in zip(torch.split(left, high), torch.split(frame_lengths, high), strict=True):
-        scores = [
-            _Recomputed.apply(x, x_lengths, y, y_lengths, form)  # type: ignore[no-untyped-call]
-            for y, y_lengths in columns
-        ]
-        rows.append(torch.cat(scores, 1))
-    return torch.cat(rows)
-
-
-def _cleaned(vectors: Tensor, lengths: Tensor, normalize: bool) -> Tensor:
-    """Zero the padding, whatever it held, and scale to unit length."""
-    values = vectors if vectors.dtype == torch.float64 else vectors.float()
-    values = values.masked_fill(~_real(lengths, vectors.shape[1])[..., None], 0)
-    return F.normalize(values, dim=-1, eps=1e-12) if normalize else values
-
-
-def _real(lengths: Tensor, count: int) -> Tensor:
-    return torch.arange(count, device=lengths.device)[None, :] < lengths[:, None]
-
-
-class _Recomputed(torch.autograd.Function):
-    """A block whose products are not kept but made again for the gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        frames, frame_lengths, words, word_lengths, ctx.form = inputs
-        ctx.save_for_backward(frames, frame_lengths, words, word_lengths)
-        return _block(frames, frame_lengths, words, word_lengths, ctx.form)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        frames, frame_lengths, words, word_lengths = ctx.saved_tensors
-        frames, words = frames.detach().requires_grad_(), words.detach().requires_grad_()
-        with torch.enable_grad():
-            scores = _block(frames, frame_lengths, words, word_lengths, ctx.form)
-        to_frames, to_words = torch.autograd.grad(scores, (frames, words), gradients)
-        return to_frames, None, to_words, None, None
-
-
-def _block(frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor, form: str) -> Tensor:
-    """Score a block of pairs, cut to its longest sequences: (a, t, d), (a,), (c, w, d), (c,) -> (a, c)."""
-    frames = frames[:, : max(int(frame_lengths.max()), 1)]
-    words = words[:, : max(int(word_lengths.max()), 1)]
-    with torch.autocast(frames.device.type, enabled=False):
-        products = frames.flatten(0, 1) @ words.flatten(0, 1).T
-    products = products.view(*frames.shape[:2], *words.shape[:2])  # (a, t, c, w)
-    spoken = _real(word_lengths, words.shape[1])
-    heard = _real(frame_lengths, frames.shape[1])
-    some = frame_lengths.clamp(0, 1)[:, None] * word_lengths.clamp(0, 1)[None, :]
-    a_frame, a_word = frame_lengths.clamp_min(1)[:, None], word_lengths.clamp_min(1)[None, :]
-    if form == "mean":
-        return products.relu().sum(3).sum(1) / (a_frame * a_word)
-    if form == "max-frame":
-        best = products.masked_fill(~heard[:, :, None, None], -torch.inf).amax(1)  # (a, c, w)
-        return best.masked_fill(~(spoken[None] & (some[:, :, None] > 0)), 0).sum(2) / a_word
-    best = products.masked_fill(~spoken[None, None], -torch.inf).amax(3)  # (a, t, c)
-    return best.masked_fill(~(heard[:, :, None] & (some[:, None, :] > 0)), 0).sum(1) / a_frame
+    unlabelled = bool((items.labels == UNLABELLED).all())
+    if rule.name in RULES and rule is not OWN and unlabelled:
+        raise InputError(f"{place}: relevance '{rule.name}' needs class labels, and its clips have none; take own")
+    if rule.name == "label" and items.all_labels is not None:
+        raise InputError(f"{place}: relevance 'label' needs one class a clip, and some have several; take labels")

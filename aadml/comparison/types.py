@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.arrays import all_finite, to_rows
+from aadml.comparison.relevance import Relevance, relevance_of
+from feature_extraction.feature_file import UNLABELLED
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
@@ -51,22 +53,29 @@ class Clips:
 
     Attributes:
         features: modality -> (n, d) finite float tensor, or a `Source` of n items.
-        labels: (n,) int64 in 0..C-1: what makes relevant.
+        labels: (n,) int64 in 0..C-1; all UNLABELLED where there are no classes. Of a clip with several, the first.
         ids: n names: what makes identical.
-        class_names: C names, in the order of the labels.
+        class_names: C names, in the order of the labels; none where there are no classes.
+        all_labels: (n, C) bool, all classes of each clip; None where none has several.
+        relevance: what makes relevant; None decides it by the data: a shared class, the class, or the own partner
+            where there are no classes.
     """
 
     features: Mapping[Modality, Features]
     labels: Tensor
     ids: tuple[str, ...]
     class_names: tuple[str, ...]
+    all_labels: Tensor | None = None
+    relevance: Relevance | None = None
 
     @classmethod
-    def of(cls, labels: Sequence[Any] | NDArray[Any] | Tensor, *, ids: Sequence[str] = (), **features: Any) -> "Clips":
+    def of(
+        cls, labels: Sequence[Any] | NDArray[Any] | Tensor | None, *, ids: Sequence[str] = (), **features: Any
+    ) -> "Clips":
         """Make clips of arrays as people have them.
 
         Args:
-            labels: n class names, or n whole numbers, whose values become the names.
+            labels: n class names, or n whole numbers, whose values become the names; None for clips without classes.
             ids: n names; by default the row numbers.
             features: by modality: (n, d), a NumPy array or tensor of any float or integer type, or lists.
 
@@ -78,6 +87,11 @@ class Clips:
             >>> clips.class_names, clips.labels.tolist(), clips.modalities
             (('cat', 'dog'), [1, 0, 1], ('audio', 'visual'))
         """
+        matrices = {cast(Modality, name): to_rows(values, name)[0] for name, values in features.items()}
+        if labels is None:
+            count = len(next(iter(matrices.values()), ()))
+            none = torch.full((count,), UNLABELLED)
+            return cls(matrices, none, tuple(ids) or tuple(map(str, range(count))), ())
         try:
             given = np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels)
         except ValueError:
@@ -86,7 +100,7 @@ class Clips:
             raise InputError(f"labels: {given.dtype} {given.shape} given; n names or whole numbers are wanted")
         values, codes = np.unique(given, return_inverse=True)
         return cls(
-            {cast(Modality, name): to_rows(values, name)[0] for name, values in features.items()},
+            matrices,
             torch.from_numpy(codes.astype(np.int64)),
             tuple(ids) or tuple(map(str, range(len(given)))),
             tuple(map(str, values)),
@@ -98,13 +112,29 @@ class Clips:
             raise InputError(
                 f"clips: {count} ids but labels of shape {tuple(self.labels.shape)} and {self.labels.dtype}"
             )
-        if count and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.class_names):
+        unlabelled = not self.class_names and bool((self.labels == UNLABELLED).all())
+        if count and not unlabelled and not self._in_range():
             raise InputError(f"clips: labels must lie in 0..{len(self.class_names) - 1}, one for each class name")
+        if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
+            raise InputError(f"clips: all_labels must be ({count}, {len(self.class_names)})")
         for modality, features in self.features.items():
             _check_features(modality, features, count)
 
+    def _in_range(self) -> bool:
+        return 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.class_names)
+
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def one_label_each(self) -> bool:
+        """Tell whether every clip is of one class: what methods that learn classes need."""
+        return bool(self.class_names) and self.all_labels is None
+
+    @property
+    def relevant(self) -> Relevance:
+        """Give what makes relevant: the rule that was set, or what the data decide."""
+        return self.relevance or relevance_of(self)
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
@@ -135,8 +165,26 @@ class Clips:
         """Return the clips `index` (m,), in that order."""
         features = {m: f[index] if isinstance(f, Tensor) else f.select(index) for m, f in self.features.items()}
         return replace(
-            self, features=features, labels=self.labels[index], ids=tuple(self.ids[i] for i in index.tolist())
+            self,
+            features=features,
+            labels=self.labels[index],
+            ids=tuple(self.ids[i] for i in index.tolist()),
+            all_labels=None if self.all_labels is None else self.all_labels[index],
         )
+
+    def embedded(
+        self,
+        vectors: Mapping[Modality, Tensor],
+        similarity: str = "cosine",
+        *,
+        once: tuple[Modality, ...] = (),
+        rows: Mapping[Modality, Tensor] | None = None,
+    ) -> "Embeddings":
+        """Give the embeddings of these clips, to which the same is relevant; args as of `Embeddings`."""
+        return Embeddings(
+            vectors, self.labels, self.ids, similarity, self.class_names, once, rows or {},
+            self.all_labels, self.relevance,
+        )  # fmt: skip
 
 
 def _check_features(modality: str, features: Features, count: int) -> None:
@@ -194,12 +242,14 @@ class Embeddings:
 
     Attributes:
         vectors: modality -> (n, d) tensor; (m, d) where clips share their vectors.
-        labels: (n,) int64.
+        labels: (n,) int64; UNLABELLED where there is no class.
         ids: n names.
         similarity: the name under which two vectors are compared (a key of `aadml.retrieval`'s SIMILARITIES).
         class_names: C names in the order of the labels; empty where unknown.
         once: modalities whose rows repeat: one row a label is ranked (sound with five captions a clip).
         rows: modality whose vectors are shared -> (n,) which of them is each clip's.
+        all_labels: (n, C) bool, all classes of each clip; None where none has several.
+        relevance: what makes relevant; None decides it by the data, as `Clips` do.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -209,6 +259,8 @@ class Embeddings:
     class_names: tuple[str, ...] = ()
     once: tuple[Modality, ...] = ()
     rows: Mapping[Modality, Tensor] = field(default_factory=dict)
+    all_labels: Tensor | None = None
+    relevance: Relevance | None = None
 
     def __post_init__(self) -> None:
         count = len(self.ids)
@@ -224,6 +276,11 @@ class Embeddings:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def relevant(self) -> Relevance:
+        """Give what makes relevant: the rule that was set, or what the data decide."""
+        return self.relevance or relevance_of(self)
 
     def of(self, modality: Modality, index: Tensor) -> Tensor:
         """Give the vectors of the clips `index` (b,) in a modality: (b, d); all of them, in order, are not copied."""

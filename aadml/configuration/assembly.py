@@ -28,6 +28,7 @@ def assemble(
     seed: int | None = None,
     epochs: int | None = None,
     criterion: str | None = None,
+    relevance: str | None = None,
     device: str | None = None,
     sample: bool = False,
 ) -> Config:
@@ -43,6 +44,7 @@ def assemble(
         seed: see `Common`.
         epochs: `training.epochs`.
         criterion: `training.criterion`.
+        relevance: see `Common`.
         device: see `Common`.
         sample: whether the sample clips are trained on, for which there are configs of their own.
 
@@ -51,7 +53,7 @@ def assemble(
     """
     if data is not None:
         search_beside(Path(data))
-    flags = {"loss": loss, "proxy.k": k, "data": data, "seed": seed, "device": device}
+    flags = {"loss": loss, "proxy.k": k, "data": data, "seed": seed, "relevance": relevance, "device": device}
     flags |= {"training.epochs": epochs, "training.criterion": criterion}
     return assembled(starting_file(config, method, sample=sample), flags, settings)
 

@@ -14,7 +14,7 @@ from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS, READOUTS
 from aadml.methods.inputs import Inputs
 from aadml.methods.networks import NetworkOptions
-from aadml.methods.settings import Training
+from aadml.methods.settings import AUTO, Precision, Training
 from aadml.objective.composition import Weighted
 from aadml.objective.objective import ObjectiveOptions, parse_directions
 from aadml.objective.recipes import RECIPES
@@ -57,6 +57,9 @@ class Common:
         validation: share of the training clips set aside where the data has no validation split.
         train_per_class: clips of each class that are fitted on; null for all.
         unseen_classes: share of the classes that are kept for test alone; null for the data's own split.
+        relevance: what is relevant to a query where clips are scored: "own" (its own partner alone), "label" (its
+            class), "labels" (a class shared), "labels-graded" (the more shared, the more), or a file of judgments;
+            null decides it by the data.
     """
 
     data: Annotated[str, MinLen(1)] | None = None
@@ -65,6 +68,7 @@ class Common:
     validation: Fraction = 0.1
     train_per_class: Count | None = None
     unseen_classes: Fraction | None = None
+    relevance: Annotated[str, MinLen(1)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +136,12 @@ class Config:
     def seeded(self, seed: int) -> "Config":
         """Return the config with another seed."""
         return replace(self, common=replace(self.common, seed=seed))
+
+    def trained_in(self, precision: Precision) -> "Config":
+        """Return the config with `training.precision` in the place of "auto"; any other stays."""
+        if self.training.precision != AUTO:
+            return self
+        return replace(self, training=replace(self.training, precision=precision))
 
     def yaml(self) -> str:
         """Write the config as YAML, ready to repeat the run."""

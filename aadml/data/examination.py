@@ -215,10 +215,10 @@ def _warnings(
 ) -> list[str]:
     found = list(content.notes())
     if not content.class_names:
-        found.append("the clips have no labels; they can be embedded, but nothing is trained or scored on them")
+        found.append("the clips have no labels: only a query's own partner is relevant, and methods of pairs train")
     elif content.all_labels is not None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
-        found.append(f"{several} clips have several labels; nothing is trained or scored on them yet")
+        found.append(f"{several} clips have several labels: methods that learn classes do not train on them")
     for split in SPLITS:
         if split not in content.splits:
             found.append(f"there are no {split} clips")

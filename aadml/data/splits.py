@@ -1,7 +1,7 @@
 """From the content of a feature file to the three parts one trains, chooses and reports on."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -38,7 +38,8 @@ def to_splits(
         The splits; what was done on the way stands in their notes.
 
     Raises:
-        InputError: no train or test clips, fewer than two classes, or an incomplete class that was not expected.
+        InputError: no train or test clips, and where clips are of one class each, fewer than two classes, or an
+            incomplete class that was not expected.
     """
     place = name or "the data"
     if not 0 < validation < 1:
@@ -51,12 +52,12 @@ def to_splits(
         if not len(chosen):
             raise InputError(f"{place}: no class has two train clips, so none can be spared for validation")
         splits[chosen] = "valid"
-        notes.append(f"{len(chosen)} train clips were set aside for validation (stratified, seed {seed})")
+        how = "stratified" if content.class_names else "at random"
+        notes.append(f"{len(chosen)} train clips were set aside for validation ({how}, seed {seed})")
     lone = [label for label, count in Counter(content.labels[splits == "train"].tolist()).items() if count == 1]
-    if lone:
+    if lone and has_one_label(content):
         notes.append(f"classes with one train clip: {_some([content.class_names[label] for label in lone])}")
-    tensors = {m: torch.from_numpy(content.features[m]) for m in MODALITIES if m in content.features}
-    whole = Clips(tensors, torch.from_numpy(content.labels), content.ids, content.class_names)
+    whole = clips_of(content)
     train, valid, test = (whole.select(torch.from_numpy(np.flatnonzero(splits == part))) for part in _PARTS)
     return Splits(train, valid, test, name=name, notes=tuple(notes), provenance=content.provenance)
 
@@ -102,22 +103,38 @@ def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
     return replace(kept, labels=codes, class_names=names, all_labels=marked)
 
 
-def require_one_label(content: FeatureFile, place: str) -> None:
-    """Refuse content whose clips are not of one class each, which is what all training and scoring stands on.
+def clips_of(content: FeatureFile, modalities: Collection[str] = MODALITIES) -> Clips:
+    """Give all clips of a feature file, with the features of some modalities."""
+    tensors = {
+        m: torch.from_numpy(content.features[m]) for m in MODALITIES if m in modalities and m in content.features
+    }
+    marked = None if content.all_labels is None else torch.from_numpy(content.all_labels.astype(bool))
+    return Clips(tensors, torch.from_numpy(content.labels), content.ids, content.class_names, marked)
+
+
+def has_one_label(content: FeatureFile) -> bool:
+    """Tell whether every clip is of one class: not where there are no labels, or several a clip."""
+    return bool(content.class_names) and content.all_labels is None
+
+
+def require_one_label(content: FeatureFile, place: str, what: str) -> None:
+    """Refuse content whose clips are not of one class each.
+
+    Args:
+        content: the data.
+        place: what the message shall name.
+        what: asks for classes ("unseen_classes").
 
     Raises:
         InputError: the clips have no labels, or several; the message says what to do.
     """
     if not content.class_names:
-        raise InputError(
-            f"{place}: its clips have no labels, without which nothing is trained or scored yet; name the column that "
-            "has them: `aadml manifest TABLE --columns label=COLUMN`, and extract again (what was done is kept)"
-        )
+        raise InputError(f"{place}: its clips have no labels, and {what} goes by class; leave it out")
     if content.all_labels is not None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
         raise InputError(
-            f"{place}: {several} clips have several labels, on which nothing is trained or scored yet; keep the first "
-            f"of each: `aadml convert {place} OUT.h5 --first-label`"
+            f"{place}: {several} clips have several labels, and {what} goes by one class a clip; keep the first of "
+            f"each: `aadml convert {place} OUT.h5 --first-label`"
         )
 
 
@@ -125,11 +142,14 @@ _PARTS = ("train", "valid", "test")
 
 
 def _complete(content: FeatureFile, incomplete: Incomplete, place: str) -> tuple[FeatureFile, list[str]]:
-    require_one_label(content, place)
     for part in ("train", "test"):
         if not len(content.rows(part)):
             there = ", ".join(f"{count} {split}" for split, count in Counter(content.splits).items())
             raise InputError(f"{place}: has no {part} clips (there are {there}); both train and test are needed")
+    if not has_one_label(content):
+        if incomplete == "drop":
+            require_one_label(content, place, "leaving incomplete classes out")
+        return content, []
     counts = {part: Counter(content.labels[content.rows(part)].tolist()) for part in _PARTS}
     used = sorted(set(content.labels.tolist()))
     if len(used) < 2:

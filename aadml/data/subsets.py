@@ -57,7 +57,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
     Raises:
         InputError: too few classes.
     """
-    require_one_label(content, name or "the data")
+    require_one_label(content, name or "the data", "unseen_classes")
     classes = np.unique(content.labels)
     test, valid = (max(LEAST_CLASSES, round(part * len(classes))) for part in (share, validation))
     train = len(classes) - test - valid

@@ -31,6 +31,7 @@ METHODS: Table["Callable[..., Method]"] = Table(
         "clip": "aadml.methods.pairwise.clip:clip",
         "bic-net": "aadml.methods.pairwise.bic_net:bic_net",
         "dcil": "aadml.methods.pairwise.dcil:dcil",
+        "pairs": "aadml.methods.pairwise.pairs:pairs",
         "random": "aadml.methods.random_vectors:random_vectors",
         "audio-text": "aadml.methods.audio_text.two_towers:audio_text",
         "3cmlf": "aadml.methods.audio_text.two_towers:three_stages",

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.session import Session
-from aadml.methods.settings import Training
+from aadml.methods.settings import Precision, Training
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
@@ -21,7 +21,7 @@ class Context:
 
     Attributes:
         dimensions: modality -> number of feature dimensions; the order names the modalities. 0 for a batch-made source.
-        classes: number of classes C.
+        classes: number of classes C; 0 where the clips are not of one class each.
         seed: decides initial weights, batch order, dropout, draws.
         device: where neural methods compute.
         clips: number of training clips; 0 where it is not known.
@@ -40,6 +40,20 @@ class Context:
     def modalities(self) -> tuple[Modality, ...]:
         """Name the modalities."""
         return tuple(self.dimensions)
+
+    def need_classes(self, method: str) -> int:
+        """Give the number of classes to a method that learns them.
+
+        Raises:
+            InputError: the clips have no classes, or several each; says which methods need none.
+        """
+        if not self.classes:
+            raise InputError(
+                f"{method} learns from one class a clip, and these clips have none, or several; take pairs, clip, "
+                "cca, kcca, dcca, bic-net or dcil (--method), or of several labels keep the first "
+                "(`aadml convert IN OUT --first-label`)"
+            )
+        return self.classes
 
 
 @dataclass(frozen=True)
@@ -90,6 +104,11 @@ class Method(ABC):
     def similarity(self) -> str:
         """Name the similarity by which its embeddings are compared; a class may have it as a plain attribute."""
         return "cosine"
+
+    @property
+    def precision(self) -> Precision:
+        """Name the precision in which it trains, as `training.precision` resolved here."""
+        return "float32"
 
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
@@ -160,4 +179,4 @@ class Method(ABC):
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed every modality of `clips`, one at a time."""
         vectors = {modality: self.embed(clips[modality], modality) for modality in clips.modalities}
-        return Embeddings(vectors, clips.labels, clips.ids, self.similarity, clips.class_names)
+        return clips.embedded(vectors, self.similarity)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.options import Temperature
-from aadml.comparison.types import Clips, Embeddings, Modality
+from aadml.comparison.types import Clips, Modality
 from aadml.methods import READOUTS
 from aadml.objective.sections import Section, named
 from aadml.retrieval import mean_average_precision
@@ -93,5 +93,5 @@ def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Ten
 
 def _score(readout: Readout, vectors: Mapping[Modality, Tensor], valid: Clips) -> float:
     read = {modality: readout(values) for modality, values in vectors.items()}
-    embeddings = Embeddings(read, valid.labels, valid.ids, readout.similarity)
+    embeddings = valid.embedded(read, readout.similarity)
     return sum(mean_average_precision(embeddings, direction) for direction in embeddings.directions())

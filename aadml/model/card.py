@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
+from aadml.comparison.relevance import LABEL
 from aadml.model.facts import Facts
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord
+from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 from feature_extraction.ground.json_values import JsonObject, nested
 
 
@@ -49,7 +51,7 @@ def _training(facts: Facts) -> Iterator[str]:
     counts = ", ".join(f"{count} {split}" for split, count in data.clips.items())
     yield f"- data: {data.name or 'in memory'} ({counts} clips; SHA-256 {data.sha256[:16] or 'unknown'})"
     names = f" ({', '.join(facts.class_names)})" if len(facts.class_names) <= 20 else ""
-    yield f"- classes: {len(facts.class_names)}{names}"
+    yield f"- classes: {len(facts.class_names)}{names}" if facts.class_names else "- classes: none, pairs alone"
     if facts.selected_epoch is None:
         yield f"- fitted in closed form; seed {facts.seed}"
     else:
@@ -67,6 +69,8 @@ def _scores(stored: EvaluationRecord) -> Iterator[str]:
         "ranks the full gallery, its own clip included. The interval is a 95 % bootstrap over queries of this one "
         "training."
     )
+    if stored.relevance != LABEL.name:
+        yield f"Relevant is {RELEVANCE_IN_WORDS[stored.relevance]}."
     yield from (
         "",
         "| direction | MAP | 95 % interval | chance | queries | gallery | MAP without the own clip |",

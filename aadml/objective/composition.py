@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import permutations
 from typing import Any
 
 from torch import nn
@@ -11,7 +12,7 @@ from torch import nn
 from aadml.comparison.options import Weight
 from aadml.comparison.types import Modality
 from aadml.losses import LOSSES
-from aadml.objective.objective import Loss, Objective, ObjectiveOptions
+from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions
 from aadml.objective.sections import Named, Section, named
 from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
@@ -59,13 +60,15 @@ def compose_objective(
     Args:
         space: of the embeddings.
         loss: `name`, `weight`, `reduction`, `combine`, and the loss's options.
-        directions: "anchors-candidates" each.
+        directions: "anchors-candidates" each, or "all" alone.
         selection: `name` and its options.
         proxy: `name` and its options.
 
     Raises:
         InputError: an unknown name or option; the message gives the nearest one.
     """
+    if list(directions) == [ALL]:
+        directions = ["-".join(two) for two in permutations(space.modalities, 2)]
     chosen, seen, cost = named(selection), named(proxy), named(loss)
     selecting = lookup(SELECTIONS, chosen.name, "selection")
     build = lookup(PROXIES, seen.name, "proxy")

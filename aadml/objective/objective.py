@@ -45,15 +45,19 @@ class Embedded:
 
 
 Directions = Annotated[Sequence[str], OwnSection()]
-"""Who meets whom, as they are written: "anchors-candidates" each."""
+"""Who meets whom, as they are written: "anchors-candidates" each, or "all" alone: every ordered pair of modalities."""
+
+ALL = "all"
 
 
 def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
-    """Read directions written as "anchors-candidates", for example "audio-visual" or "both-both".
+    """Read directions written as "anchors-candidates", for example "audio-visual" or "both-both"; "all" is none yet.
 
     Raises:
         InputError: a name that is not two of audio, visual, text, both.
     """
+    if list(names) == [ALL]:
+        return ()
     directions = []
     for name in names:
         sides = str(name).split("-")

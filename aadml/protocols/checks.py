@@ -23,6 +23,8 @@ SHOWN = 3
 
 def label_blindness(case: Case) -> Finding:
     """Labels replaced by garbage must change no embedding."""
+    if not case.clips.class_names:
+        return Finding("", Verdict.NOT_CHECKABLE, "the clips have no labels")
     (after,) = case.embed(replace(case.clips, labels=shuffled(case.clips.labels, 2)))
     return _unchanged(case, after, "labels of the scored clips were replaced by garbage")
 

@@ -170,4 +170,4 @@ def _embeddings(clips: Clips, made: Mapping[Modality, NDArray[Any]]) -> Embeddin
         raise InputError(f"{', '.join(map(str, sorted(counts)))} embeddings for {len(clips)} clips")
     vectors = {m: torch.from_numpy(np.array(values, dtype=np.float32)) for m, values in made.items()}
     # where some are missing, the audit says so; which ones cannot be known
-    return Embeddings(vectors, clips.labels[:count], clips.ids[:count], class_names=clips.class_names)
+    return clips.select(torch.arange(count)).embedded(vectors)

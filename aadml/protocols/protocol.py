@@ -60,7 +60,7 @@ def vectors_of(encoder: Model, clips: Clips) -> Vectors:
 def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -> Embeddings:
     """Read vectors as embeddings, as the method itself does."""
     read = {m: encoder.method.read_off(v) for m, v in vectors.items()}
-    return Embeddings(read, clips.labels, clips.ids, encoder.method.similarity, clips.class_names)
+    return clips.embedded(read, encoder.method.similarity)
 
 
 def proxy_of(encoder: Model, vectors: Vectors) -> AnchorAware:

@@ -9,7 +9,7 @@ from aadml.configuration.changes import parse_setting
 from aadml.reports.ablation_page import write_ablation
 from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.retrieval.requested import check_columns
-from aadml.runs.data import place_of, with_sample_data
+from aadml.runs.data import place_of, starting_config, with_sample_data
 from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
 from aadml.sweeps.grid import Axis, folder_name, parse_axis
 from aadml.sweeps.sweep import check_same_data, sole_owner
@@ -65,9 +65,10 @@ def ablate(
         axes = [Axis(key, tuple(values)) for key, values in over.items()]
     else:
         axes = [parse_axis(text) for text in over]
+    start = starting_config(data, config, method, on_note or _log.info)
     base = assemble(
-        data=place_of(data) if data else None, method=method, config=config, settings=settings, epochs=epochs,
-        device=device, sample=data is None,
+        data=place_of(data) if data else None, method=method, config=str(start) if start else None,
+        settings=settings, epochs=epochs, device=device, sample=data is None,
     )  # fmt: skip
     chosen = with_sample_data(base, on_note or _log.info)
     values = chosen.values

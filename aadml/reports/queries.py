@@ -10,6 +10,8 @@ from aadml.comparison.types import Direction, Embeddings
 from aadml.reports.page import Section, text
 from aadml.reports.players import Gallery, Players, make_players
 from aadml.retrieval import DirectionResult, Evaluation, score_source
+from aadml.retrieval.summary import RELEVANCE_IN_WORDS
+from feature_extraction.feature_file import UNLABELLED
 
 QUERIES = 6
 RESULTS = 6
@@ -78,8 +80,8 @@ def queries(
     html = "".join(_direction(embeddings, direction, several, players) for direction, several in shown.items())
     notes = [
         "The best, middle and worst queries of each direction, by average precision (AP), with their first results. "
-        "A hit is of the query's class; the own clip is the other modality of the query itself. Scores: "
-        f"{evaluation.similarity}{'' if evaluation.similarity == 'cosine' else ', scaled by a power of two'}."
+        f"A hit is {RELEVANCE_IN_WORDS[evaluation.relevance]}; the own clip is the other modality of the query itself. "
+        f"Scores: {evaluation.similarity}{'' if evaluation.similarity == 'cosine' else ', scaled by a power of two'}."
     ]
     if not gallery.media:
         notes.append("No media are at hand: give --media MANIFEST to see and hear the clips.")
@@ -90,7 +92,7 @@ def picked(embeddings: Embeddings, result: DirectionResult) -> Iterator[Shown]:
     """Pick queries of a direction, from the best to the worst, each with its first results."""
     query, candidates = result.direction
     labels = embeddings.labels.cpu().numpy()
-    ranked = np.arange(len(labels))
+    ranked = np.arange(len(embeddings))
     if candidates in embeddings.once:
         ranked = np.sort(np.unique(labels, return_index=True)[1])
     order = np.argsort(-result.average_precision, kind="stable")
@@ -102,11 +104,12 @@ def picked(embeddings: Embeddings, result: DirectionResult) -> Iterator[Shown]:
         embeddings.of(candidates, torch.from_numpy(ranked)),
         embeddings.similarity,
     )
-    for pick, row, line in zip(picks, rows, np.asarray(source.block(0, len(rows))), strict=True):
+    hits = embeddings.relevant.between(embeddings, rows, ranked).block(np.arange(len(rows)))
+    for pick, row, line, hit in zip(picks, rows, np.asarray(source.block(0, len(rows))), hits, strict=True):
         is_own = labels[ranked] == labels[row] if candidates in embeddings.once else ranked == row
         own = line[is_own].max()
         found = [
-            Result(int(ranked[n]), float(line[n]), bool(labels[ranked[n]] == labels[row]), bool(is_own[n]))
+            Result(int(ranked[n]), float(line[n]), bool(hit[n]), bool(is_own[n]))
             for n in np.argsort(-line, kind="stable")[:RESULTS]
         ]
         places = int((line > own).sum()) + 1, int((line >= own).sum())
@@ -143,7 +146,8 @@ def _query(embeddings: Embeddings, direction: Direction, one: Shown, players: Pl
 def _card(embeddings: Embeddings, row: int, players: Players, kind: str, words: str, score: str) -> str:
     label = int(embeddings.labels[row])
     names = embeddings.class_names
-    parts = [("found", text(words)), ("name", f"<bdi>{text(names[label] if names else label)}</bdi>"),
+    shown = f"<bdi>{text(names[label] if names else label)}</bdi>" if label != UNLABELLED else ""
+    parts = [("found", text(words)), ("name", shown),
              ("id", f"<bdi>{text(embeddings.ids[row])}</bdi>"), ("score", text(score))]  # fmt: skip
     caption = "".join(f'<span class="{name}">{content}</span>' for name, content in parts if content)
     return f'<figure class="{kind}">{players.show(embeddings.ids[row])}<figcaption>{caption}</figcaption></figure>'

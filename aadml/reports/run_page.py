@@ -170,6 +170,8 @@ def _scope(evaluation: Evaluation) -> Section:
 
 def _classes(evaluation: Evaluation, embeddings: Embeddings) -> Section:
     first = evaluation.directions[0]
+    if not first.by_class:
+        return Section("Classes", "")
     names = [row.name for row in first.by_class]
     values = {result.name: [row.map for row in result.by_class] for result in evaluation.directions}
     bars = figures.class_bars(names, values, [row.chance for row in first.by_class])

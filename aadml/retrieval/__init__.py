@@ -42,6 +42,8 @@ METRICS: Table["Callable[..., Values]"] = Table(
         "precision": "aadml.retrieval.metrics:precision",
         "recall": "aadml.retrieval.metrics:recall",
         "hit-rate": "aadml.retrieval.metrics:hit_rate",
+        "mrr": "aadml.retrieval.metrics:reciprocal_rank",
+        "ndcg": "aadml.retrieval.metrics:ndcg",
         "mean-rank": "aadml.retrieval.metrics:best_rank",
         "median-rank": "aadml.retrieval.metrics:best_rank",
         "running": "aadml.retrieval.running:running_average_precision",

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.comparison.relevance import Grouped, Relevant
 from aadml.comparison.types import Direction
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.galleries import of_others, without_partner
+from aadml.retrieval.metric_names import place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.requested import Requested, requested
 from aadml.retrieval.results import Curves, DirectionResult
@@ -19,14 +21,36 @@ from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
 
 CUTOFFS = (1, 5, 10, 50, 100)
+CHANCE_OF = "chance_of"
+"""Under this key of a direction stands what chance has of each metric that was asked for."""
+
 SCOPE = tuple(range(10, 1001, 10))
 
 
 def score_direction(
+    source: ScoreSource, query_groups: NDArray[Any], gallery_groups: NDArray[Any], **options: Any
+) -> DirectionResult:
+    """Score one direction where an item is relevant to the queries of its group; see `score_relevance`.
+
+    Args:
+        source: scores of q queries against n items.
+        query_groups: (q,) integers: class labels, or the numbers of clips where an instance is looked for.
+        gallery_groups: (n,) integers.
+        options: of `score_relevance`.
+
+    Raises:
+        InputError: no query has anything relevant, a NaN score, or an unknown metric.
+    """
+    _check_counts(source, len(query_groups), len(gallery_groups))
+    relevant = Grouped(np.asarray(query_groups), np.asarray(gallery_groups))
+    return score_relevance(source, relevant, groups=np.asarray(query_groups), **options)
+
+
+def score_relevance(
     source: ScoreSource,
-    query_groups: NDArray[Any],
-    gallery_groups: NDArray[Any],
+    relevant: Relevant,
     *,
+    groups: NDArray[Any] | None = None,
     direction: Direction = ("audio", "visual"),
     ids: Sequence[str] | None = None,
     names: Mapping[int, str] | None = None,
@@ -40,9 +64,8 @@ def score_direction(
 
     Args:
         source: scores of q queries against n items.
-        query_groups: (q,) integers; a gallery item is relevant if it has the query's: class labels, or the numbers of
-            clips where an instance is looked for. A query without any relevant item is left out and counted.
-        gallery_groups: (n,) integers.
+        relevant: what is relevant to whom; a query without any relevant item is left out and counted.
+        groups: (q,) integers, the class of each query, for the table by class; None for no such table.
         direction: names of the two sides.
         ids: names of the queries.
         names: group -> name, for the table by class.
@@ -57,12 +80,8 @@ def score_direction(
         InputError: no query has anything relevant, a NaN score, or an unknown metric.
     """
     queries, items = source.shape
-    if (len(query_groups), len(gallery_groups)) != (queries, items):
-        raise InputError(
-            f"scores of {queries} queries against {items} items, but groups of {len(query_groups)} and "
-            f"{len(gallery_groups)}"
-        )
-    if partner is not None and not np.array_equal(np.asarray(gallery_groups)[partner], query_groups):
+    _check_counts(source, *relevant.shape)
+    if partner is not None and not relevant.at(partner)[relevant.some].all():
         raise InputError(f"{'-'.join(direction)}: a query and its own clip are of different groups")
     items -= exclude_partner
     wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
@@ -70,7 +89,7 @@ def score_direction(
     functions = requested(extra, [int(k) for k in shown], items)
     measure: Callable[[Indices, Ranking], _Part | None] = partial(_measure, wanted=wanted, functions=functions)
     measure = partial(of_others, measure) if exclude_partner else measure
-    found = over_rankings(source, query_groups, gallery_groups, measure, partner=partner, threads=threads)
+    found = over_rankings(source, relevant, measure, partner=partner, threads=threads)
     parts = [part for part in found if part is not None]
     if not parts:
         why = "no clip shares its class with another" if exclude_partner else "queries and gallery share no label"
@@ -81,7 +100,7 @@ def score_direction(
     return DirectionResult(
         direction=direction,
         ids=tuple(str(i) if ids is None else ids[i] for i in index),
-        groups=np.asarray(query_groups)[index],
+        groups=None if groups is None else groups[index],
         names=dict(names or {}),
         gallery=items,
         without_relevant=queries - count,
@@ -94,6 +113,13 @@ def score_direction(
         cutoffs=tuple(int(k) for k in shown),
         figures=figures if partner is None or exclude_partner else figures | _without_partner(parts),
     )
+
+
+def _check_counts(source: ScoreSource, queries: int, items: int) -> None:
+    if (queries, items) != source.shape:
+        raise InputError(
+            "scores of {} queries against {} items, but groups of {} and {}".format(*source.shape, queries, items)
+        )
 
 
 @dataclass(frozen=True)
@@ -117,6 +143,7 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
     recall, rate = hits / ranking.relevant[:, None], metrics.hit_rate_at(ranking, wanted)
     figures: dict[tuple[str, ...], Values] = {("map_at_r",): metrics.average_precision_at_r(ranking)}
     figures |= {place: function(ranking) for place, function in functions.items()}
+    figures |= {(CHANCE_OF, *place): values for place, values in _by_chance(ranking, functions).items()}
     return _Part(
         index,
         metrics.average_precision(ranking),
@@ -128,6 +155,17 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
         {path: float(values.sum()) for path, values in figures.items()},
         None if ranking.above_partner is None else _of_others(ranking),
     )
+
+
+def _by_chance(ranking: Ranking, functions: Requested) -> dict[tuple[str, ...], Values]:
+    """Give what a scorer that knows nothing has of each metric that was asked for, but for the running variant."""
+    functions = {place: function for place, function in functions.items() if place != place_of("running")}
+    if not functions or ranking.grades is not None:
+        blind = ranking.without_scores()
+        return {place: function(blind) for place, function in functions.items()}
+    first, query = np.unique(ranking.relevant, return_index=True, return_inverse=True)[1:]
+    blind = ranking.without_scores().at(first)
+    return {place: function(blind)[query] for place, function in functions.items()}
 
 
 def _of_others(ranking: Ranking) -> tuple[Values, Values]:

@@ -1,4 +1,4 @@
-"""Embeddings made elsewhere: npz or HDF5 files with `audio`, `visual` or `text`, `label`, optionally `id`, `split`."""
+"""Embeddings made elsewhere: npz or HDF5 files with `audio`, `visual` or `text`, and what else is known of them."""
 
 import os
 from collections import Counter
@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.types import MODALITIES, Embeddings, Modality
+from feature_extraction.feature_file import UNLABELLED
 from feature_extraction.foreign import npz_arrays, open_hdf5
 from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
@@ -26,11 +27,11 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     """Read embeddings.
 
     Args:
-        path: npz or HDF5 with `audio`, `visual` or `text` (n, d), two of them at least, and `label` (n,) integers or
-            text; optionally `id` (n,), `split` (n,), `class_names` (C,), and in HDF5 an attribute `similarity`. Several
-            captions a clip stand as `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each; then
-            the other modalities are ranked once a clip, and a clip's own captions are what is relevant: `label` may be
-            left out.
+        path: npz or HDF5 with `audio`, `visual` or `text` (n, d), two of them at least; optionally `label` (n,)
+            integers or text, `id` (n,), `split` (n,), `class_names` (C,), and in HDF5 an attribute `similarity`.
+            Without `label`, a row's own partner is what is relevant. Several captions a clip stand as `text`
+            (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each; then the other modalities are ranked
+            once a clip, and a clip's own captions are what is relevant.
         split: which clips, where the file has a `split`; by default "test". A file without one is read whole.
 
     Returns:
@@ -45,15 +46,17 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     vectors = {
         modality: _matrix(arrays[modality], f"{place}: {modality}") for modality in MODALITIES if modality in arrays
     }
-    if len(vectors) < 2 or "label" not in arrays:
+    if len(vectors) < 2:
         found = ", ".join(arrays) or "nothing"
-        raise InputError(f"{place}: has {found}; wanted 'audio', 'visual' or 'text' (two at least) and 'label'")
+        raise InputError(f"{place}: has {found}; wanted 'audio', 'visual' or 'text' (two at least)")
     count = len(next(iter(vectors.values())))
     for modality, matrix in vectors.items():
         if len(matrix) != count:
             raise InputError(f"{place}: {len(matrix)} {modality} rows, but {count} of {next(iter(vectors))}")
     columns = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
-    codes, names = _classes(columns["label"], arrays.get("class_names"))
+    codes, names = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()
+    if "label" in columns:
+        codes, names = _classes(columns["label"], arrays.get("class_names"))
     ids = columns.get("id", np.arange(count)).astype(str)
     _check_unique(names, f"{place}: class_names")
     if "text" not in vectors:  # a clip with several captions stands in several rows

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from aadml.comparison.relevance import LABEL, Relevant
 from aadml.comparison.types import Direction, Embeddings, Modality
 from aadml.retrieval import metrics
-from aadml.retrieval.directions import CUTOFFS, score_direction
+from aadml.retrieval.directions import CUTOFFS, score_relevance
 from aadml.retrieval.galleries import Sides, of_others, sides_of
 from aadml.retrieval.label_space import label_space_quality
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
@@ -23,6 +24,8 @@ from aadml.retrieval.scores import Indices, MatrixScores, ScoreSource, score_sou
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
+
+NDCG_AT = 10
 
 
 def mean_average_precision(
@@ -78,7 +81,7 @@ def evaluate(
     """Score embeddings in every direction.
 
     Args:
-        embeddings: an item is relevant to a query if it has its label.
+        embeddings: what is relevant, they say themselves (see `Embeddings.relevance`).
         directions: (queries, gallery) pairs; by default all there are.
         similarity: instead of the one that belongs to the embeddings.
         protocol: how the embeddings were made; every figure carries it.
@@ -104,7 +107,8 @@ def evaluate(
     embeddings = embeddings if once is None else replace(embeddings, once=tuple(once))
     task = _Task(embeddings, gallery, chosen, precision, tuple(extra), tuple(cutoffs), threads)
     results = tuple(_with_other_galleries(task, direction) for direction in pairs)
-    return Evaluation(protocol, split, chosen, results, _label_space(embeddings), gallery)
+    relevance = embeddings.relevant.name
+    return Evaluation(protocol, split, chosen, results, _label_space(embeddings), gallery, relevance)
 
 
 @dataclass(frozen=True)
@@ -134,20 +138,26 @@ class _Task:
 
     def result(self, direction: Direction, sides: Sides) -> DirectionResult:
         """Score the queries of some sides."""
-        labels, names = self.embeddings.labels.cpu().numpy(), self.embeddings.class_names
-        return score_direction(
+        relevance, names = self.embeddings.relevant, self.embeddings.class_names
+        relevant, groups = _relevant(self.embeddings, sides), relevance.groups(self.embeddings)
+        return score_relevance(
             self.scores(direction, sides),
-            labels[sides.queries],
-            labels[sides.gallery],
+            relevant,
+            groups=None if groups is None else groups[sides.queries],
             direction=direction,
             ids=[self.embeddings.ids[i] for i in sides.queries],
             names=dict(enumerate(names)),
-            extra=self.extra,
+            extra=self.extra if relevance is LABEL else self._also(len(sides.gallery)),
             cutoffs=self.cutoffs,
-            partner=sides.partner,
+            partner=_partner(relevant, sides, self.gallery),
             exclude_partner=self.gallery == "without-partner",
             threads=self.threads,
         )
+
+    def _also(self, items: int) -> tuple[str, ...]:
+        """Name the metrics that are usual where relevance is not that of a class, beside those asked for."""
+        usual = ("precision", "recall", "hit-rate", "mrr", "ndcg@10" if items >= NDCG_AT else "ndcg")
+        return (*self.extra, *(name for name in usual if name not in self.extra))
 
 
 def _with_other_galleries(task: _Task, direction: Direction) -> DirectionResult:
@@ -163,6 +173,20 @@ def _with_other_galleries(task: _Task, direction: Direction) -> DirectionResult:
             values = {"map": other.map, "chance": float(other.chance.mean()), "queries": len(other.ids)}
             figures |= {(place, name): value for name, value in values.items()}
     return replace(result, figures=figures)
+
+
+def _relevant(embeddings: Embeddings, sides: Sides) -> Relevant:
+    return embeddings.relevant.between(embeddings, sides.queries, sides.gallery)
+
+
+def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | None:
+    """Give the place of each query's own clip where that is relevant to every query that has anything relevant."""
+    own = sides.partner
+    if own is not None and relevant.at(own)[relevant.some].all():
+        return own
+    if gallery == "without-partner":
+        raise InputError("without-partner: a query's own clip is not always relevant here, so taking it out is no task")
+    return None
 
 
 def _vectors(embeddings: Embeddings, modality: Modality, rows: Indices) -> Tensor:
@@ -209,16 +233,15 @@ def _over_direction(
 
     measure = partial(of_others, measured) if gallery == "without-partner" else measured
     found: list[Values] = []
-    labels = embeddings.labels.cpu().numpy()
     for sides in sides_of(embeddings, direction, gallery):
         if asking is not None:
             sides = replace(sides, queries=np.intersect1d(sides.queries, asking), partner=None)
         rows = sides.queries, sides.gallery
         queries, candidates = (_vectors(embeddings, m, own) for m, own in zip(direction, rows, strict=True))
         source = score_source(queries, candidates, similarity or embeddings.similarity)
-        partner = sides.partner if gallery == "without-partner" else None
-        groups = labels[sides.queries], labels[sides.gallery]
-        parts = over_rankings(source, *groups, measure, partner=partner, threads=threads)
+        relevant = _relevant(embeddings, sides)
+        partner = _partner(relevant, sides, gallery) if gallery == "without-partner" else None
+        parts = over_rankings(source, relevant, measure, partner=partner, threads=threads)
         found += [part for part in parts if part is not None]
     if not found:
         raise InputError(f"{'-'.join(direction)}: no query has a relevant item")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.comparison.relevance import Form
+from aadml.comparison.frame_word import Form
 from feature_extraction.ground.errors import InputError
 
 FRAME_WORD = "frame-word"
@@ -35,7 +35,7 @@ def pack(values: Tensor, lengths: Tensor, *, side: str, form: str = "mean") -> T
         values: (n, t, d).
         lengths: (n,) how many of the t are real.
         side: "frames" or "words".
-        form: of the relevance, see `aadml.comparison.relevance`.
+        form: of the relevance, see `aadml.comparison.frame_word`.
 
     Returns:
         (n, 4 + t d) of the type of `values`.
@@ -91,8 +91,9 @@ def unpack(rows: Tensor) -> tuple[Tensor, Tensor, str, str]:
 def frame_word_scores(queries: Tensor, gallery: Tensor, *, budget: int = BUDGET) -> Tensor:
     """Score packed queries (q, ...) against packed gallery items (n, ...): their relevance (q, n) float32.
 
-    See `aadml.comparison.relevance` for the formula. Products and sums are in float64 and rounded once, so that a score
-    does not depend on how the work is cut; one sequence of frames at a time meets as many words as the budget allows.
+    See `aadml.comparison.frame_word` for the formula. Products and sums are in float64 and rounded once, so that a
+    score does not depend on how the work is cut; one sequence of frames at a time meets as many words as the budget
+    allows.
 
     Args:
         queries: frames or words.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from aadml.comparison.types import Direction, Embeddings
 from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.metrics import average_precision
-from aadml.retrieval.ranking import Ranking
+from aadml.retrieval.ranking import Grades, Ranking
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
@@ -90,6 +90,7 @@ def without_partner(ranking: Ranking) -> tuple[Indices, Ranking]:
     size[own] -= 1
     hits[own] -= 1
     kept, groups = np.flatnonzero(ranking.relevant > 1), np.flatnonzero(hits)
+    grades = None if ranking.grades is None else _without_own(ranking.grades, own, kept, groups)
     counts = np.bincount(query[groups], minlength=count)[kept]
     return kept, Ranking(
         items=ranking.items - 1,
@@ -100,7 +101,18 @@ def without_partner(ranking: Ranking) -> tuple[Indices, Ranking]:
         hits=hits[groups],
         relevant=ranking.relevant[kept] - 1,
         tied=(ranking.tied - np.where(shared == 2, 2, shared > 2))[kept],
+        grades=grades,
     )
+
+
+def _without_own(grades: Grades, own: Indices, kept: Indices, groups: Indices) -> Grades:
+    """Take the grade of each query's own clip out of its group `own` (b,) and out of the ideal ranking."""
+    assert grades.own is not None
+    gains, ideal = grades.gains.copy(), grades.ideal.copy()
+    gains[own] -= grades.own
+    rows = np.arange(len(ideal))
+    ideal[rows, np.argmax(ideal == grades.own[:, None], axis=1)] = 0
+    return Grades(gains[groups], -np.sort(-ideal, axis=1)[kept])
 
 
 def of_others(measure: Callable[[Indices, Ranking], T], index: Indices, ranking: Ranking) -> T | None:

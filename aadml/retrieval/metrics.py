@@ -141,6 +141,26 @@ def hit_rate_at(ranking: Ranking, cutoffs: Indices) -> Values:
     return rate
 
 
+def reciprocal_rank(ranking: Ranking, *, cutoff: int | None = None) -> Values:
+    """One over the rank of the first relevant item; 0 where it is not among the first K."""
+    first = ranking.offsets[:-1]
+    groups = np.stack([ranking.above[first], ranking.size[first], ranking.hits[first]])
+    distinct, place = np.unique(groups, axis=1, return_inverse=True)
+    limit = ranking.items if cutoff is None else cutoff
+    values = np.array([ties.reciprocal_of_first(*map(int, group), limit) for group in distinct.T])
+    return np.asarray(values[place.reshape(-1)])
+
+
+def ndcg(ranking: Ranking, *, cutoff: int | None = None) -> Values:
+    """Grades found, each over log2(rank + 1), over what the best order of all graded items has (nDCG, linear gain)."""
+    limit = ranking.items if cutoff is None else cutoff
+    total = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, ranking.items + 1) + 1))])
+    begun, end = np.minimum(ranking.above, limit), np.minimum(ranking.above + ranking.size, limit)
+    found = ranking.per_query(ranking.gains / ranking.size * (total[end] - total[begun]))
+    ideal = ranking.ideal[:, :limit]
+    return np.asarray(found / (ideal @ np.diff(total[: ideal.shape[1] + 1])))
+
+
 def best_rank(ranking: Ranking) -> Values:
     """Rank, from 1, of the best relevant item."""
     first = ranking.offsets[:-1]

@@ -6,13 +6,14 @@ relevance are packed into one integer a gallery item, so that sorting plain inte
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from aadml.comparison.relevance import Relevant
 from aadml.retrieval.scores import Indices, Scores, ScoreSource, block_rows
 from feature_extraction.ground.errors import InputError
 
@@ -35,6 +36,7 @@ class Ranking:
         relevant: (b,) relevant items in the whole gallery.
         tied: (b,) items that share their score with another item.
         above_partner: (b,) items scored better than the query's own clip; None where that is not known.
+        grades: how relevant what is relevant is, where that differs; None where every relevant item has grade 1.
     """
 
     items: int
@@ -46,9 +48,50 @@ class Ranking:
     relevant: Indices
     tied: Indices
     above_partner: Indices | None = None
+    grades: "Grades | None" = None
 
     def __len__(self) -> int:
         return len(self.relevant)
+
+    @property
+    def gains(self) -> NDArray[np.float64]:
+        """Sum of the grades (t,) of each group."""
+        return self.hits.astype(np.float64) if self.grades is None else self.grades.gains
+
+    @property
+    def ideal(self) -> NDArray[np.float64]:
+        """Grades (b, m) of all that is relevant, the best first, then zeros."""
+        if self.grades is not None:
+            return self.grades.ideal
+        most = int(self.relevant.max(initial=0))
+        return (np.arange(most)[None, :] < self.relevant[:, None]).astype(np.float64)
+
+    def without_scores(self) -> "Ranking":
+        """Give the rankings in which all items are tied, as a scorer that knows nothing has them: their mean is chance.
+
+        The own clip is forgotten.
+        """
+        count = len(self)
+        nothing, everything = np.zeros(count, dtype=np.int64), np.full(count, self.items)
+        ideal = self.ideal
+        grades = None if self.grades is None else Grades(ideal.sum(axis=1), ideal)
+        return Ranking(
+            self.items, np.arange(count + 1), nothing, everything, nothing, self.relevant, self.relevant, everything,
+            grades=grades,
+        )  # fmt: skip
+
+    def at(self, queries: Indices) -> "Ranking":
+        """Keep some queries of rankings that are one group each, as those without scores are."""
+        return replace(
+            self,
+            offsets=np.arange(len(queries) + 1),
+            above=self.above[queries],
+            size=self.size[queries],
+            hits_above=self.hits_above[queries],
+            hits=self.hits[queries],
+            relevant=self.relevant[queries],
+            tied=self.tied[queries],
+        )
 
     @property
     def query(self) -> Indices:
@@ -60,13 +103,34 @@ class Ranking:
         return np.add.reduceat(values, self.offsets[:-1]) if len(self) else np.zeros(0)
 
 
-def rank(scores: Scores, relevant: NDArray[np.bool_], partner: Indices | None = None) -> Ranking:
+@dataclass(frozen=True)
+class Grades:
+    """How relevant the items of b rankings are.
+
+    Attributes:
+        gains: (t,) the sum of the grades of each group.
+        ideal: (b, m) the grades of all that is relevant, the best first, then zeros.
+        own: (b,) the grade of each query's own clip; None where that is not known.
+    """
+
+    gains: NDArray[np.float64]
+    ideal: NDArray[np.float64]
+    own: NDArray[np.float64] | None = None
+
+
+def rank(
+    scores: Scores,
+    relevant: NDArray[np.bool_],
+    partner: Indices | None = None,
+    grades: NDArray[np.float32] | None = None,
+) -> Ranking:
     """Rank the gallery for each query.
 
     Args:
         scores: (b, n) floats; higher is better; ties are equal values (minus zero equals zero).
         relevant: (b, n) booleans, at least one true in each row.
         partner: (b,) the column of each query's own clip, which is relevant; None where that is not known.
+        grades: (b, n) how relevant, above 0 where relevant; None where that is the same for all.
 
     Raises:
         InputError: a score is NaN or infinite.
@@ -99,7 +163,20 @@ def rank(scores: Scores, relevant: NDArray[np.bool_], partner: Indices | None = 
     better = None
     if partner is not None:
         better = (scores > np.take_along_axis(scores, partner[:, None], axis=1)).sum(axis=1, dtype=np.int64)
-    return Ranking(items, offsets, above, sizes, order, inside, totals, tied, better)
+    found = Ranking(items, offsets, above, sizes, order, inside, totals, tied, better)
+    return found if grades is None else replace(found, grades=_graded(found, scores, grades, partner))
+
+
+def _graded(ranking: Ranking, scores: Scores, grades: NDArray[np.float32], partner: Indices | None) -> Grades:
+    """Sum the grades of each group: its items stand together wherever the scores are sorted."""
+    values = grades.astype(np.float64)
+    sorted_values = np.take_along_axis(values, np.argsort(-scores, axis=1, kind="stable"), axis=1)
+    total = np.concatenate([np.zeros((len(values), 1)), np.cumsum(sorted_values, axis=1)], axis=1)
+    row = ranking.query
+    gains = total[row, ranking.above + ranking.size] - total[row, ranking.above]
+    ideal = -np.sort(-values, axis=1)[:, : int(ranking.relevant.max(initial=0))]
+    own = None if partner is None else np.take_along_axis(values, partner[:, None], axis=1)[:, 0]
+    return Grades(gains, ideal, own)
 
 
 def _keys(scores: Scores) -> Keys:
@@ -138,8 +215,7 @@ def _tie_groups(keys: Keys) -> tuple[Indices, Indices]:
 
 def over_rankings(
     source: ScoreSource,
-    query_groups: NDArray[Any],
-    gallery_groups: NDArray[Any],
+    relevant: Relevant,
     measure: Callable[[Indices, Ranking], T],
     *,
     partner: Indices | None = None,
@@ -149,33 +225,28 @@ def over_rankings(
 
     Args:
         source: scores of q queries against n items.
-        query_groups: (q,) what a query is about; a gallery item is relevant if it has the same. A query that has no
-            relevant item is left out.
-        gallery_groups: (n,).
+        relevant: what is relevant to whom; a query that has no relevant item is left out.
         measure: called with the numbers of b queries and their rankings, by several threads.
-        partner: (q,) the place of each query's own clip in the gallery, where it is of one group with the query.
+        partner: (q,) the place of each query's own clip in the gallery, where it is relevant to the query.
         threads: how many work at a time; by default as many as torch uses, 16 at most.
 
     Yields:
         What `measure` returned, in the order of the queries.
     """
     queries, items = source.shape
-    values, codes = np.unique(gallery_groups, return_inverse=True)
-    codes = codes.astype(np.int32)
-    own = np.searchsorted(values, query_groups).astype(np.int32)
-    kept = values[np.minimum(own, len(values) - 1)] == query_groups
     rows, step = block_rows(items), max(1, CHUNK // items)
 
     def measured(start: int) -> list[T]:
         block = source.block(start, min(start + rows, queries))
         found = []
         for first in range(0, len(block), step):
-            local = first + np.flatnonzero(kept[start + first : start + min(first + step, len(block))])
+            local = first + np.flatnonzero(relevant.some[start + first : start + min(first + step, len(block))])
             if len(local):
                 scores = block[first : first + step] if len(local) == min(step, len(block) - first) else block[local]
                 index = start + local
                 places = None if partner is None else partner[index]
-                found.append(measure(index, rank(scores, own[index, None] == codes[None, :], places)))
+                grades = relevant.grades(index) if relevant.graded else None
+                found.append(measure(index, rank(scores, relevant.block(index), places, grades)))
         return found
 
     for found in _in_threads(measured, range(0, queries, rows), threads):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from aadml.comparison.relevance import LABEL
 from aadml.retrieval.metric_names import place_of
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, inner, nested, number, read_as
@@ -73,6 +74,7 @@ class EvaluationRecord:
         split: that was scored.
         similarity: under which vectors were compared.
         gallery: what each query ranked: "full" (its own clip included), "without-partner" or "disjoint".
+        relevance: by what items are relevant; left out of the JSON where it is the class ("label").
         chance: mean chance level of MAP.
         tie_rate: mean over the directions.
         map_mean: mean MAP of the directions.
@@ -94,6 +96,7 @@ class EvaluationRecord:
     split: str
     similarity: str
     gallery: str = "full"
+    relevance: str = LABEL.name
     chance: float
     tie_rate: float
     map_mean: float
@@ -131,6 +134,8 @@ class EvaluationRecord:
         own["directions"] = {name: one.to_json() for name, one in self.directions.items()}
         if not self.label_space:
             del own["label_space"]
+        if self.relevance == LABEL.name:
+            del own["relevance"]
         absent = {key for key in _RUN if own[key] is None and (key != "selected_epoch" or self.label is None)}
         return {key: value for key, value in own.items() if key not in absent}
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.comparison.relevance import LABEL
 from aadml.comparison.types import Direction
 from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.metric_names import Gallery
@@ -63,7 +64,7 @@ class DirectionResult:
     Attributes:
         direction: (queries, gallery).
         ids: names of the q queries scored.
-        groups: (q,) what each query is about.
+        groups: (q,) what each query is about; None where that is no class.
         names: group -> name.
         gallery: n, the number of items ranked.
         without_relevant: queries left out because the gallery holds nothing relevant to them.
@@ -79,7 +80,7 @@ class DirectionResult:
 
     direction: Direction
     ids: tuple[str, ...]
-    groups: NDArray[Any]
+    groups: NDArray[Any] | None
     names: Mapping[int, str]
     gallery: int
     without_relevant: int
@@ -111,8 +112,8 @@ class DirectionResult:
     @cached_property
     def by_class(self) -> tuple[ClassRow, ...]:
         """MAP by class of the query."""
-        rows = []
-        for group in np.unique(self.groups):
+        rows: list[ClassRow] = []
+        for group in () if self.groups is None else np.unique(self.groups):
             own = self.groups == group
             name = self.names.get(int(group), str(group))
             values = float(self.average_precision[own].mean()), float(self.chance[own].mean())
@@ -163,7 +164,7 @@ def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResul
     return replace(
         first,
         ids=first.ids + second.ids,
-        groups=np.concatenate([part.groups for part in parts]),
+        groups=None if first.groups is None or second.groups is None else np.concatenate([first.groups, second.groups]),
         gallery=items,
         without_relevant=first.without_relevant + second.without_relevant,
         average_precision=np.concatenate([part.average_precision for part in parts]),
@@ -191,6 +192,7 @@ class Evaluation:
         directions: one result each.
         label_space: modality -> (accuracy, log-loss) of vectors with one dimension a class.
         gallery: what each query ranks: "full", "without-partner" or "disjoint".
+        relevance: by what items are relevant: "label", "own", "labels", "labels-graded" or "file".
     """
 
     protocol: str
@@ -199,6 +201,7 @@ class Evaluation:
     directions: tuple[DirectionResult, ...]
     label_space: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     gallery: Gallery = "full"
+    relevance: str = LABEL.name
 
     def __getitem__(self, name: str) -> DirectionResult:
         return {result.name: result for result in self.directions}[name]
@@ -225,6 +228,7 @@ class Evaluation:
             split=self.split,
             similarity=self.similarity,
             gallery=self.gallery,
+            relevance=self.relevance,
             chance=self.chance,
             tie_rate=self.tie_rate,
             map_mean=self.map_mean,

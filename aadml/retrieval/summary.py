@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from aadml.comparison.relevance import LABEL, RULES, Judgments
+from aadml.retrieval.directions import CHANCE_OF
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.results import DirectionResult, Evaluation
 from feature_extraction.ground.json_values import inner, nested, number
@@ -11,6 +13,8 @@ GALLERY_IN_WORDS: dict[Gallery, str] = {
     "without-partner": "without-partner: every clip but the query's own",
     "disjoint": "disjoint: the half of the clips that the query is not of, both halves in turn",
 }
+
+RELEVANCE_IN_WORDS = {rule.name: rule.words for rule in (*RULES.values(), Judgments({}))}
 
 
 def summary(evaluation: Evaluation) -> str:
@@ -28,6 +32,8 @@ def summary(evaluation: Evaluation) -> str:
             table.insert(i + 1, ["MAP, worst..best order of ties", *bounds, *("" for _ in mean)])
             break
     lines = [f"protocol {evaluation.protocol}, split {evaluation.split}, similarity {evaluation.similarity}"]
+    if evaluation.relevance != LABEL.name:
+        lines += [f"relevant {evaluation.relevance}: {RELEVANCE_IN_WORDS[evaluation.relevance]}"]
     lines += [f"gallery {GALLERY_IN_WORDS[evaluation.gallery]}"]
     lines += ["; ".join(_counts(result) for result in results), "", *_aligned(table)]
     if evaluation.label_space:
@@ -54,6 +60,11 @@ def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[floa
     def keys(*path: str) -> Iterator[str]:
         yield from nested(records[0].figures, *path)
 
+    def with_chance(name: str, form: str, *path: str) -> Iterator[tuple[str, list[float], str]]:
+        yield name, figures(*path), form
+        if inner(records[0].figures, CHANCE_OF, *path) is not None:
+            yield f"chance level of {name}", figures(CHANCE_OF, *path), form
+
     yield "MAP", [record.map for record in records], "{:.4f}"
     for place in (place_of(metric)[0] for metric in OTHER_GALLERIES):
         if place in keys():
@@ -64,17 +75,17 @@ def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[floa
     yield "tie rate", [record.tie_rate for record in records], "{:.2%}"
     for name, key in (("precision", "precision_at"), ("recall", "recall_at"), ("hit rate", "hit_rate_at")):
         for cutoff in keys(key):
-            yield f"{name}@{cutoff}", figures(key, cutoff), "{:.4f}"
+            yield from with_chance(f"{name}@{cutoff}", "{:.4f}", key, cutoff)
     yield "MAP@R", figures("map_at_r"), "{:.4f}"
     for normalizer in keys("map_at"):
         for cutoff in keys("map_at", normalizer):
-            yield f"MAP@{cutoff}, over {normalizer}", figures("map_at", normalizer, cutoff), "{:.4f}"
+            yield from with_chance(f"MAP@{cutoff}, over {normalizer}", "{:.4f}", "map_at", normalizer, cutoff)
     yield "median rank of the first relevant", figures("median_rank"), "{:.1f}"
     yield "mean rank of the first relevant", figures("mean_rank"), "{:.1f}"
     if "running_map" in keys():
         yield "running MAP (not MAP: see --help)", figures("running_map"), "{:.4f}"
     for name in keys("metrics"):
-        yield name, figures("metrics", name), "{:.4f}"
+        yield from with_chance(name, "{:.4f}", "metrics", name)
 
 
 def _counts(result: DirectionResult) -> str:

@@ -56,6 +56,19 @@ def chance(relevant: Indices, items: int) -> Values:
     return precision_sum(nothing, nothing, everything, relevant, everything) / relevant
 
 
+@lru_cache(maxsize=4096)
+def reciprocal_of_first(above: int, size: int, hits: int, limit: int) -> float:
+    """Expectation of one over the rank of a group's first relevant item, 0 where that is beyond `limit`."""
+    last = min(size - hits + 1, limit - above)
+    if last < 1:
+        return 0.0
+    if size == 1:
+        return 1 / (above + 1)
+    place = np.arange(1, last + 1)
+    here = no_hit(np.full_like(place, size), np.full_like(place, hits), place - 1) * hits / (size - place + 1)
+    return float((here / (above + place)).sum())
+
+
 def no_hit(size: Indices, hits: Indices, places: Indices) -> Values:
     """Probability that the first `places` of a group of tied items hold no relevant one."""
     return hypergeometric(size, hits, places, np.zeros_like(places))

@@ -1,20 +1,28 @@
 """The data a config names: a file of any layout, or the sample clips."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from aadml.comparison.types import Splits
+from aadml.comparison.relevance import LABEL, RULES, check_relevance
+from aadml.comparison.types import Clips, Splits
 from aadml.configuration.config import Config
 from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
 from aadml.data.captioned_sets import captioned_splits, is_captioned
 from aadml.data.reading import SYNTHETIC
+from aadml.data.splits import has_one_label, require_one_label
 from aadml.data.subsets import disjoint_classes, few_a_class
+from aadml.retrieval.judgments import chosen_relevance
 from feature_extraction.backbones import extractor
 from feature_extraction.extract import extract
+from feature_extraction.feature_file import FeatureFile, is_feature_file, open_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, typed
 from feature_extraction.manifest import read_manifest
 from feature_extraction.weights import weights_folder
+
+PAIRS = "pairs"
+"""The shipped config for clips that are not of one class each."""
 
 
 def load_splits(config: Config) -> Splits:
@@ -26,24 +34,82 @@ def load_splits(config: Config) -> Splits:
     data, common = config.data, config.common
     unseen, count = common.unseen_classes, common.train_per_class
     if is_captioned(data):
-        for key, value in (("train_per_class", count), ("unseen_classes", unseen)):
+        for key, value in (("train_per_class", count), ("unseen_classes", unseen), ("relevance", common.relevance)):
             if value is not None:
-                raise InputError(f"{key}: {data} holds captioned sound, which has no classes")
+                raise InputError(
+                    f"{key}: {data} holds captioned sound, which has no classes; a clip's own captions are relevant"
+                )
         if not takes_captions(config.options):
             raise InputError(
                 f"{data}: holds sound and captions, {config.method} learns from features; make some with "
                 "`aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
             )
         return read_captioned(data, config.options)
-    content = open_data(data)
+    return with_relevance(_divided(config, open_data(data)), common.relevance)
+
+
+def _divided(config: Config, content: FeatureFile) -> Splits:
+    data, common = config.data, config.common
+    unseen, count = common.unseen_classes, common.train_per_class
     if unseen is None:
         splits = to_splits(content, validation=common.validation, seed=common.seed, name=data)
     else:
         splits = disjoint_classes(content, unseen, validation=common.validation, seed=common.seed, name=data)
     if count is None:
         return splits
+    require_one_label(content, data, "train_per_class")
     drawn = unseen is None and "valid" not in content.splits
     return few_a_class(splits, count, validation=common.validation if drawn else None, seed=common.seed)
+
+
+def with_relevance(splits: Splits, name: str | None) -> Splits:
+    """Set what is relevant in all parts of a data set; None leaves it to the data. The notes say what it is.
+
+    Raises:
+        InputError: no such rule or file, or one that the data cannot follow.
+    """
+    scored = next((part for part in (splits.test, splits.valid, splits.train) if len(part)), splits.train)
+    rule = scored.relevant if name is None else chosen_relevance(name)
+    check_relevance(rule, scored, splits.name or "the data")
+    if name is not None:
+        train, valid, test = (replace(part, relevance=rule) for part in (splits.train, splits.valid, splits.test))
+        splits = replace(splits, train=train, valid=valid, test=test)
+    said = () if rule is LABEL else (f"relevant is {rule.words} (relevance '{rule.name}')",)
+    return replace(splits, notes=(*splits.notes, *said))
+
+
+def starting_config(
+    data: str | Path | Splits | Clips | None, config: str | Path | None, method: str | None, say: Callable[[str], None]
+) -> str | Path | None:
+    """Name the config to start from; where none is named and the clips are not of one class each, it is `pairs`.
+
+    Args:
+        data: to train on; None for the sample clips.
+        config: that was named.
+        method: that was named; it has a config of its own.
+        say: called with a sentence where the data decide.
+
+    Raises:
+        InputError: data that cannot be read.
+    """
+    if config is not None or method is not None or data is None or _of_one_class_each(data):
+        return config
+    say(f"the clips are not of one class each, so config '{PAIRS}' is taken; name another with --config or --method")
+    return PAIRS
+
+
+def _of_one_class_each(data: str | Path | Splits | Clips) -> bool:
+    """Tell whether every clip is of one class, without reading the numbers of a feature file."""
+    if isinstance(data, Splits):
+        return data.train.one_label_each
+    if isinstance(data, Clips):
+        return data.one_label_each
+    if str(data).startswith(SYNTHETIC) or is_captioned(data):
+        return True
+    if is_feature_file(data):
+        with open_features(data) as (content, _):
+            return has_one_label(content)
+    return has_one_label(open_data(data))
 
 
 def takes_captions(options: JsonObject) -> bool:
@@ -59,6 +125,11 @@ def read_captioned(path: str | Path, options: JsonObject) -> Splits:
 def place_of(data: str | Path) -> str:
     """Give the absolute path of data; the name of drawn features ("synthetic:ave") stays as it is."""
     return str(data) if str(data).startswith(SYNTHETIC) else str(Path(data).absolute())
+
+
+def relevance_name(relevance: str | Path | None) -> str | None:
+    """Give the name of a rule of relevance as it is, and of a file its absolute path."""
+    return None if relevance is None else relevance if relevance in RULES else str(Path(relevance).absolute())
 
 
 def read(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from aadml.comparison.relevance import check_relevance
 from aadml.comparison.types import Embeddings, Splits
 from aadml.configuration.config import Config
 from aadml.model.model import Model
@@ -12,7 +13,9 @@ from aadml.protocols.protocol import Subject
 from aadml.retrieval import Evaluation
 from aadml.retrieval import evaluate as evaluate_embeddings
 from aadml.retrieval.embeddings_file import check_once, read_embeddings
+from aadml.retrieval.judgments import chosen_relevance
 from aadml.retrieval.metric_names import Gallery
+from aadml.runs.data import relevance_name, with_relevance
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run
 from aadml.runs.manifest import EVALUATION, is_run
@@ -54,6 +57,7 @@ def evaluate(
     allow_other_features: bool = False,
     similarity: str | None = None,
     metrics: Sequence[str] = (),
+    relevance: str | Path | None = None,
     once: Sequence[str] = (),
     precision: str = "float32",
     exclude_partner: bool = False,
@@ -71,6 +75,8 @@ def evaluate(
         allow_other_features: score features of another extractor than the model was trained on.
         similarity: instead of the one that belongs to the embeddings.
         metrics: further ones of `aadml list metrics` ("recall@3").
+        relevance: what is relevant: "own" (partner), "label", "labels", "labels-graded", or a file of judgments; None
+            leaves it to the run, or to the data.
         once: modalities of embeddings made elsewhere of which one row a label is ranked, where a clip has a row per
             caption.
         precision: of the scores, "float32" or "float64": scores equal in it are ties.
@@ -99,11 +105,12 @@ def evaluate(
     )
     if (model is None) == (embeddings is None):
         raise InputError("evaluate: give either a model (a run, a model folder) or embeddings")
+    rule = relevance_name(relevance)
     if model is None:
-        return _of_embeddings(embeddings, split, protocol, note, options)
+        return _of_embeddings(embeddings, split, protocol, note, options, rule)
     split = split or "test"
     if data is None and not isinstance(model, Model):
-        return _of_run(Path(model), split, protocol, note, options)
+        return _of_run(Path(model), split, protocol, note, options, rule)
     if data is None:
         raise InputError("evaluate: a model in memory needs data; give data=")
     loaded = model if isinstance(model, Model) else load(model)
@@ -111,6 +118,7 @@ def evaluate(
         splits = data
     else:
         splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=note)
+    splits = with_relevance(splits, rule)
     return _scored(Subject(loaded, splits), protocol or loaded.facts.protocol, split, options)
 
 
@@ -134,8 +142,9 @@ def subject_of(config: Config, splits: Splits, model: Model) -> Subject:
 
 
 def _of_embeddings(
-    embeddings: Embeddings | str | Path | None, split: str | None, protocol: str | None, note: Note, options: Options
-) -> Evaluation:
+    embeddings: Embeddings | str | Path | None, split: str | None, protocol: str | None, note: Note, options: Options,
+    relevance: str | None,
+) -> Evaluation:  # fmt: skip
     if isinstance(embeddings, Embeddings):
         vectors, chosen = embeddings, split or "all"
     else:
@@ -144,15 +153,22 @@ def _of_embeddings(
         vectors, chosen = read_embeddings(embeddings, split)
         if split and chosen == "all":
             note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
+    if relevance is not None:
+        vectors = replace(vectors, relevance=chosen_relevance(relevance))
+        check_relevance(vectors.relevant, vectors, "the embeddings")
     check_once(vectors, options.once or ())
     return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))
 
 
-def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options: Options) -> Evaluation:
+def _of_run(
+    folder: Path, split: str, protocol: str | None, note: Note, options: Options, relevance: str | None
+) -> Evaluation:
     run = load_run(folder)
     protocol = protocol or run.model.facts.protocol
-    evaluation = _scored(subject_of(run.config, run.splits, run.model), protocol, split, options)
-    keep(folder, {file_of(protocol, split, *options.changed()): _kept(evaluation, run.model)}, note)
+    splits = run.splits if relevance is None else with_relevance(run.splits, relevance)
+    evaluation = _scored(subject_of(run.config, splits, run.model), protocol, split, options)
+    chosen = [] if relevance is None else [f"relevance-{Path(relevance).stem}"]
+    keep(folder, {file_of(protocol, split, *options.changed(), *chosen): _kept(evaluation, run.model)}, note)
     return evaluation
 
 

@@ -14,7 +14,7 @@ from aadml.configuration.config import Config
 from aadml.data.splits import stratified
 from aadml.methods.session import Callbacks, Record, Session
 from aadml.model.model import Model
-from aadml.runs.data import place_of, with_sample_data
+from aadml.runs.data import place_of, relevance_name, starting_config, with_relevance, with_sample_data
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
 from aadml.runs.naming import new_run_folder
@@ -37,6 +37,7 @@ def fit(
     seed: int | None = None,
     epochs: int | None = None,
     criterion: str | None = None,
+    relevance: str | Path | None = None,
     device: str | None = None,
     runs: str | Path | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -58,11 +59,14 @@ def fit(
         method: a name of `aadml list methods`; its shipped config is the starting point.
         loss: a name of `aadml list losses`; "aa-LOSS" sees the anchors as anchor-aware proxies.
         k: neighbors of the anchor-aware proxy.
-        config: a YAML file, or the name of a shipped one; the default is "aadml", or that of the method.
+        config: a YAML file, or the name of a shipped one; the default is that of the method, else "aadml", or "pairs"
+            where the clips are not of one class each.
         settings: any keys of the config: `{"proxy.k": 5}`, or `["proxy.k=5"]`.
         seed: decides weights, order, draws, and the validation split where one is made.
         epochs: passes over the training clips.
         criterion: validation metric that selects the epoch, "recall@10" for example; by default the method's own.
+        relevance: what is relevant where clips are scored: "own", "label", "labels", "labels-graded", or a file of
+            judgments; by default the data decide it.
         device: "auto", "cpu" or "cuda".
         runs: folder in which a run folder is made, which survives an interruption; None trains in memory alone.
         on_note: called with notes for the user; by default it goes to the logger "aadml".
@@ -90,10 +94,11 @@ def fit(
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     if not isinstance(data, str | Path | Splits | Clips | None):
         raise InputError(f"fit: data of type {type(data).__name__}; give a path, what aadml.read returned, or Clips")
+    config = starting_config(data, config, method, note)
     complete = assemble(
         data=place_of(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
         config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
-        criterion=criterion, sample=data is None,
+        criterion=criterion, relevance=relevance_name(relevance), sample=data is None,
     )  # fmt: skip
     complete = with_sample_data(complete, note) if data is None else complete
     for message in config_warnings(complete):
@@ -161,12 +166,14 @@ def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: C
 def _in_memory(data: object, config: Config) -> Splits | None:
     """Lay data in memory out as splits; None where the config names what is to be read."""
     if isinstance(data, Splits):
-        return data
+        return with_relevance(data, config.common.relevance)
     if not isinstance(data, Clips):
         return None
     labels, rows = data.labels.numpy(), np.arange(len(data), dtype=np.int64)
     chosen = stratified(labels, rows, config.common.validation, config.common.seed)
     rest = torch.from_numpy(np.setdiff1d(rows, chosen))
-    note = f"{len(chosen)} clips were set aside for validation (stratified, seed {config.common.seed})"
+    how = "stratified" if data.class_names else "at random"
+    note = f"{len(chosen)} clips were set aside for validation ({how}, seed {config.common.seed})"
     empty = data.select(torch.arange(0))
-    return Splits(data.select(rest), data.select(torch.from_numpy(chosen)), empty, notes=(note,))
+    splits = Splits(data.select(rest), data.select(torch.from_numpy(chosen)), empty, notes=(note,))
+    return with_relevance(splits, config.common.relevance)

@@ -1,16 +1,16 @@
 """Data that a model meets after its training: read, checked against what the model expects, and laid out by split."""
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from aadml.comparison.types import MODALITIES, Clips, Modality, Splits
+from aadml.comparison.types import Clips, Modality, Splits
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
-from aadml.data.splits import require_one_label
+from aadml.data.splits import clips_of
 from aadml.model.facts import difference, fingerprint
 from aadml.model.model import Model
 from aadml.runs.data import read_captioned, takes_captions
@@ -90,13 +90,15 @@ def check_features(
 
 
 def _divided(content: FeatureFile, place: str, model: Model) -> Splits:
-    require_one_label(content, place)
-    names, labels = content.class_names, content.labels
-    if names != model.class_names and set(names) <= set(model.class_names):
+    names = content.class_names
+    if names and names != model.class_names and set(names) <= set(model.class_names):
         codes = np.asarray([model.class_names.index(name) for name in names], dtype=np.int64)
-        names, labels = model.class_names, codes[labels]
-    features: Any = {m: torch.from_numpy(np.asarray(content.features[m])) for m in MODALITIES if m in model.modalities}
-    whole = Clips(features, torch.from_numpy(labels), content.ids, names)
+        content = replace(content, labels=codes[content.labels], class_names=model.class_names)
+        if content.all_labels is not None:
+            marked = np.zeros((len(content.ids), len(model.class_names)), dtype=np.uint8)
+            marked[:, codes] = content.all_labels
+            content = replace(content, all_labels=marked)
+    whole = clips_of(content, model.modalities)
     train, valid, test = (whole.select(torch.from_numpy(content.rows(split))) for split in ("train", "valid", "test"))
     return Splits(train, valid, test, name=place, notes=content.notes(), provenance=content.provenance)
 

@@ -55,7 +55,7 @@ def waveforms(arguments):
 def relevance(arguments):
     import torch
 
-    from aadml.comparison.relevance import relevance as score
+    from aadml.comparison.frame_word import relevance as score
 
     torch.set_num_threads(arguments.threads)
     frames = torch.randn(32, 1500, 300, requires_grad=arguments.part == "relevance-gradient")

@@ -158,7 +158,7 @@ def test_embeddings_without_a_split_are_trained_on_after_one_was_drawn(tmp_path)
         call("convert", tmp_path / "e.npz", tmp_path / "g.h5", "--split", "half")
 
 
-def test_a_flat_folder_becomes_features_that_are_inspected_and_embedded_but_not_trained_on(tmp_path):
+def test_a_flat_folder_becomes_features_whose_pairs_are_trained_on(tmp_path):
     call("sample-data", tmp_path / "clips", "--clips", 10, "--seconds", 0.5, "--workers", 1)
     result = call("manifest", tmp_path / "clips", "--no-labels")
     assert "10 clips, no labels (7 train, 1 valid, 2 test)" in result.stderr
@@ -167,24 +167,25 @@ def test_a_flat_folder_becomes_features_that_are_inspected_and_embedded_but_not_
     assert (found["clips"], found["classes"]) == (10, {})
     shown = call("inspect", tmp_path / "f.h5")
     assert shown.exit_code == 0
-    assert "warning: the clips have no labels; they can be embedded" in shown.stderr
+    assert "warning: the clips have no labels: only a query's own partner is relevant" in shown.stderr
     call("convert", tmp_path / "f.h5", tmp_path / "g.h5")
     assert (tmp_path / "g.h5").read_bytes() == (tmp_path / "f.h5").read_bytes()
-    with pytest.raises(InputError, match="its clips have no labels, without which nothing is trained") as caught:
-        call("train", "--data", tmp_path / "f.h5", "--runs", tmp_path / "runs")
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "runs").exists()
+    trained = call("train", "--data", tmp_path / "f.h5", "--runs", tmp_path / "runs", "--epochs", 1, "--criterion",
+                   "map", "--json")  # fmt: skip
+    assert "the clips are not of one class each, so config 'pairs' is taken" in trained.stderr
+    assert "relevant is the query's own partner alone (relevance 'own')" in trained.stderr
+    assert '"relevance": "own"' in trained.stdout
 
 
-def test_several_labels_are_inspected_and_refused_by_training_until_the_first_is_kept(tmp_path):
+def test_several_labels_are_inspected_and_refused_by_methods_of_classes_until_the_first_is_kept(tmp_path):
     content = synthetic(classes=3, train=12, valid=3, test=6, dimensions=(3, 3))
     marked = np.eye(3, dtype=np.uint8)[content.labels]
     marked[0] = 1
     write_features(tmp_path / "f.h5", replace(content, all_labels=marked))
     shown = call("inspect", tmp_path / "f.h5")
     assert "1 clips have several labels" in shown.stderr
-    with pytest.raises(InputError, match=r"1 clips have several labels.*--first-label"):
-        call("train", "--data", tmp_path / "f.h5", "--runs", tmp_path / "runs")
+    with pytest.raises(InputError, match=r"have none, or several;.*--first-label"):
+        call("train", "--data", tmp_path / "f.h5", "--method", "aadml", "--runs", tmp_path / "runs")
     call("convert", tmp_path / "f.h5", tmp_path / "g.h5", "--first-label")
     assert open_data(tmp_path / "g.h5").all_labels is None
     assert open_data(tmp_path / "g.h5").labels.tolist() == content.labels.tolist()

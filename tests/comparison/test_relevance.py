@@ -1,122 +1,86 @@
+"""What is relevant to what, against its definition as loops."""
+
+import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aadml.comparison.relevance import relevance
+from aadml.comparison.relevance import LABEL, LABELS, OWN, RULES, UNLABELLED, Judgments, check_relevance
+from aadml.comparison.types import Clips, Embeddings
 from feature_extraction.ground.errors import InputError
 
-FORMS = ["mean", "max-frame", "max-word"]
+seeds = st.integers(0, 2**32 - 1)
+JUDGMENTS = Judgments({"2": {"0": 2.0, "1": 0.5}, "3": {"3": 1.0}, "5": {"absent": 1.0}})
+RULE = pytest.mark.parametrize("rule", [*RULES.values(), JUDGMENTS], ids=lambda rule: rule.name)
 
 
-def definition(frames, frame_lengths, words, word_lengths, form, normalize):
-    scores = torch.zeros(len(frames), len(words), dtype=torch.float64)
-    for i in range(len(frames)):
-        for j in range(len(words)):
-            f, g = frames[i, : frame_lengths[i]], words[j, : word_lengths[j]]
-            if not len(f) or not len(g):
-                continue
-            if normalize:
-                f, g = f / f.norm(dim=1, keepdim=True), g / g.norm(dim=1, keepdim=True)
-            products = [[float(a @ b) for b in g] for a in f]
-            if form == "mean":
-                scores[i, j] = sum(max(0.0, p) for row in products for p in row) / (len(f) * len(g))
-            elif form == "max-frame":
-                scores[i, j] = sum(max(row[w] for row in products) for w in range(len(g))) / len(g)
-            else:
-                scores[i, j] = sum(max(row) for row in products) / len(f)
-    return scores
+def items(seed, count=8, classes=4):
+    generator = np.random.default_rng(seed)
+    marked = generator.random((count, classes)) < 0.4
+    marked[:, -1] |= ~marked.any(axis=1)
+    vectors = {"audio": torch.zeros(count, 1), "visual": torch.zeros(count, 1)}
+    labels = torch.from_numpy(marked.argmax(axis=1))
+    return Embeddings(vectors, labels, tuple(map(str, range(count))), all_labels=torch.from_numpy(marked))
 
 
-def sequences(seed, least=1):
-    random = torch.Generator().manual_seed(seed)
-    frames = torch.randn(3, 6, 4, generator=random, dtype=torch.float64)
-    words = torch.randn(5, 4, 4, generator=random, dtype=torch.float64)
-    return (
-        frames,
-        torch.randint(least, 7, (3,), generator=random),
-        words,
-        torch.randint(least, 5, (5,), generator=random),
-    )
+def grade(rule, given, query, item):
+    """How relevant an item is to a query, straight from the definition."""
+    one, other = (set(np.flatnonzero(given.all_labels[row])) for row in (query, item))
+    return {
+        "own": float(query == item),
+        "label": float(given.labels[query] == given.labels[item]),
+        "labels": float(bool(one & other)),
+        "labels-graded": len(one & other) / len(one | other),
+        "file": JUDGMENTS.grades.get(str(query), {}).get(str(item), 0.0),
+    }[rule.name]
 
 
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    form=st.sampled_from(FORMS),
-    normalize=st.booleans(),
-    block=st.sampled_from([1, 30, 70, 10**6]),
-    least=st.integers(0, 1),
-)
-def test_is_its_definition_whatever_the_block(seed, form, normalize, block, least):
-    given_ = sequences(seed, least)
-    scores = relevance(*given_, form=form, normalize=normalize, block=block)
-    assert torch.allclose(scores, definition(*given_, form, normalize), rtol=1e-9, atol=1e-9)
+@RULE
+@settings(max_examples=20)
+@given(seed=seeds)
+def test_a_rule_equals_its_definition_for_any_queries_and_any_gallery(rule, seed):
+    given_items, generator = items(seed), np.random.default_rng(seed)
+    queries, gallery = generator.integers(0, 8, 5), generator.permutation(8)[:6]
+    relevant = rule.between(given_items, queries, gallery)
+    expected = np.array([[grade(rule, given_items, q, g) for g in gallery] for q in queries], dtype=np.float32)
+    index = np.arange(5)
+    assert relevant.shape == (5, 6)
+    np.testing.assert_allclose(relevant.grades(index), expected, rtol=1e-6)
+    assert np.array_equal(relevant.block(index), expected > 0)
+    assert np.array_equal(relevant.some, (expected > 0).any(axis=1))
+    places = generator.integers(0, 6, 5)
+    assert np.array_equal(relevant.at(places), expected[index, places] > 0)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("block", [1, 10**6])
-def test_gradient_is_that_of_finite_differences(form, block):
-    frames, frame_lengths, words, word_lengths = (part[:2] for part in sequences(0, least=0))
-
-    def scores(f, g):
-        return relevance(f, frame_lengths, g, word_lengths, form=form, block=block)
-
-    assert torch.autograd.gradcheck(scores, (frames.requires_grad_(), words.requires_grad_()))
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_what_the_padding_holds_is_nobodys_business(form):
-    frames, frame_lengths, words, word_lengths = sequences(1)
-    expected = relevance(frames, frame_lengths, words, word_lengths, form=form)
-    for i, length in enumerate(frame_lengths):
-        frames[i, length:] = torch.nan
-    frames.requires_grad_()
-    scores = relevance(frames, frame_lengths, words, word_lengths, form=form)
-    scores.sum().backward()
-    assert torch.allclose(scores, expected)
-    assert not torch.isnan(frames.grad).any()
+def test_the_data_decide_what_is_relevant():
+    features = {"audio": torch.zeros(3, 2), "visual": torch.zeros(3, 2)}
+    unlabelled = Clips.of(None, **features)
+    assert unlabelled.labels.tolist() == [UNLABELLED] * 3
+    assert (unlabelled.class_names, unlabelled.one_label_each, unlabelled.relevant) == ((), False, OWN)
+    labelled = Clips.of([4, 2, 4], **features)
+    assert (labelled.one_label_each, labelled.relevant) == (True, LABEL)
+    several = Clips(features, labelled.labels, labelled.ids, labelled.class_names, torch.ones(3, 2).bool())
+    assert (several.one_label_each, several.relevant) == (False, LABELS)
+    chosen = several.select(torch.tensor([2, 0]))
+    assert chosen.all_labels.shape == (2, 2)
+    assert chosen.embedded(chosen.features).relevant is LABELS
 
 
-def test_legacy_padding_averages_over_all_positions():
-    frames, frame_lengths, words, word_lengths = sequences(2)
-    for i, length in enumerate(frame_lengths):
-        frames[i, length:] = 0
-    for j, length in enumerate(word_lengths):
-        words[j, length:] = 0
-    shares = frame_lengths[:, None] * word_lengths[None, :] / (6 * 4)
-    plain = relevance(frames, frame_lengths, words, word_lengths)
-    assert torch.allclose(
-        relevance(frames, frame_lengths, words, word_lengths, legacy_padding=True), plain * shares, rtol=1e-9
-    )
+def test_an_unlabelled_clip_among_labelled_ones_is_relevant_to_nothing():
+    given_items = Embeddings({"audio": torch.zeros(3, 1)}, torch.tensor([0, UNLABELLED, UNLABELLED]), ("a", "b", "c"))
+    relevant = LABEL.between(given_items, np.arange(3), np.arange(3))
+    assert relevant.some.tolist() == [True, False, False]
 
 
-def test_of_nobody_with_somebody_is_an_empty_matrix():
-    frames, frame_lengths, words, word_lengths = sequences(3)
-    assert relevance(frames[:0], frame_lengths[:0], words, word_lengths).shape == (0, 5)
+@pytest.mark.parametrize("name", ["label", "labels", "labels-graded"])
+def test_classes_are_not_asked_for_where_there_are_none(name):
+    clips = Clips.of(None, audio=torch.zeros(3, 2), visual=torch.zeros(3, 2))
+    with pytest.raises(InputError, match=f"relevance '{name}' needs class labels, and its clips have none; take own"):
+        check_relevance(RULES[name], clips, "f.h5")
+    check_relevance(OWN, clips, "f.h5")
 
 
-def test_autocast_does_not_touch_it():
-    frames, frame_lengths, words, word_lengths = sequences(4)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        inside = relevance(frames.float(), frame_lengths, words.float(), word_lengths)
-    assert torch.equal(inside, relevance(frames.float(), frame_lengths, words.float(), word_lengths))
-
-
-def test_another_form_is_refused():
-    with pytest.raises(InputError, match="no form 'max'; there are mean, max-frame, max-word"):
-        relevance(*sequences(0), form="max")
-
-
-LONG = """
-import torch
-from aadml.comparison.relevance import relevance
-frames = torch.randn(32, 1500, 300, requires_grad=True)
-lengths = torch.full((32,), 1500)
-relevance(frames, lengths, frames[:3], lengths[:3]).sum().backward()
-assert frames.grad.abs().sum() > 0
-"""
-
-
-@pytest.mark.slow
-def test_of_long_recordings_stays_under_two_gibibytes(peak_bytes):
-    assert peak_bytes(LONG) < 2 << 30
+def test_one_class_is_not_asked_for_where_there_are_several():
+    with pytest.raises(InputError, match="some have several; take labels"):
+        check_relevance(LABEL, items(0), "f.h5")

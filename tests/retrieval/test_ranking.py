@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from aadml.comparison.relevance import Grouped
 from aadml.retrieval import ranking, scores
 from aadml.retrieval.ranking import over_rankings, rank
 from aadml.retrieval.scores import MatrixScores
@@ -90,7 +91,7 @@ def gathered(source, query_groups, gallery_groups, threads=1):
     def measure(index, found):
         return [(int(i), groups_of(found, n)) for n, i in enumerate(index)]
 
-    parts = over_rankings(source, query_groups, gallery_groups, measure, threads=threads)
+    parts = over_rankings(source, Grouped(query_groups, gallery_groups), measure, threads=threads)
     return [query for part in parts for query in part]
 
 
@@ -127,6 +128,6 @@ def test_threads_of_its_own_leave_those_of_torch_as_they_were():
         seen.add(torch.get_num_threads())
 
     source = MatrixScores(np.random.default_rng(3).random((1000, 5)))
-    list(over_rankings(source, np.zeros(1000), np.zeros(5), measure, threads=3))
+    list(over_rankings(source, Grouped(np.zeros(1000), np.zeros(5)), measure, threads=3))
     assert seen == {1}
     assert torch.get_num_threads() == before

@@ -111,13 +111,14 @@ class AdversarialLearner(Learner):
         fidelity: Fidelity = "repaired",
     ) -> None:
         super().__init__()
+        classes = context.need_classes("acmr")
         all_directions(context)
         self.encoders = nn.ModuleDict()
         for modality, size in context.dimensions.items():
             sizes = (*(visual_hidden if modality == "visual" else hidden), dimension)
             one = replace(context, dimensions={modality: size})
             self.encoders[modality] = heads(one, "acmr", sizes, activation="tanh", last=True)[modality]
-        self.classifier = nn.Linear(dimension, context.classes)
+        self.classifier = nn.Linear(dimension, classes)
         half, quarter = max(dimension // 2, 1), max(dimension // 4, 1)
         self.modality_classifier = nn.Sequential(
             nn.Linear(dimension, half), nn.Linear(half, quarter), nn.Linear(quarter, len(context.modalities))

@@ -80,10 +80,11 @@ class HashingLearner(Learner):
         critic_learning_rate: LearningRate = 1e-3,
     ) -> None:
         super().__init__()
+        classes = context.need_classes("agah")
         width, names = hidden[-1], context.modalities
         self.encoders = heads(context, "agah", hidden, activation="relu", last=True)
         self.hashes = nn.ModuleDict({m: nn.Linear(width, dimension) for m in names})
-        self.classifiers = nn.ModuleDict({m: nn.Linear(width, context.classes) for m in names})
+        self.classifiers = nn.ModuleDict({m: nn.Linear(width, classes) for m in names})
         self.critics = nn.ModuleDict({m: layers((width, width, CRITIC_HIDDEN, 1), last=False) for m in names})
         self.penalty, self.critic_learning_rate = penalty, critic_learning_rate
         self.weights = {
@@ -95,15 +96,15 @@ class HashingLearner(Learner):
             "adversarial": adv_weight,
         }
         self.objective = compose_objective(
-            Space(names, dimension, classes=context.classes),
+            Space(names, dimension, classes=classes),
             loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "sum", "combine": "sum"},
             directions=all_directions(context),
         )
         # both are refreshed once an epoch, from training clips alone, and belong to what was fitted
         self.class_features: Tensor
         self.class_codes: Tensor
-        self.register_buffer("class_features", torch.zeros(context.classes, width))
-        self.register_buffer("class_codes", signs(torch.rand(context.classes, dimension) - 0.5))
+        self.register_buffer("class_features", torch.zeros(classes, width))
+        self.register_buffer("class_codes", signs(torch.rand(classes, dimension) - 0.5))
 
     def players(self) -> Mapping[str, Player]:
         """Train the critics, then everything else, on each batch."""

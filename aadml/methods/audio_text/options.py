@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval, MinLen
 
+from aadml.comparison.frame_word import Form
 from aadml.comparison.options import Count, CountOrZero, Dropout, Width
-from aadml.comparison.relevance import Form
 from aadml.data.captions import CLEANINGS
 from feature_extraction.backbones.panns import PANNS_NETWORKS
 from feature_extraction.ground.markers import Choice

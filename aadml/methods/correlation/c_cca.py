@@ -34,6 +34,7 @@ def c_cca(
         weight_by_correlation: multiply every direction by its correlation.
     """
     names = pair(context, "c-cca")
+    context.need_classes("c-cca")
     return LinearMethod(partial(_fit, names, dimension, ridge, pair_weight, weight_by_correlation))
 
 

@@ -102,6 +102,8 @@ class CorrelationLearner(Learner):
         cross: (first (n, d1), second (n, d2), labels) -> cross-covariance.
     """
 
+    in_bfloat16 = "no"
+
     def __init__(
         self,
         context: Context,
@@ -224,6 +226,7 @@ def c_dcca(
     """
     _check_batch(settings, options.outputs, "c-dcca")
     hiddens = dict.fromkeys(pair(context, "c-dcca"), hidden)
+    context.need_classes("c-dcca")
     learner = CorrelationLearner(context, hidden=hiddens, options=options, cross=partial(_clusters, pair_weight))
     return LearnedMethod(learner, context, settings)
 

@@ -186,6 +186,7 @@ def tnn_c_cca(
         fidelity: "source" to leave an anchor's partner out of its positives, "repaired" to keep it.
     """
     names = pair(context, "tnn-c-cca")
+    context.need_classes("tnn-c-cca")
     cca_first = order == "cca-first"
     own = dict(context.dimensions)
     below = {m: dimension if cca_first else own[m] for m in names}

@@ -81,14 +81,15 @@ class VariationalLearner(Learner):
         drawn_centers: bool = False,
     ) -> None:
         super().__init__()
+        classes = context.need_classes("vae-cca")
         self.own = heads(context, "vae-cca", (hidden,), activation="relu", last=True)
         self.shared = nn.Linear(hidden, inner)
         self.mean = nn.Linear(inner, dimension)
         self.log_variance = nn.Linear(inner, dimension)
-        self.classifier = nn.Linear(dimension, context.classes)
+        self.classifier = nn.Linear(dimension, classes)
         self.decoder = nn.Linear(dimension, hidden)
         self.outputs = nn.ModuleDict({m: nn.Linear(hidden, size) for m, size in context.dimensions.items()})
-        self.centers = None if drawn_centers else nn.Parameter(torch.randn(context.classes, dimension))
+        self.centers = None if drawn_centers else nn.Parameter(torch.randn(classes, dimension))
         self.weights = weights
 
     def players(self) -> Mapping[str, Player]:

@@ -49,9 +49,10 @@ class CommonSpaceLearner(Learner):
         beta: Annotated[Weight, Tuning(0.01, 0.1, 1.0)] = 0.1,
     ) -> None:
         super().__init__()
+        classes = context.need_classes("dscmr")
         self.own = heads(context, "dscmr", hidden, activation=activation, last=True)
         self.shared = nn.Linear(hidden[-1], dimension)
-        self.classifier = nn.Linear(dimension, context.classes)
+        self.classifier = nn.Linear(dimension, classes)
         self.alpha, self.beta = alpha, beta
 
     def players(self) -> Mapping[str, Player]:

@@ -66,9 +66,10 @@ class DualSubspaceLearner(Learner):
         triplet_weight: Weight = 1.0,
     ) -> None:
         super().__init__()
+        classes = context.need_classes("eics")
         self.own = heads(context, "eics", (*hidden, explicit), activation="relu")
         self.shared = nn.Linear(explicit, explicit)
-        self.classifier = nn.Linear(explicit, context.classes)
+        self.classifier = nn.Linear(explicit, classes)
         self.implicit = label_space_encoders(context, "eics", network)
         self.label_cost = label_cost(label_loss)
         self.weights = {
@@ -78,7 +79,7 @@ class DualSubspaceLearner(Learner):
             "triplet": triplet_weight,
         }
         self.objective = compose_objective(
-            Space(context.modalities, context.classes, classes=context.classes),
+            Space(context.modalities, classes, classes=classes),
             loss={"name": "triplet", "margin": margin},
             directions=all_directions(context),
         )

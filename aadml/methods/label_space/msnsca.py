@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.options import Count, CountOrZero, Dropout, Weight, Width
 from aadml.comparison.types import Modality
+from aadml.methods.dropout import DropoutLayer
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import need_vectors
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
@@ -71,6 +72,7 @@ class MultiScaleLearner(Learner):
         apart_weight: Weight = 0.1,
     ) -> None:
         super().__init__()
+        classes = context.need_classes("msnsca")
         if any(kernel % 2 == 0 for kernel in kernels):
             raise InputError(f"method.kernels: {list(kernels)} given; odd sizes are possible")
         if width % attention_heads:
@@ -87,8 +89,8 @@ class MultiScaleLearner(Learner):
         self.joined = nn.Linear(len(kernels) * width, width, bias=False)
         self.looking_back = ItemAttention(width, attention_heads)
         self.last = nn.Linear(width, dimension, bias=False)
-        self.classifiers = nn.ModuleDict({m: _classifier(dimension, context.classes, dropout) for m in names})
-        self.centers = nn.Parameter(torch.randn(context.classes, dimension))
+        self.classifiers = nn.ModuleDict({m: _classifier(dimension, classes, dropout) for m in names})
+        self.centers = nn.Parameter(torch.randn(classes, dimension))
         self.weights = {"label": label_weight, "center": center_weight, "apart": apart_weight}
 
     def players(self) -> Mapping[str, Player]:
@@ -122,14 +124,14 @@ def _own(dimension: int, hidden: int, width: int, dropout: float) -> nn.Sequenti
     """Build the first layers of a modality: batch norm before the last linear layer, after a hidden one if any."""
     if not hidden:
         norm = nn.BatchNorm1d(dimension, affine=False)
-        return nn.Sequential(norm, nn.Dropout(dropout), nn.Linear(dimension, width, bias=False))
+        return nn.Sequential(norm, DropoutLayer(dropout), nn.Linear(dimension, width, bias=False))
     first, norm = nn.Linear(dimension, hidden, bias=False), nn.BatchNorm1d(hidden, affine=False)
-    return nn.Sequential(first, norm, nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, width, bias=False))
+    return nn.Sequential(first, norm, nn.ReLU(), DropoutLayer(dropout), nn.Linear(hidden, width, bias=False))
 
 
 def _classifier(dimension: int, classes: int, dropout: float) -> nn.Sequential:
     first, last = nn.Linear(dimension, CLASSIFIER_HIDDEN, bias=False), nn.Linear(CLASSIFIER_HIDDEN, classes, bias=False)
-    return nn.Sequential(first, nn.ReLU(), nn.Dropout(dropout), last)
+    return nn.Sequential(first, nn.ReLU(), DropoutLayer(dropout), last)
 
 
 msnsca = learned(MultiScaleLearner)

@@ -40,12 +40,11 @@ def label_space_encoders(context: Context, method: str, network: NetworkOptions)
         network: its layers.
 
     Raises:
-        InputError: a modality whose features are no vectors.
+        InputError: a modality whose features are no vectors, or clips without classes.
     """
     need_vectors(context, method)
-    return nn.ModuleDict(
-        {m: LabelSpaceEncoder(size, context.classes, network) for m, size in context.dimensions.items()}
-    )
+    classes = context.need_classes(method)
+    return nn.ModuleDict({m: LabelSpaceEncoder(size, classes, network) for m, size in context.dimensions.items()})
 
 
 def bound_label_loss(section: Section) -> tuple[Callable[[Tensor, Tensor], Tensor], float]:

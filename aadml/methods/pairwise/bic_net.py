@@ -115,7 +115,7 @@ class BilateralLearner(Learner):
         self.local = nn.ModuleDict(
             {m: TokenTransformer(size, dropout=dropout, **options) for m, size in context.dimensions.items()}
         )
-        self.label_aware = label_aware
+        self.label_aware = label_aware and bool(context.need_classes("method.label_aware"))
         self.objective = compose_objective(
             Space(context.modalities, width, classes=context.classes),
             loss={"name": "triplet", "score": "cosine", "margin": margin, "reduction": "sum", "combine": "sum"},

@@ -60,7 +60,7 @@ class ContrastiveLearner(Learner):
         super().__init__()
         self.heads = heads(context, "clip", (*hidden, dimension), activation=activation, dropout=dropout)
         self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
-        self.label_aware = label_aware
+        self.label_aware = label_aware and bool(context.need_classes("method.label_aware"))
         directions = all_directions(context)
         self.objective = Objective(
             self._terms, SELECTIONS["all"], None, directions=directions, reduced=ObjectiveOptions(reduction="mean")

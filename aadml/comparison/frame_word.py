@@ -1,0 +1,122 @@
+"""Relevance of two sequences, frame by word (Xie et al., Unsupervised audio-caption aligning, ICASSP 2022)."""
+
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from feature_extraction.ground.errors import InputError
+
+Form = Literal["mean", "max-frame", "max-word"]
+
+BLOCK = 1 << 22
+"""Frame-word products held at once: 16 MiB in float32, and a few times that while their gradient is computed."""
+
+
+def relevance(
+    frames: Tensor,
+    frame_lengths: Tensor,
+    words: Tensor,
+    word_lengths: Tensor,
+    *,
+    form: str = "mean",
+    normalize: bool = True,
+    legacy_padding: bool = False,
+    block: int = BLOCK,
+) -> Tensor:
+    """Score every sequence of frames f against every sequence of words g by their inner products.
+
+        "mean":       S = mean over t, w of  max(0, f_t . g_w)        ("trimmed" products)
+        "max-frame":  S = mean over w of  max over t of  f_t . g_w
+        "max-word":   S = mean over t of  max over w of  f_t . g_w
+
+    Either side may be of any modality: frames against frames is the similarity within audio. Memory is bounded by
+    `block`: products are made a block of pairs at a time, and made again for the gradient. Float32 also in autocast.
+
+    Args:
+        frames: (a, t, d), padded at the end.
+        frame_lengths: (a,) int64, how many frames are real.
+        words: (c, w, d), padded at the end.
+        word_lengths: (c,) int64.
+        form: "mean" (the paper), "max-frame" or "max-word" (the authors' earlier code).
+        normalize: scale every frame and word to length one first, as the released code does; the paper does not say so.
+        legacy_padding: average over the padding too, as the released code does in training.
+        block: products held at once.
+
+    Returns:
+        (a, c); a sequence of length 0 has relevance 0 with everything.
+
+    Raises:
+        InputError: another form.
+    """
+    if form not in get_args(Form):
+        raise InputError(f"relevance: no form '{form}'; there are {', '.join(get_args(Form))}")
+    if legacy_padding:
+        frame_lengths = torch.full_like(frame_lengths, frames.shape[1])
+        word_lengths = torch.full_like(word_lengths, words.shape[1])
+    left, right = _cleaned(frames, frame_lengths, normalize), _cleaned(words, word_lengths, normalize)
+    if not len(left) or not len(right):
+        return left.sum((1, 2))[:, None] + right.sum((1, 2))[None, :]
+    pair = max(left.shape[1] * right.shape[1], 1)
+    wide = min(max(block // pair, 1), len(right))
+    high = max(block // (pair * wide), 1)
+    columns = list(zip(torch.split(right, wide), torch.split(word_lengths, wide), strict=True))
+    rows = []
+    for x, x_lengths in zip(torch.split(left, high), torch.split(frame_lengths, high), strict=True):
+        scores = [
+            _Recomputed.apply(x, x_lengths, y, y_lengths, form)  # type: ignore[no-untyped-call]
+            for y, y_lengths in columns
+        ]
+        rows.append(torch.cat(scores, 1))
+    return torch.cat(rows)
+
+
+def _cleaned(vectors: Tensor, lengths: Tensor, normalize: bool) -> Tensor:
+    """Zero the padding, whatever it held, and scale to unit length."""
+    values = vectors if vectors.dtype == torch.float64 else vectors.float()
+    values = values.masked_fill(~_real(lengths, vectors.shape[1])[..., None], 0)
+    return F.normalize(values, dim=-1, eps=1e-12) if normalize else values
+
+
+def _real(lengths: Tensor, count: int) -> Tensor:
+    return torch.arange(count, device=lengths.device)[None, :] < lengths[:, None]
+
+
+class _Recomputed(torch.autograd.Function):
+    """A block whose products are not kept but made again for the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        frames, frame_lengths, words, word_lengths, ctx.form = inputs
+        ctx.save_for_backward(frames, frame_lengths, words, word_lengths)
+        return _block(frames, frame_lengths, words, word_lengths, ctx.form)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        frames, frame_lengths, words, word_lengths = ctx.saved_tensors
+        frames, words = frames.detach().requires_grad_(), words.detach().requires_grad_()
+        with torch.enable_grad():
+            scores = _block(frames, frame_lengths, words, word_lengths, ctx.form)
+        to_frames, to_words = torch.autograd.grad(scores, (frames, words), gradients)
+        return to_frames, None, to_words, None, None
+
+
+def _block(frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor, form: str) -> Tensor:
+    """Score a block of pairs, cut to its longest sequences: (a, t, d), (a,), (c, w, d), (c,) -> (a, c)."""
+    frames = frames[:, : max(int(frame_lengths.max()), 1)]
+    words = words[:, : max(int(word_lengths.max()), 1)]
+    with torch.autocast(frames.device.type, enabled=False):
+        products = frames.flatten(0, 1) @ words.flatten(0, 1).T
+    products = products.view(*frames.shape[:2], *words.shape[:2])  # (a, t, c, w)
+    spoken = _real(word_lengths, words.shape[1])
+    heard = _real(frame_lengths, frames.shape[1])
+    some = frame_lengths.clamp(0, 1)[:, None] * word_lengths.clamp(0, 1)[None, :]
+    a_frame, a_word = frame_lengths.clamp_min(1)[:, None], word_lengths.clamp_min(1)[None, :]
+    if form == "mean":
+        return products.relu().sum(3).sum(1) / (a_frame * a_word)
+    if form == "max-frame":
+        best = products.masked_fill(~heard[:, :, None, None], -torch.inf).amax(1)  # (a, c, w)
+        return best.masked_fill(~(spoken[None] & (some[:, :, None] > 0)), 0).sum(2) / a_word
+    best = products.masked_fill(~spoken[None, None], -torch.inf).amax(3)  # (a, t, c)
+    return best.masked_fill(~(heard[:, :, None] & (some[:, None, :] > 0)), 0).sum(1) / a_frame

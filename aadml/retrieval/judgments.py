@@ -1,0 +1,82 @@
+"""What is relevant, chosen by name or read from a file of judgments."""
+
+import csv
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+from aadml.comparison.relevance import RULES, Judgments, Relevance
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.tables import suggestion
+
+HEADER = ["query", "item", "grade"]
+
+
+def chosen_relevance(name: str) -> Relevance:
+    """Find a rule by its name, or read the judgments of a file.
+
+    Args:
+        name: "own" partner, same "label", shared "labels", "labels-graded" (the more of them, the more relevant), or
+            the path of a file.
+
+    Raises:
+        InputError: neither a rule nor a file of judgments.
+    """
+    if name in RULES:
+        return RULES[name]
+    if not Path(name).is_file():
+        raise InputError(f"relevance: no rule and no file '{name}'; {suggestion(name, RULES)}, or a file of judgments")
+    return read_judgments(name)
+
+
+def read_judgments(path: str | Path) -> Judgments:
+    """Read judgments: a CSV with the columns query, item and grade, or TREC's qrels (query, 0, item, grade).
+
+    Queries and items are named by the ids of clips. A grade of 0 or below says that an item is not relevant.
+
+    Raises:
+        InputError: it cannot be read, or a line is no judgment; the message names the line.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as judgments ({error})") from error
+    cells = _of_table(lines) if lines and _is_header(lines[0]) else _of_trec(lines)
+    grades: dict[str, dict[str, float]] = {}
+    for number, found in cells:
+        grade = _grade(found[2]) if len(found) == len(HEADER) else None
+        if grade is None:
+            raise InputError(
+                f"{path}: line {number} is no judgment; a CSV begins with query,item,grade, and each line of qrels "
+                "holds a query, 0, an item and a grade"
+            )
+        named = grades.setdefault(found[0], {})
+        if found[1] in named:
+            raise InputError(f"{path}: line {number} judges item '{found[1]}' for query '{found[0]}' again")
+        named[found[1]] = grade
+    if not grades:
+        raise InputError(f"{path}: holds no judgments")
+    return Judgments({query: {i: g for i, g in named.items() if g > 0} for query, named in grades.items()})
+
+
+def _is_header(line: str) -> bool:
+    return [cell.strip().lower() for cell in line.split(",")] == HEADER
+
+
+def _of_table(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    yield from ((number, row) for number, row in enumerate(csv.reader(lines[1:]), 2) if row)
+
+
+def _of_trec(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(lines, 1):
+        cells = line.split()
+        if cells:
+            yield number, [cells[0], *cells[2:]]
+
+
+def _grade(text: str) -> float | None:
+    try:
+        grade = float(text)
+    except ValueError:
+        return None
+    return grade if math.isfinite(grade) else None

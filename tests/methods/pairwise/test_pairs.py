@@ -1,0 +1,112 @@
+"""Pairs: the symmetric contrastive loss of two small networks, its temperature learned, duplicates no negatives."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from aadml.comparison.types import Clips
+from aadml.methods import METHODS
+from aadml.methods.learner import Batch, Epoch
+from aadml.methods.method import Context
+from aadml.methods.networks import NetworkOptions
+from aadml.methods.pairwise.pairs import same_clips
+from aadml.methods.settings import Training
+
+CONTEXT = Context({"audio": 5, "visual": 7}, 0)
+NETWORK = NetworkOptions(hidden=(6,), dropout=0.0)
+LOSS = {"name": "nt-xent", "temperature": 0.1, "reduction": "mean"}
+
+
+def learner(**options):
+    torch.manual_seed(0)
+    return METHODS["pairs"](
+        CONTEXT, Training(), **({"network": NETWORK, "dimension": 4, "loss": LOSS} | options)
+    ).learner
+
+
+def clips(count=9):
+    generator = torch.Generator().manual_seed(1)
+    return Clips.of(None, **{m: torch.randn(count, d, generator=generator) for m, d in CONTEXT.dimensions.items()})
+
+
+def batch(given):
+    generator = torch.Generator().manual_seed(2)
+    rows = torch.arange(len(given))
+    return Batch(given.features, given.labels, rows, generator, Epoch("train", 0, 1))
+
+
+def loss_of(one, given):
+    one.before_epoch(given, Epoch("train", 0, 1))
+    return one.players()["all"].loss(batch(given))["loss"]
+
+
+def cost(one, given):
+    return float(loss_of(one, given).detach())
+
+
+def expected(one, given, masked):
+    audio, visual = (one.embed(given[m], m) for m in CONTEXT.modalities)
+    logits = (one.log_scale.exp() * audio @ visual.T).masked_fill(masked, -torch.inf)
+    own = torch.arange(len(given))
+    return float((F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)).detach()) / 2
+
+
+def test_the_loss_is_cross_entropy_of_pairs_both_ways():
+    one, given = learner(), clips()
+    none = torch.zeros(9, 9, dtype=torch.bool)
+    assert cost(one, given) == pytest.approx(expected(one, given, none), abs=1e-5)
+    assert float(one.log_scale.detach().exp()) == pytest.approx(10)
+
+
+def test_clips_that_share_their_features_are_not_each_others_negatives():
+    features = {m: values.clone() for m, values in clips().features.items()}
+    features["audio"][4] = features["audio"][2]
+    features["visual"][7] = features["visual"][2]
+    given = Clips.of(None, **features)
+    assert same_clips(given)[[2, 4, 7]].unique().numel() == 1
+    assert same_clips(given).unique().numel() == 7
+    masked = torch.zeros(9, 9, dtype=torch.bool)
+    for row, column in [(2, 4), (2, 7), (4, 7)]:
+        masked[row, column] = masked[column, row] = True
+    one = learner()
+    assert cost(one, given) == pytest.approx(expected(one, given, masked), abs=1e-5)
+    keeping = learner(duplicates="keep")
+    none = torch.zeros_like(masked)
+    assert cost(keeping, given) == pytest.approx(expected(keeping, given, none), abs=1e-5)
+
+
+def test_the_temperature_is_learned_where_the_loss_has_one():
+    one, given = learner(), clips()
+    loss_of(one, given).backward()
+    assert float(one.log_scale.grad.abs()) > 0
+    assert learner(learn_temperature=False).log_scale is None
+    assert learner(loss="triplet").log_scale is None
+
+
+def test_a_running_average_of_the_networks_embeds():
+    one, plain, given = learner(average=0.75), learner(), clips()
+    before = one.embed(given["audio"], "audio")
+    assert torch.equal(before, plain.embed(given["audio"], "audio"))
+    weights = [parameter.detach().clone() for parameter in one.encoders.parameters()]
+    with torch.no_grad():
+        for parameter in one.encoders.parameters():
+            parameter.add_(1.0)
+    one.calibrate(given)
+    for was, kept in zip(weights, one.averaged.parameters(), strict=True):
+        torch.testing.assert_close(kept, was + 0.25)
+    assert not any(parameter.requires_grad for parameter in one.averaged.parameters())
+    assert {id(p) for p in one.players()["all"].parameters}.isdisjoint(map(id, one.averaged.parameters()))
+
+
+def test_training_finds_the_partners_of_clips_that_share_what_they_show():
+    generator = torch.Generator().manual_seed(3)
+    shown = torch.randn(300, 3, generator=generator)
+    features = {m: shown @ torch.randn(3, d, generator=generator) for m, d in CONTEXT.dimensions.items()}
+    given = Clips.of(None, **features)
+    train, valid = given.select(torch.arange(200)), given.select(torch.arange(200, 300))
+    settings = Training(epochs=30, batch=50, learning_rate=0.01, criterion="recall@10")
+    method = METHODS["pairs"](CONTEXT, settings, network=NETWORK, dimension=4, loss=LOSS)
+    method.fit(train, valid)
+    ranks = (method.embed(valid["audio"], "audio") @ method.embed(valid["visual"], "visual").T).argsort(1)
+    found = (ranks[:, -10:] == torch.arange(100)[:, None]).any(1).float().mean()
+    assert float(found) > 0.6  # chance is 0.1

@@ -32,12 +32,6 @@ class Hit:
         """Name of the clip."""
         return self.item.id
 
-    def to_json(self) -> dict[str, Json]:
-        """Give the plain values, but for its media."""
-        item = self.item
-        return {"id": item.id, "score": self.score, "probability": self.probability, "label": item.label,
-                "split": item.split, "columns": dict(item.columns)}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Found:
@@ -68,8 +62,24 @@ class Found:
 
     def to_json(self) -> JsonObject:
         """Give the plain values."""
-        hits = [{"rank": rank, **hit.to_json(), "media": dict(hit.media)} for rank, hit in enumerate(self.hits, 1)]
-        asked = {"asked": list(self.asked), "to": self.to, "among": self.among, "similarity": self.similarity}
+        hits: list[JsonObject] = [
+            {**self.hit_to_json(rank), "media": dict(hit.media)} for rank, hit in enumerate(self.hits, 1)
+        ]
+        return {**self.facts_to_json(), "hits": hits}
+
+    def facts_to_json(self) -> dict[str, Json]:
+        """Give the plain values of the answer as a whole."""
         one = self.calibration
-        said = None if one is None else {"threshold": one.threshold, "precision": one.precision, "clips": one.clips}
-        return {**asked, "nothing_fits": self.nothing_fits, "calibration": said, "hits": hits}
+        said: JsonObject | None = None
+        if one is not None:
+            said = {"threshold": one.threshold, "precision": one.precision, "clips": one.clips}
+        asked: dict[str, Json] = {"asked": list(self.asked), "to": self.to, "among": self.among}
+        return {**asked, "similarity": self.similarity, "nothing_fits": self.nothing_fits, "calibration": said}
+
+    def hit_to_json(self, rank: int) -> dict[str, Json]:
+        """Give the plain values of the hit of a rank, without the paths of its files."""
+        hit = self.hits[rank - 1]
+        return {
+            "rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability, "label": hit.item.label,
+            "split": hit.item.split, "columns": dict(hit.item.columns),
+        }  # fmt: skip

@@ -11,10 +11,11 @@ from aadml.search.encoders import Encoder, PlainEncoder, embed_media
 from aadml.search.sources import may_have
 from feature_extraction.ground.errors import InputError
 
+Question = str | Path | ArrayLike
+"""A file, words, or features (d,)."""
 
-def question(
-    encoder: Encoder, given: Mapping[str, ArrayLike | str | Path | None], to: Modality
-) -> dict[Modality, Tensor]:
+
+def question(encoder: Encoder, given: Mapping[str, Question | None], to: Modality) -> dict[Modality, Tensor]:
     """Embed a question.
 
     Args:
@@ -65,7 +66,7 @@ def check(encoder: Encoder, modality: Modality, to: Modality) -> None:
     raise InputError(f"{modality}: the model embeds {', '.join(encoder.facts.modalities)}")
 
 
-def _embedded(encoder: Encoder, modality: Modality, value: ArrayLike | str | Path) -> Tensor:
+def _embedded(encoder: Encoder, modality: Modality, value: Question) -> Tensor:
     if isinstance(value, str | Path):
         if modality == "text" and not str(value).strip():
             raise InputError("--text: no words given")

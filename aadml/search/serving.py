@@ -152,11 +152,11 @@ class Service:
 
 def _shown(found: Found) -> JsonObject:
     """Give what the page shows of an answer: no path."""
-    hits = [
-        {"rank": rank, **hit.to_json(), "number": hit.number, "has": sorted(hit.media)}
+    hits: list[JsonObject] = [
+        {**found.hit_to_json(rank), "number": hit.number, "has": sorted(hit.media)}
         for rank, hit in enumerate(found.hits, 1)
     ]
-    return {**found.to_json(), "hits": hits}
+    return {**found.facts_to_json(), "hits": hits}
 
 
 def _asked(request: Request) -> tuple[str, Modality, int, str | None]:

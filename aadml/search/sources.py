@@ -206,7 +206,7 @@ def may_have(path: str, modality: str) -> bool:
 
 
 def _written(media: Mapping[str, str], index: Path) -> dict[str, str]:
-    return {m: near(path, index.parent) for m, path in media.items() if may_have(path, m)}
+    return {m: near(media[m], index.parent) for m in ("audio", "visual") if may_have(media.get(m, ""), m)}
 
 
 def _first(failures: Sequence[Failure]) -> str:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from feature_extraction.backbones import Extractor, extractor, options_of
@@ -10,8 +11,10 @@ from feature_extraction.extract import extract as carry_out
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.places import search_beside
+from feature_extraction.ground.tables import lookup
 from feature_extraction.manifest import Manifest, read_manifest
 from feature_extraction.media import Limits
+from feature_extraction.recipes import RECIPES
 from feature_extraction.shard_names import shard_path
 
 Options = Mapping[str, JsonObject]
@@ -28,6 +31,7 @@ def extract(
     audio: str | None = DEFAULTS["audio"],
     visual: str | None = DEFAULTS["visual"],
     text: str | None = None,
+    recipe: str | None = None,
     options: Options | None = None,
     weights: str | None = None,
     workers: int | None = None,
@@ -47,6 +51,7 @@ def extract(
         audio: name of the audio extractor, `package.module:name`, or `hf:MODEL`; None for none.
         visual: of the visual extractor, alike.
         text: of the text extractor, alike, for manifests with a column `text` or `caption`; None for none.
+        recipe: a key of RECIPES, in the place of both names; `options` and `weights` are laid over its own.
         options: of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
         weights: "auto" (the published ones), a file, or "untrained", for the extractors that take weights.
         workers: decoding processes; None: one a processor.
@@ -66,7 +71,7 @@ def extract(
     """
     rows = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
     search_beside(Path(rows.path))
-    extractors = choose_extractors({"audio": audio, "visual": visual, "text": text}, options, weights)
+    extractors = choose_extractors({"audio": audio, "visual": visual, "text": text}, options, weights, recipe)
     limits = Limits(seconds=max_seconds)
     return carry_out(
         rows, shard_path(output, shard), extractors, workers=workers, time_limit=time_limit, limits=limits, shard=shard,
@@ -75,18 +80,27 @@ def extract(
 
 
 def choose_extractors(
-    names: Mapping[str, str | None], options: Options | None = None, weights: str | None = None
+    names: Mapping[str, str | None],
+    options: Options | None = None,
+    weights: str | None = None,
+    recipe: str | None = None,
 ) -> list[Extractor]:
-    """Build extractors by name, each with its options; see `extract`.
+    """Build extractors by name, each with its options; see `extract`. What they make says by which recipe.
 
     Args:
         names: by modality; None for none.
         options: by modality.
         weights: for those that take weights.
+        recipe: a key of RECIPES, in the place of the names of sound and picture.
 
     Raises:
         InputError: an unknown name or option, or options or weights that none of the extractors takes.
     """
+    if recipe is not None:
+        named = lookup(RECIPES, recipe, "recipe of features")
+        both = {**names, "audio": named.audio, "visual": named.visual}
+        found = choose_extractors(both, named.with_options(options, weights=weights), weights)
+        return [replace(one, about={**one.about, "recipe": recipe}) for one in found]
     given = {modality: dict(values) for modality, values in (options or {}).items()}
     chosen = {modality: name for modality, name in names.items() if name is not None}
     for modality in sorted(set(given) - set(chosen)):

@@ -45,7 +45,7 @@ Decided without an option:
 - **DCCA**'s released sum over all singular values takes roots entry by entry, is no trace norm, and its gradient is not
   finite: it is left out.
 - **NT-Xent** masks the other captions of a clip unless `mask_same_id: false`; the released mask acts after the softmax
-  and changes nothing. The rows of `compare --tables mei` and `3cmlf` have it false.
+  and changes nothing. The rows of `reproduce mei` and `reproduce 3cmlf` have it false.
 - **Median ranks** keep their half; the released evaluation of Mei et al. rounds down.
 - **HDML** has no batch normalization in the generator and before the last layer, and running means over steps.
 

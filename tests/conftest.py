@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,3 +41,20 @@ def peak_bytes() -> Callable[[str], int]:
         return int(done.stdout.splitlines()[-1])
 
     return peak_bytes
+
+
+@pytest.fixture(scope="session")
+def wait_until() -> Callable[[Callable[[], object], subprocess.Popen], None]:
+    """Wait for what a process is to do; where it ends before, or does not come to it, say what it wrote."""
+
+    def wait_until(done: Callable[[], object], process: subprocess.Popen, *, seconds: float = 300) -> None:
+        deadline = time.monotonic() + seconds
+        while not done():
+            late = time.monotonic() > deadline
+            if late:
+                process.kill()
+            if late or process.poll() is not None:
+                pytest.fail(f"exit code {process.poll()}: {process.communicate()[1]}")
+            time.sleep(0.02)
+
+    return wait_until

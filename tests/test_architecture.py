@@ -14,6 +14,7 @@ EXTRACTION_FLOORS = [
     ["ground", "truncation", "masking", "eight_bits", "file_content"],
     [
         "foreign",
+        "recipes",
         "shard_names",
         "hub_names",
         "tf_checkpoint",
@@ -44,6 +45,7 @@ AADML_FLOORS = [
     ["runs"],
     ["sweeps"],
     ["reports"],
+    ["search"],
     ["cli"],
     ["__main__"],
 ]

@@ -28,7 +28,11 @@ COMMANDS = {
     "audit": "Check whether embeddings depend on labels, partners, batch or order, with evidence.",
     "ablate": "Run a grid over config keys and seeds; table, curves with spread, significance.",
     "compare": "Compare methods, and losses with and without the proxy, next to the published figures.",
+    "reproduce": "Train a paper's tables and figures on its data sets; one page beside what was published.",
     "report": "Write a self-contained HTML page about a run.",
+    "index": "Make a searchable index of clips, or bring one up to date.",
+    "search": "Ask an index with a sound, a picture, a clip or words.",
+    "serve": "Open a local page to ask an index from.",
     "list": "List losses, proxies, selections, methods, extractors, datasets, protocols, metrics.",
     "doctor": "Show what is installed, which weights are present, and whether their self-tests pass.",
 }

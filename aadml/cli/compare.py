@@ -13,10 +13,6 @@ from aadml.cli.sweeps import sweep_options
 @key_flag("--data", "data", GENERAL)
 @click.option("--methods", help="'all', or methods and shipped configs separated by commas, each by its own config.")
 @click.option("--losses", help="'all', or losses separated by commas; each with and without anchor-aware proxies.")
-@click.option(
-    "--tables",
-    help="The paper's: 1 (methods), 2 or 3 (losses); or those of the audio-text papers: mei, 3cmlf, xie. By commas.",
-)
 @config_options
 @click.option("--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every row.")
 @click.option(

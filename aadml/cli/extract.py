@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     "--visual", metavar="NAME", help="Visual extractor, or 'none'.  [default: hog-color, which needs no weights]"
 )
 @click.option("--text", metavar="NAME", help="Text extractor, for a column text or caption.  [default: none]")
+@click.option(
+    "--recipe", metavar="NAME", help="Both extractors with their options by one name; see `aadml list feature-recipes`."
+)
 @click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="Set an option of an extractor.")
 @click.option(
     "--weights",
@@ -44,6 +47,7 @@ def command(
     audio: str | None,
     visual: str | None,
     text: str | None,
+    recipe: str | None,
     settings: tuple[str, ...],
     weights: str | None,
     workers: int | None,
@@ -64,19 +68,22 @@ def command(
     transformers (MODEL is a folder, or a name on the Hugging Face Hub), or package.module:name.
     """
     from aadml.cli.sweeps import command_line
+    from feature_extraction.ground.errors import InputError
     from feature_extraction.job import DEFAULTS, extract
     from feature_extraction.manifest import read_manifest
 
-    rows, part, options = read_manifest(manifest), _shard(shard), _options(settings)
+    rows, part, options = read_manifest(manifest), _shard(shard), read_settings(settings)
     names = {"audio": audio, "visual": visual, "text": text}
+    if recipe is not None and (audio or visual):
+        raise InputError("extract: --recipe names both extractors; leave --audio and --visual out")
     for modality, name in names.items():
-        if name is None and modality in DEFAULTS:
+        if name is None and recipe is None and modality in DEFAULTS:
             click.echo(f"aadml: no --{modality} given: {DEFAULTS[modality]}, which needs no weights", err=True)
     chosen = {modality: None if name == "none" else name or DEFAULTS.get(modality) for modality, name in names.items()}
     with _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
         outcome = extract(
-            rows, output, **chosen, options=options, weights=weights, workers=workers, time_limit=time_limit,
-            max_seconds=max_seconds, shard=part, retry_failed=retry_failed, sequence=sequence,
+            rows, output, **chosen, recipe=recipe, options=options, weights=weights, workers=workers,
+            time_limit=time_limit, max_seconds=max_seconds, shard=part, retry_failed=retry_failed, sequence=sequence,
             command=command_line("extract"), progress=bar.show,
         )  # fmt: skip
     _print(outcome, output, as_json)
@@ -84,7 +91,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _options(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
+def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
     """Read `modality.key=value` settings; values are YAML."""
     from aadml.configuration import plain_yaml
     from feature_extraction.ground.errors import InputError

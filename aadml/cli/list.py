@@ -15,6 +15,7 @@ KINDS = (
     "metrics",
     "label-losses",
     "readouts",
+    "feature-recipes",
     "configs",
     "sections",
 )

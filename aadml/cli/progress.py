@@ -1,5 +1,6 @@
 """Progress of long work on stderr."""
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -92,6 +93,33 @@ class TrainingProgress:
         if self._bar is not None:
             self._bar.clear()
         click.echo(f"aadml: warning: {message}", err=True)
+
+
+class JobBar:
+    """A bar over the clips of a job that goes through several parts, such as the sound and the pictures of clips."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._part = ""
+
+    def __enter__(self) -> "JobBar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def show(self, part: str, done: int, failed: int) -> None:
+        """Show how far a part is; its name ends with the number of its clips ("audio of 20")."""
+        if part != self._part:
+            self.__exit__()
+            name, _, total = part.rpartition(" of ")
+            seconds = 0.1 if sys.stderr.isatty() else 10.0
+            self._bar = tqdm(total=int(total), unit="clip", desc=name, dynamic_ncols=True, mininterval=seconds)
+            self._part = part
+        if failed:
+            self._bar.set_postfix_str(f"{failed} failed", refresh=False)
+        self._bar.update(done - self._bar.n)
 
 
 def _maps(figures: Mapping[str, float]) -> list[float]:

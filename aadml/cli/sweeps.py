@@ -93,9 +93,9 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
 
         found = [_as_json(table) for table in result.tables]
         click.echo(json.dumps(found[0] if len(found) == 1 else found, indent=2))
-    else:
+    elif result.tables:
         click.echo("\n".join(markdown(table) for table in result.tables))
-    if result.page is None:
+    if result.page is None and result.tables:
         click.echo("aadml: no figures and no page without matplotlib: pip install 'aadml[plot]'", err=True)
     click.echo(result.page or result.folder, err=as_json)
     if result.failed:

@@ -23,6 +23,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "metrics": ("aadml.retrieval:METRICS",),
     "label-losses": ("aadml.losses:LABEL_LOSSES",),
     "readouts": ("aadml.methods:READOUTS",),
+    "feature-recipes": ("feature_extraction.recipes:RECIPES",),
     "configs": (),
     "sections": (),
 }

@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,6 +34,10 @@ AVE15: dict[str, tuple[int, int, int]] = {
 
 These are the official splits with 100 of the 160 clips of Clock; which 100 is not known.
 """
+
+CLOCK, CLOCK_LIMIT = "Clock", 100
+"""The class that the papers' set holds in part, and how many of its 160 clips."""
+_SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}  # of the clips that are left of it
 
 CLASSES = 28
 """How many classes AVE has; a further column of its labels is background."""
@@ -104,6 +109,46 @@ def class_names_of_columns(
             if labels:
                 names[column] = labels.most_common(1)[0][0]
     return tuple(names) if len(set(names)) == len(names) else tuple(f"column {column}" for column in range(columns))
+
+
+def drawn_clock(rows: Mapping[str, Sequence[int]], limit: int, seed: int) -> set[int]:
+    """Draw the clips of Clock that are kept, spread over the splits as the papers' counts are.
+
+    Args:
+        rows: split -> the rows of Clock, in order.
+        limit: how many are kept.
+        seed: of the draw; the order in which clips stand is part of it.
+
+    Raises:
+        InputError: a split has too few.
+    """
+    wanted = {split: round(share * limit) for split, share in _SHARES.items()}
+    wanted["train"] += limit - sum(wanted.values())
+    generator = np.random.default_rng(seed)
+    kept: set[int] = set()
+    for split, count in wanted.items():
+        if not 0 <= count <= len(rows[split]):
+            raise InputError(
+                f"ave: clock limit {limit} given; {split} would need {count} of {len(rows[split])} clips of {CLOCK}"
+            )
+        kept |= set(generator.permutation(list(rows[split]))[:count].tolist())
+    return kept
+
+
+def with_drawn_clock(content: FeatureFile, seed: int, limit: int = CLOCK_LIMIT) -> FeatureFile:
+    """Return features of all of AVE's 15 classes with `limit` clips of Clock, drawn as `aadml manifest ave` draws them.
+
+    Raises:
+        InputError: no class of that name, or no more clips of it than `limit`.
+    """
+    if CLOCK not in content.class_names:
+        raise InputError(f"no class is called {CLOCK}, so its clips cannot be told from others")
+    own = np.flatnonzero(content.labels == content.class_names.index(CLOCK))
+    if len(own) <= limit:
+        raise InputError(f"{CLOCK} has {len(own)} clips here, so there are not {limit} to be drawn from more")
+    rows = {split: [int(row) for row in own if content.splits[row] == split] for split in _SHARES}
+    left_out = set(own.tolist()) - drawn_clock(rows, limit, seed)
+    return content.select(np.asarray([row for row in range(len(content.ids)) if row not in left_out], dtype=np.int64))
 
 
 def with_official_validation(content: FeatureFile) -> FeatureFile:

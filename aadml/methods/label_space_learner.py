@@ -16,6 +16,7 @@ from aadml.methods.method import Context, MetricLoss
 from aadml.methods.networks import LabelSpaceEncoder, Network
 from aadml.methods.readouts import Readout, choose_readout, readout_candidates
 from aadml.methods.settings import Training
+from aadml.methods.train_scores import QUERIES
 from aadml.methods.training_warnings import gradient_share
 from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, Weighted, compose_objective
@@ -147,6 +148,33 @@ class LabelSpaceLearner(Learner):
         """Read label-space vectors (n, C) as embeddings."""
         return self.read(outputs)
 
+    def held_out_loss(self, clips: Clips, batch: int) -> float | None:
+        """Cost clips of any split without dropout and without proxies, whose bank holds training clips alone.
+
+        Args:
+            clips: n of them; of more than `QUERIES` the same ones are taken each time.
+            batch: the size of a training's batches: pairs and triplets are those of a batch.
+
+        Returns:
+            The mean over the batches, weighted by their clips; None without clips.
+        """
+        generator = torch.Generator().manual_seed(0)
+        order = torch.randperm(len(clips), generator=generator)[:QUERIES]
+        total, was_training = 0.0, self.training
+        self.eval()
+        with torch.no_grad():
+            for rows in order.split(batch):
+                features = {m: on_device(clips[m], rows, self.device) for m in clips.modalities}
+                labels = clips.labels[rows.to(clips.labels.device)].to(self.device)
+                given = Batch(features, labels, rows.to(self.device), generator, Epoch("held out", 0, 1))
+                embedded = self._embedded(given)
+                cost = self.label_weight * self._label_loss(embedded)
+                if self.metric_weight:
+                    cost = cost + self.metric_weight * self.objective.without_proxy(embedded, generator)["loss"]
+                total += len(rows) * float(cost)
+        self.train(was_training)
+        return total / len(order) if len(order) else None
+
     def proxy(self) -> nn.Module | None:
         """Give the proxy of the metric loss."""
         return self.objective.proxy
@@ -164,13 +192,16 @@ class LabelSpaceLearner(Learner):
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         """Equation 10: label loss of every modality plus the metric loss."""
         embedded = self._embedded(batch)
-        label = torch.stack([self.label_loss(v, batch.labels) for v in embedded.vectors.values()]).sum()
+        label = self._label_loss(embedded)
         parts = {"loss": self.label_weight * label, "label_loss": label}
         if self.metric_weight:
             metric = self.objective(embedded, batch.generator, self._encode)
             parts["loss"] = parts["loss"] + self.metric_weight * metric["loss"]
             parts |= {"metric_loss": metric["loss"], "active": metric["active"]}
         return parts
+
+    def _label_loss(self, embedded: Embedded) -> Tensor:
+        return torch.stack([self.label_loss(v, embedded.groups) for v in embedded.vectors.values()]).sum()
 
     def _probe(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Say how much of the metric loss's gradient reaches the encoders, past the proxies' own parameters."""

@@ -141,6 +141,10 @@ class Learner(nn.Module, ABC):
         }
         return {"map_mean": sum(scores.values()) / len(scores)} | {f"map {k}": v for k, v in scores.items()}
 
+    def held_out_loss(self, clips: Clips, batch: int) -> float | None:
+        """Cost clips of any split as the trained ones are, in evaluation mode; None where that is not defined."""
+        return None
+
     def warnings(self, valid: Clips) -> Iterable[str]:
         """Say what people should know after an epoch: embeddings that have collapsed to one point."""
         for modality, features in valid.features.items():

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from torch import Tensor
 
+from aadml.comparison.types import Clips, Embeddings
 from feature_extraction.ground.json_values import JsonObject
 
 Record = Mapping[str, float | str]
@@ -28,6 +30,31 @@ class Checkpoint:
 
     tensors: Mapping[str, Tensor]
     facts: JsonObject = field(default_factory=dict)
+
+
+class Scored(Protocol):
+    """What embeds and costs clips with the weights of the moment."""
+
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed every modality of `clips`, each item alone."""
+
+    def held_out_loss(self, clips: Clips, batch: int) -> float | None:
+        """Cost clips of any split; None where that is not defined."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights at the end of an epoch, for those who look on.
+
+    Attributes:
+        learner: that has them.
+        batch: clips a batch of the training.
+        last: whether the epoch was the last of its stage.
+    """
+
+    learner: Scored
+    batch: int
+    last: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +104,8 @@ class Session:
         if self._callbacks.on_stage:
             self._callbacks.on_stage(name)
 
-    def log(self, record: Record) -> None:
-        """Take the figures of one finished epoch."""
+    def log(self, record: Record, weights: Weights | None = None) -> None:
+        """Take the figures of one finished epoch, and its weights to look at; nothing is given back to the training."""
         self.history.append(record)
         if self._callbacks.on_epoch:
             self._callbacks.on_epoch(record)

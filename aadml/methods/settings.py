@@ -48,7 +48,8 @@ class Training:
             larger ("recall@10"), its mean over the directions.
         patience: stop once the validation score has not risen for so many epochs; 0 never stops early.
         valid_every: epochs between two validations.
-        train_map: epochs between two scores of the training clips, for people alone: they change nothing; 0 never.
+        train_map: epochs between two scores of the training clips (their MAP and loss, the validation clips' loss), for
+            people alone: they change nothing; 0 never.
         drop_last: leave out the last batch where it is smaller than the others.
     """
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, on_device
 from aadml.methods.optimization import Optimization
-from aadml.methods.session import Checkpoint, Record, Session, numbers
+from aadml.methods.session import Checkpoint, Record, Session, Weights, numbers
 from aadml.methods.settings import AUTO, Training
 from aadml.methods.train_scores import can_be_scored, train_scores
 from aadml.methods.training_warnings import (
@@ -107,7 +107,7 @@ class _Loop:
             self.progress.epochs_done += 1
             last = self.progress.epoch == stage.epochs
             record = {**record, **self._score(last=last), **self._score_train(last=last)}
-            self.session.log(record)
+            self.session.log(record, Weights(self.learner, self.settings.batch, last))
             self._watch()
             self.session.save(self._checkpoint())
         return True
@@ -180,11 +180,17 @@ class _Loop:
         return {f"valid {key}": value for key, value in scores.items()}
 
     def _score_train(self, *, last: bool) -> dict[str, float]:
-        """Score the training clips where it is their turn; for people alone."""
+        """Score the training clips, cost them and the validation clips, where it is their turn; for people alone."""
         every = self.settings.train_map
         if not every or (self.progress.epoch % every and not last) or not can_be_scored(self.train):
             return {}
-        return {f"train {key}": value for key, value in train_scores(self.learner.embed_clips(self.train)).items()}
+        scores = train_scores(self.learner.embed_clips(self.train))
+        losses = {
+            f"{name} loss": loss
+            for name, clips in (("train", self.train), ("valid", self.valid))
+            if (loss := self.learner.held_out_loss(clips, self.settings.batch)) is not None
+        }
+        return {f"train {key}": value for key, value in scores.items()} | losses
 
     def _lower_on_plateau(self, score: float) -> None:
         """Lower the learning rate once the score has not risen for long enough; then wait anew."""

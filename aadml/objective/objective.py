@@ -161,6 +161,10 @@ class Objective(nn.Module):
         plain = self._compare(laid, generator)
         return {key: mix * seen[key] + (1 - mix) * plain[key] for key in seen}
 
+    def without_proxy(self, batch: Embedded, generator: torch.Generator) -> dict[str, Tensor]:
+        """Return the objective of clips that have no place in a proxy's bank: each is seen as itself."""
+        return self._compare(self.comparisons(batch), generator)
+
     def comparisons(self, batch: Embedded) -> list[Comparison]:
         """Lay out the comparison of every direction, before any selection."""
         return [_comparison(batch, direction) for direction in self.directions]

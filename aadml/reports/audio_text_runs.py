@@ -7,15 +7,13 @@ from pathlib import Path
 from aadml.configuration.config import Config, resolve
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
-from aadml.reports.audio_text_tables import PaperRow, dataset_of, laid_out, planned, slug
-from aadml.reports.sweep_result import RunJobs
+from aadml.reports.audio_text_tables import PaperRow, laid_out, planned, slug
 from aadml.reports.tables import Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.loading import read_evaluation
 from aadml.runs.naming import file_of
 from aadml.runs.prior import config_of, folder_of
 from aadml.sweeps.job import Job, is_done
-from aadml.sweeps.sweep import Outcome
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.options import made
 
@@ -33,7 +31,9 @@ class PaperRun:
     jobs: tuple[Job, ...]
 
 
-def runs_of(name: str, values: JsonObject, seeds: Sequence[int], folder: Path, data: str) -> list[PaperRun]:
+def runs_of(
+    name: str, values: JsonObject, seeds: Sequence[int], folder: Path, *, data: str, dataset: str
+) -> list[PaperRun]:
     """List the runs of a table, a job a seed for each row, in folders named after the rows.
 
     A model that rows need first is a run of its own, in a folder named by what determines it; a row of the same config
@@ -44,12 +44,13 @@ def runs_of(name: str, values: JsonObject, seeds: Sequence[int], folder: Path, d
         values: the config to start from.
         seeds: of the runs of a row.
         folder: of the runs.
-        data: what they are trained on; its name says which published figures stand beside ours.
+        data: what they are trained on.
+        dataset: as the papers call it.
     """
     place = folder / name
     rows = [
         (row, [resolve(changed | {"seed": seed, "data": data}) for seed in seeds])
-        for row, changed in planned(name, values, dataset_of(data))
+        for row, changed in planned(name, values, dataset)
     ]
     priors = {config.yaml(): _prior(config, place) for _, configs in rows for config in configs}
     jobs = {prior.config.yaml(): prior for prior in priors.values() if prior}
@@ -71,35 +72,10 @@ def _prior(config: Config, place: Path) -> Job | None:
     return Job(folder_of(place, own, prior), own)
 
 
-def work_off(runs: Sequence[PaperRun], workers: int | None, work: RunJobs) -> list[Outcome]:
-    """Run the models that others need, then the others, each once; what needs a failed one is not tried.
-
-    Args:
-        runs: of a table.
-        workers: processes.
-        work: runs jobs.
-
-    Returns:
-        One outcome a job.
-    """
-    jobs = {str(job.folder): job for run in runs for job in run.jobs}
-    first = {str(job.needs.folder): job.needs for job in jobs.values() if job.needs}
-    outcomes = work(list(first.values()), workers) if first else []
-    failed = {str(one.job.folder): one.reason for one in outcomes if one.reason}
-    rest, lost = [], []
-    for job in (job for place, job in jobs.items() if place not in first):
-        reason = failed.get(str(job.needs.folder)) if job.needs else None
-        if job.needs and reason:
-            lost.append(Outcome(job, f"{job.needs.folder.name}, which it needs, failed: {reason}"))
-        else:
-            rest.append(job)
-    return [*outcomes, *work(rest, workers), *lost]
-
-
-def table_of(name: str, runs: Sequence[PaperRun], data: str) -> Table:
+def table_of(name: str, runs: Sequence[PaperRun], *, data: str, dataset: str) -> Table:
     """Lay out a table from those of its runs that are finished."""
     results = [[_evaluation(run.row, job) for job in run.jobs if is_done(job)] for run in runs]
-    table = laid_out(name, [run.row for run in runs], results, dataset=dataset_of(data), data=data)
+    table = laid_out(name, [run.row for run in runs], results, dataset=dataset, data=data)
     return replace(table, notes=(*table.notes, *_cost_of_priors(runs)))
 
 

@@ -11,7 +11,6 @@ from aadml.reports.tables import Cell, Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import spread
 from aadml.sweeps.published_figures import read_published
-from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, inner, nested
 from feature_extraction.ground.tables import lookup
 
@@ -23,7 +22,8 @@ _SLOWER_ON_CLOTHO = {
 Figure = tuple[str, str, float]
 _RELEASED: dict[str, tuple[Change, ...]] = {"nt-xent": (("loss.mask_same_id", False), ("loss.reduction", "mean"))}
 """What makes an objective the released one of Mei et al., where it differs from what its name stands for here."""
-_DATASETS = {"audiocaps": "AudioCaps", "clotho": "Clotho"}
+DATASETS = {"audiocaps": "AudioCaps", "clotho": "Clotho"}
+"""Name of a data set here -> in the papers."""
 
 
 @dataclass(frozen=True)
@@ -153,16 +153,16 @@ PAPER_TABLES: dict[str, PaperTable] = {
 }  # fmt: skip
 
 
-def starting_config(name: str, data: str | None) -> str:
-    """Name the shipped config a table starts from: the published sizes, or narrow ones on the sample clips."""
-    if data is None:
+def starting_config(name: str, dataset: str | None) -> str:
+    """Name the shipped config a table starts from: of the published sizes, or narrow where no data set is named."""
+    if dataset is None:
         return {"mei": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}[name]
-    return {"mei": f"mei_{dataset_of(data).lower()}", "3cmlf": "3cmlf_audiocaps", "xie": "xie_clotho"}[name]
+    return {"mei": f"mei_{dataset.lower()}", "3cmlf": "3cmlf_audiocaps", "xie": "xie_clotho"}[name]
 
 
-def dataset_of(data: str) -> str:
-    """Guess which data set's published figures belong beside ours: by its name in the path, else AudioCaps."""
-    return next((name for key, name in _DATASETS.items() if key in data.lower()), "AudioCaps")
+def own_dataset(name: str) -> str:
+    """Name the data set that the figures of a table were published on; the first of several."""
+    return "Clotho" if name == "xie" else "AudioCaps"
 
 
 def planned(name: str, values: JsonObject, dataset: str) -> list[tuple[PaperRow, dict[str, Json]]]:
@@ -221,7 +221,7 @@ def laid_out(
         lines.append((*row.cells, *ours, *cost, len(found), *printed))
     published = tuple(f"published {column}" for column in table.figures)
     seeds = max((len(found) for found in results), default=0)
-    of = "Clotho" if table.file == "negative_sampling.csv" else dataset
+    of = own_dataset(name) if name != "mei" else dataset
     chances = [result.chance for found in results for result in found]
     level = f" The chance level of mAP is {sum(chances) / len(chances):.3f} there." if chances else ""
     return Table(
@@ -255,17 +255,3 @@ def _agrees(key: str, wanted: str, found: str) -> bool:
 def slug(cells: Sequence[str]) -> str:
     """Name a row's runs."""
     return re.sub("[^a-z0-9]+", "-", " ".join(cells).lower()).strip("-")
-
-
-def checked_tables(names: str) -> list[str]:
-    """Read "mei,xie" or "all".
-
-    Raises:
-        InputError: an unknown table.
-    """
-    chosen = list(PAPER_TABLES) if names == "all" else [name.strip() for name in names.split(",") if name.strip()]
-    for name in chosen:
-        lookup(PAPER_TABLES, name, "table")
-    if not chosen:
-        raise InputError(f"--tables: none named; there are {', '.join(PAPER_TABLES)}")
-    return chosen

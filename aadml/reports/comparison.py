@@ -5,17 +5,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from aadml.configuration.assembly import assembled
 from aadml.configuration.changes import parse_setting
-from aadml.configuration.files import open_config
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
-from aadml.reports import audio_text_runs, audio_text_tables
 from aadml.reports.comparison_page import check_baseline, write_comparison
 from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
-from aadml.reports.tables import write_tables
 from aadml.retrieval.requested import check_columns
-from aadml.runs.data import place_of, sample_features, with_sample_data
+from aadml.runs.data import place_of, sample_features
 from aadml.sweeps import compare as rows_of
 from aadml.sweeps.ablate import collected, jobs_of
 from aadml.sweeps.compare import Row
@@ -25,7 +21,6 @@ from aadml.sweeps.sweep import Outcome, check_same_data, sole_owner
 from aadml.sweeps.trials import RECORD, chosen_row, record_of, trials_of
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import Joined
 
@@ -38,7 +33,6 @@ def compare(
     data: str | Path | None = None,
     methods: str | None = None,
     losses: str | None = None,
-    tables: str | None = None,
     config: str | None = None,
     settings: Sequence[str] = (),
     max_epochs: int | None = None,
@@ -62,7 +56,6 @@ def compare(
         data: a feature file in any layout; None takes the sample clips.
         methods: "all", or methods and shipped configs separated by commas.
         losses: "all", or losses separated by commas; each is run with and without anchor-aware proxies.
-        tables: the AADML paper's, "1" (methods), "2" or "3" (losses); or "mei", "3cmlf", "xie" on captioned sound.
         config: the config that losses are put into.
         settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
         max_epochs: upper limit on the training epochs of every row.
@@ -82,15 +75,9 @@ def compare(
         InputError: nothing to compare, an unknown name, or a setting that fits no row.
     """
     note = on_note or _log.info
-    if tables and {part.strip() for part in tables.split(",")} & {*audio_text_tables.PAPER_TABLES, "all"}:
-        if metrics:
-            raise InputError(f"--metric {metrics[0]}: the tables of the audio-text papers have their own columns")
-        flags = {"data": place_of(data) if data else None, "training.epochs": max_epochs, "device": device}
-        folder = Path(output) if output else Path("comparisons")
-        return _audio_text(tables, flags, config, settings, range(seeds), workers, folder, work, note)
     if data is not None:
         search_beside(Path(data))
-    wanted = _wanted(methods, losses, tables)
+    wanted = _wanted(methods, losses)
     changes = [parse_setting(text) for text in settings] + ([("device", device)] if device else [])
     shared = Shared(place_of(data) if data else _sample(note), tuple(changes), max_epochs, config, with_controls)
     folder = Path(output) if output else Path("comparisons") / _name(*wanted, shared, trials)
@@ -129,42 +116,11 @@ def _scored(
     return outcomes, collected(cells, seeds, folder, outcomes)
 
 
-def _audio_text(
-    names: str,
-    flags: JsonObject,
-    config: str | None,
-    settings: Sequence[str],
-    seeds: range,
-    workers: int | None,
-    folder: Path,
-    work: RunJobs,
-    note: Note,
-) -> SweepResult:
-    """Run every row of the audio-text papers' tables; each table is kept as Markdown, CSV and LaTeX."""
-    tables, outcomes, data = [], [], flags["data"]
-    with sole_owner(folder):
-        for name in audio_text_tables.checked_tables(names):
-            started = open_config(config or audio_text_tables.starting_config(name, str(data) if data else None))
-            base = with_sample_data(assembled(started, flags, settings), note)
-            planned = audio_text_runs.runs_of(name, base.values, seeds, folder, base.data)
-            outcomes += audio_text_runs.work_off(planned, workers, work)
-            tables.append(audio_text_runs.table_of(name, planned, base.data))
-            write_tables(tables[-1], folder / name)
-    return SweepResult(tuple(tables), tuple(outcomes), folder, folder)
-
-
-def _wanted(methods: str | None, losses: str | None, tables: str | None) -> tuple[list[str], list[str]]:
-    if not (methods or losses or tables):
-        raise InputError("compare: nothing to compare; give --methods all, --losses all, or --tables 1,2,3")
+def _wanted(methods: str | None, losses: str | None) -> tuple[list[str], list[str]]:
+    if not (methods or losses):
+        raise InputError("compare: nothing to compare; give --methods all, --losses all, or names of them")
     wanted = rows_of.chosen(methods or "", rows_of.method_names(), rows_of.known_methods(), "method or config")
     wanted_losses = rows_of.chosen(losses or "", rows_of.loss_names(), Joined(LOSSES, RECIPES), "loss")
-    for number in [part.strip() for part in (tables or "").split(",") if part.strip()]:
-        if number not in ("1", "2", "3"):
-            raise InputError(f"--tables {number}: the paper has 1 (methods), 2 and 3 (losses on VEGAS and AVE)")
-        if number == "1":
-            wanted += rows_of.published_methods()
-        else:
-            wanted_losses += rows_of.published_losses()
     audio_text = rows_of.sound_only(wanted)
     if audio_text:
         raise InputError(f"--methods {audio_text[0]}: learns from captioned sound; compare works on feature files")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.methods.session import Record, numbers
+from aadml.runs.diagnosis import without_diagnosis
 from feature_extraction.ground.errors import InputError
 
 if TYPE_CHECKING:
@@ -132,8 +133,9 @@ def curves(series: Series, *, x: str, y: str, marks: Mapping[str, float] | None 
 def training_curves(records: Sequence[Record], selected: int | None) -> dict[str, str]:
     """Draw loss, and MAP of validation and training clips with the selected epoch marked; only what was logged."""
     marks = {} if selected is None else {f"epoch {selected}, kept": selected}
-    parts = [key for key in records[0] if key == "loss" or key.endswith(("_loss", " loss"))]
-    scores = list(dict.fromkeys(key for record in records for key in record if key.startswith("valid ")))
+    logged = list(dict.fromkeys(key for record in records for key in without_diagnosis(record)))
+    parts = [key for key in logged if key == "loss" or key.endswith(("_loss", " loss"))]
+    scores = [key for key in logged if key.startswith("valid ") and key != "valid loss"]
     panels = {"training loss": {key.replace("_", " "): key for key in parts}}
     panels["validation"] = {key.removeprefix("valid ").replace("map_mean", "MAP, mean").replace("map ", "MAP, "): key
                             for key in scores}  # fmt: skip

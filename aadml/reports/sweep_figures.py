@@ -111,7 +111,9 @@ def spread_dots(values: Mapping[str, NDArray[np.float64]], *, x: str, marks: Map
 
 
 @in_house_style
-def bands_over(bands: Mapping[str, Band], *, x: str, y: str, log: bool = False) -> str:
+def bands_over(
+    bands: Mapping[str, Band], *, x: str, y: str, log: bool = False, span: tuple[float, float] | None = None
+) -> str:
     """Draw lines with their spread.
 
     Args:
@@ -119,8 +121,11 @@ def bands_over(bands: Mapping[str, Band], *, x: str, y: str, log: bool = False) 
         x: what the horizontal axis shows.
         y: what the vertical axis shows.
         log: whether the horizontal axis is logarithmic.
+        span: ends of the horizontal axis; the vertical one then goes from 0 to 1.
     """
     figure, axes = canvas(2.8)
+    if span is not None:
+        axes.set(xlim=span, ylim=(0, 1))
     for name, band in bands.items():
         color, mean, sd = COLORS[band.color % len(COLORS)], _mean(band.y), _sd(band.y)
         axes.fill_between(band.x, mean - sd, mean + sd, color=color, alpha=0.12, linewidth=0)

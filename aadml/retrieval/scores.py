@@ -142,8 +142,7 @@ def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
 
     Both sets are moved by the gallery's mean first, which changes no distance and keeps small ones exact.
     """
-    center = torch.stack([part.double().sum(0) for part in gallery.split(ROWS)]).sum(0) / len(gallery)
-    scale = _power(torch.maximum(_norms(queries, center).max(), _norms(gallery, center).max())) / 2
+    center, scale = _moved_and_scaled(queries, gallery)
 
     def moved(vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         inside = (vectors.double() - center) * scale
@@ -159,6 +158,12 @@ def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
         return torch.cat([inside, ones, norms], 1)
 
     return query_rows, gallery_rows
+
+
+def _moved_and_scaled(queries: Tensor, gallery: Tensor) -> tuple[Tensor, float]:
+    """Give what `euclidean` takes away from vectors (d,), and what it multiplies them by."""
+    center = torch.stack([part.double().sum(0) for part in gallery.split(ROWS)]).sum(0) / len(gallery)
+    return center, _power(torch.maximum(_norms(queries, center).max(), _norms(gallery, center).max())) / 2
 
 
 def hamming(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
@@ -228,3 +233,21 @@ def score_source(
     kind = lookup(PRECISIONS, precision, "precision of scores")
     shape = len(q), len(g)
     return VectorScores(shape, q.shape[1], *maps(q, g), copies=find_copies(g), precision=kind)
+
+
+def unit_of_scores(queries: Tensor, gallery: Tensor, similarity: str) -> float:
+    """Give the power of two by which scores of these sets become what the similarity means.
+
+    A score of `score_source` times this is a cosine, an inner product, a negative squared distance, or the agreement of
+    two codes, whatever other queries and gallery items there are.
+
+    Args:
+        queries: (q, d) finite floats.
+        gallery: (n, d) finite floats.
+        similarity: a key of SIMILARITIES.
+    """
+    if similarity == "dot":
+        return 1 / (_power(_norms(queries).max()) * _power(_norms(gallery).max()))
+    if similarity == "euclidean":
+        return 1 / _moved_and_scaled(queries, gallery)[1] ** 2
+    return 1 / _power(torch.tensor(float(queries.shape[1]))) if similarity == "hamming" else 1.0

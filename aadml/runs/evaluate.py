@@ -152,10 +152,35 @@ def _of_run(folder: Path, split: str, protocol: str | None, note: Note, options:
     run = load_run(folder)
     protocol = protocol or run.model.facts.protocol
     evaluation = _scored(subject_of(run.config, run.splits, run.model), protocol, split, options)
-    record = replace(evaluation.record(), label=run.model.facts.label, seed=run.model.facts.seed)
-    written = to_bytes(record.to_json())
-    keep(folder, {file_of(protocol, split, *options.changed()): written}, note)
+    keep(folder, {file_of(protocol, split, *options.changed()): _kept(evaluation, run.model)}, note)
     return evaluation
+
+
+def evaluate_under_each(
+    folder: Path, protocols: Sequence[str], *, split: str = "test", on_note: Note | None = None
+) -> None:
+    """Score a run on its own data under several protocols, and keep what comes out beside the run.
+
+    Args:
+        folder: of the run.
+        protocols: keys of PROTOCOLS.
+        split: that is scored.
+        on_note: called with a note for the user.
+
+    Raises:
+        InputError: not a trained run, or a protocol that it cannot be scored under.
+    """
+    run = load_run(folder)
+    subject = subject_of(run.config, run.splits, run.model)
+    files = {
+        file_of(one, split): _kept(_scored(subject, one, split, Options()), run.model) for one in protocols
+    }  # fmt: skip
+    keep(folder, files, on_note or (lambda message: None))
+
+
+def _kept(evaluation: Evaluation, model: Model) -> bytes:
+    record = replace(evaluation.record(), label=model.facts.label, seed=model.facts.seed)
+    return to_bytes(record.to_json())
 
 
 def keep(folder: Path, files: Mapping[str, bytes], note: Note) -> None:

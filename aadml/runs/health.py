@@ -60,8 +60,13 @@ def _losses(history: Sequence[Record]) -> Iterator[str]:
             yield f"the loss ran away, from {first:.3g} to {last:.3g}; lower training.learning_rate"
 
 
+def _chooses(key: str) -> bool:
+    """Tell whether a figure of an epoch is a validation score; the validation loss is for people alone."""
+    return key.startswith("valid ") and key != "valid loss"
+
+
 def _epochs(history: Sequence[Record], facts: Facts) -> Iterator[str]:
-    scored = [record for record in history if any(key.startswith("valid ") for key in record)]
+    scored = [record for record in history if any(_chooses(key) for key in record)]
     if facts.selected_epoch is None or len(scored) < FEWEST_EPOCHS or facts.training.select == "last":
         return
     if facts.selected_epoch == scored[0]["epoch"]:

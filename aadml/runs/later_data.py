@@ -1,13 +1,13 @@
 """Data that a model meets after its training: read, checked against what the model expects, and laid out by split."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from aadml.comparison.types import MODALITIES, Clips, Splits
+from aadml.comparison.types import MODALITIES, Clips, Modality, Splits
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
 from aadml.data.splits import require_one_label
@@ -46,13 +46,29 @@ def read_for(
     return _divided(content, str(path), model)
 
 
-def check_features(model: Model, content: FeatureFile, place: str, *, allow: bool, on_note: Note | None = None) -> None:
+def check_features(
+    model: Model,
+    content: FeatureFile,
+    place: str,
+    *,
+    allow: bool,
+    on_note: Note | None = None,
+    modalities: Collection[Modality] | None = None,
+) -> None:
     """Refuse features that are not what a model was trained on.
+
+    Args:
+        model: that is to take them.
+        content: the features.
+        place: where they come from, for the message.
+        allow: take features of another extractor.
+        on_note: called with notes for the user.
+        modalities: that must be there; by default all of the model.
 
     Raises:
         InputError: a modality is missing, has another width, or was made by another extractor or variant.
     """
-    for modality in model.modalities:
+    for modality in model.modalities if modalities is None else modalities:
         if modality not in content.features:
             raise InputError(f"{place}: has no {modality} features; there are {', '.join(content.features)}")
         given, wanted = content.features[modality].shape[1], model.facts.dimensions[modality]

@@ -21,11 +21,14 @@ class Scoring:
             choose, which would else be fitted on the validation clips too, is then kept from them.
         queries: whether the average precision of each query is written too.
         metrics: that are scored beside those of every evaluation.
+        diagnosis: epochs between two looks at the test clips, for figures of epochs alone; 0 never looks. See
+            `aadml.runs.diagnosis`.
     """
 
     split: str = "test"
     queries: bool = False
     metrics: tuple[str, ...] = ()
+    diagnosis: int = 0
 
 
 TEST = Scoring()

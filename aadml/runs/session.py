@@ -5,8 +5,9 @@ import math
 import time
 from pathlib import Path
 
-from aadml.methods.session import SILENT, Callbacks, Checkpoint, Record, Session
+from aadml.methods.session import SILENT, Callbacks, Checkpoint, Record, Session, Weights
 from aadml.model.packing import pack_tensors, unpack_tensors
+from aadml.runs.diagnosis import Diagnosis, without_diagnosis
 from aadml.runs.manifest import Manifest, read_log
 from aadml.runs.store import RunStore
 from feature_extraction.ground.atomic import remove_leftovers
@@ -29,10 +30,19 @@ class RunSession(Session):
         saving_share: 0 saves after every epoch; n leaves out saves that would take more than 1/n of the time, for many
             short runs in a row, where losing some seconds of one is cheaper than writing all states.
         callbacks: see `Session`.
+        diagnosis: what is measured after every epoch for the log on disk alone: `history` never holds it.
     """
 
-    def __init__(self, store: RunStore, callbacks: Callbacks = SILENT, *, saving_share: int = 0) -> None:
+    def __init__(
+        self,
+        store: RunStore,
+        callbacks: Callbacks = SILENT,
+        *,
+        saving_share: int = 0,
+        diagnosis: Diagnosis | None = None,
+    ) -> None:
         super().__init__(callbacks)
+        self._diagnosis = diagnosis
         self._store = store
         self._best_is_stored = True
         self._saving_share = saving_share
@@ -45,9 +55,10 @@ class RunSession(Session):
         """Seconds spent fitting, in this process and earlier ones."""
         return self._seconds_before + super().seconds
 
-    def log(self, record: Record) -> None:
-        """Append the figures of an epoch to the log."""
-        self._store.append((json.dumps(record) + "\n").encode())
+    def log(self, record: Record, weights: Weights | None = None) -> None:
+        """Append the figures of an epoch to the log, with those of the diagnosis behind them."""
+        found = self._diagnosis(int(record["epoch"]), weights) if self._diagnosis and weights else {}
+        self._store.append((json.dumps({**record, **found}) + "\n").encode())
         super().log(record)
 
     def add(self, name: str, data: bytes) -> None:
@@ -95,7 +106,7 @@ class RunSession(Session):
         if name is None:
             return None
         self.best()  # were it damaged, nothing must be trained on
-        self.history = read_records(self._store.folder, self._store.manifest)
+        self.history = [without_diagnosis(one) for one in read_records(self._store.folder, self._store.manifest)]
         return self._read(name)
 
     def _read(self, name: str) -> Checkpoint:

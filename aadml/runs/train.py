@@ -17,6 +17,7 @@ from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS, pack_model
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.runs.data import load_splits, protocol_of
+from aadml.runs.diagnosis import Diagnosis, without_diagnosis
 from aadml.runs.environment import data_hash, environment, read_environment
 from aadml.runs.forecast import forecast
 from aadml.runs.loading import read_config
@@ -90,6 +91,11 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     return _with_facts(model, session)
 
 
+def _diagnosis(prepared: Prepared, every: int) -> Diagnosis | None:
+    """Lay out what looks at the test clips while they are not to be learned from; None where nobody asked for it."""
+    return Diagnosis(prepared.model.scaling.clips(prepared.splits.test), every) if every else None
+
+
 def _with_facts(model: Model, session: Session) -> Model:
     """Add to a model's facts what its training, as far as it has come, decided."""
     best = session.best()
@@ -139,11 +145,14 @@ def train_run(
         record = score_model(reached, prepared.config, prepared.splits, session, session.seconds, scoring)
         session.add(file_of(reached.facts.protocol, scoring.split, name), to_bytes(record.to_json()))
 
-    session = RunSession(store, replace(callbacks, on_stage=score_stage), saving_share=saving_share)
+    callbacks_here = replace(callbacks, on_stage=score_stage)
+    session = RunSession(
+        store, callbacks_here, saving_share=saving_share, diagnosis=_diagnosis(prepared, scoring.diagnosis)
+    )
     if FACTS in store.manifest.files:
         store.read(FACTS)
         model = load_model(store.folder, chosen_device(prepared.config.common.device, "config"))
-        session.history = read_records(store.folder)
+        session.history = [without_diagnosis(one) for one in read_records(store.folder)]
     else:
         expected = forecast(prepared.model.method, len(prepared.splits.train), len(prepared.model.class_names))
         for message in [*prepared.splits.notes, *([expected] if expected else [])]:
@@ -201,8 +210,8 @@ def train_prior(
         folder = folder_of(place, config, wanted)
         on_note(f"the {wanted.name} model ({config.label()}): {'taken from' if is_finished(folder) else 'in'} {folder}")
         model = train_into(
-            config, folder, replace(scoring, metrics=()), callbacks=callbacks, saving_share=saving_share, wait=True,
-            splits=prepared.splits, on_note=on_note,
+            config, folder, replace(scoring, metrics=(), diagnosis=0), callbacks=callbacks, saving_share=saving_share,
+            wait=True, splits=prepared.splits, on_note=on_note,
         )  # fmt: skip
     prepared.model.method.take_prior(model.method)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from aadml.configuration.config import Config
 from aadml.methods.session import Callbacks, Record
 from aadml.retrieval.record import EvaluationRecord
-from aadml.runs.evaluate import evaluate
+from aadml.runs.evaluate import evaluate, evaluate_under_each
 from aadml.runs.loading import read_evaluation
 from aadml.runs.manifest import is_finished, read_manifest
 from aadml.runs.naming import file_of
@@ -34,6 +34,8 @@ class Job:
         config: what.
         split: that is scored: "test", or "valid" for a trial of a search.
         metrics: that are scored beside those of every evaluation.
+        protocols: under which it is scored too, once it is trained.
+        diagnosis: epochs between two looks at the test clips, for figures of epochs alone; see `Scoring`.
         needs: the run whose model its method needs trained first; None leaves it to the run itself, in its own folder.
     """
 
@@ -41,12 +43,14 @@ class Job:
     config: Config
     split: str = "test"
     metrics: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ()
+    diagnosis: int = 0
     needs: "Job | None" = None
 
 
 def is_done(job: Job) -> bool:
-    """Tell whether a run is trained and scored by every metric."""
-    return is_finished(job.folder) and not _missing(job, scored(job))
+    """Tell whether a run is trained and scored by every metric and under every protocol."""
+    return is_finished(job.folder) and not _missing(job, scored(job)) and not _missing_protocols(job)
 
 
 def scored(job: Job) -> EvaluationRecord:
@@ -65,6 +69,20 @@ def scored(job: Job) -> EvaluationRecord:
 
 def _missing(job: Job, record: EvaluationRecord) -> tuple[str, ...]:
     return tuple(metric for metric in job.metrics if record.figure(metric) is None)
+
+
+def scored_under(job: Job, protocol: str) -> EvaluationRecord:
+    """Read the evaluation of a finished run under one of its further protocols.
+
+    Raises:
+        InputError: not there, or damaged.
+    """
+    return read_evaluation(job.folder, name=file_of(protocol, job.split))
+
+
+def _missing_protocols(job: Job) -> tuple[str, ...]:
+    there = read_manifest(job.folder).files
+    return tuple(one for one in job.protocols if file_of(one, job.split) not in there)
 
 
 def work_off(job: Job, note: Note | None = None) -> str:
@@ -91,13 +109,15 @@ def work_off(job: Job, note: Note | None = None) -> str:
         if not is_done(job):
             callbacks = Callbacks(on_plan=planned, on_epoch=logged)
             # a process that outlived its parent may still be at it: wait
-            scoring = Scoring(job.split, queries=True, metrics=job.metrics)
+            scoring = Scoring(job.split, queries=True, metrics=job.metrics, diagnosis=job.diagnosis)
             train_into(
                 job.config, job.folder, scoring, callbacks=callbacks, saving_share=SAVING_SHARE, wait=True,
                 priors=job.needs.folder.parent if job.needs else None,
             )  # fmt: skip
             if missing := _missing(job, scored(job)):  # trained before anybody asked for them
                 evaluate(job.folder, split=job.split, metrics=missing)
+            if protocols := _missing_protocols(job):
+                evaluate_under_each(job.folder, protocols, split=job.split)
         if (job.folder / FAILURE).exists():
             (job.folder / FAILURE).unlink()
     except InputError as error:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.configuration.config import Config
+from aadml.data.reading import SYNTHETIC
 from aadml.runs.loading import read_config
 from aadml.runs.manifest import CONFIG, is_run, read_manifest
 from aadml.sweeps.job import Job, is_done, work_off
@@ -77,7 +78,7 @@ def sweep(
     for job in jobs:
         if is_done(job):
             settle(Outcome(job, kept=True))
-    for job, reason in _worked_off(waiting, _count(workers, waiting), on_epoch):
+    for job, reason in _worked_off(waiting, worker_count(workers, waiting), on_epoch):
         settle(Outcome(job, reason))
     return [outcomes[str(job.folder)] for job in jobs]
 
@@ -107,9 +108,11 @@ def check_same_data(folder: Path, data: str) -> None:
     """Refuse to mix runs on different data in one folder.
 
     Raises:
-        InputError: the file was changed since the first run, or is another.
+        InputError: the file was changed since the first run, or is another, or is not there.
     """
     path = folder / DATA
+    if not data.startswith(SYNTHETIC) and not Path(data).exists():
+        raise InputError(f"{data}: no such file or folder")
     own = {"data": data, "sha256": _fingerprint(Path(data))}
     if not path.is_file():
         write_text(path, json.dumps(own, indent=2) + "\n")
@@ -153,7 +156,8 @@ def _use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _count(workers: int | None, jobs: Sequence[Job]) -> int:
+def worker_count(workers: int | None, jobs: Sequence[Job]) -> int:
+    """Say how many processes work off jobs; see `sweep`."""
     if workers is None:
         on_gpu = any(chosen_device(job.config.common.device, "config").type != "cpu" for job in jobs[:1])
         workers = 1 if on_gpu else len(os.sched_getaffinity(0))

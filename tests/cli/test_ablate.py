@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -120,7 +119,7 @@ def test_bad_grids_are_one_line_and_code_2(aadml, features, tmp_path, arguments,
 
 
 @pytest.mark.slow
-def test_a_kill_in_the_middle_and_the_same_command_again_give_the_same_bytes(features, tmp_path):
+def test_a_kill_in_the_middle_and_the_same_command_again_give_the_same_bytes(features, tmp_path, wait_until):
     def command(out):
         grid = ["--over", "proxy.k=1..3", "--seeds", "2", "--epochs", "40", "--workers", "2"]
         return [
@@ -142,9 +141,7 @@ def test_a_kill_in_the_middle_and_the_same_command_again_give_the_same_bytes(fea
     killed = tmp_path / "killed"
     for finished in (1, 4):
         process = subprocess.Popen(command(killed), **quiet)
-        deadline = time.monotonic() + 120
-        while len(list(killed.glob("runs/*/evaluation.json"))) < finished and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: len(list(killed.glob("runs/*/evaluation.json"))) >= finished, process)  # noqa: B023
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert len(list(killed.glob("runs/*/evaluation.json"))) < 8

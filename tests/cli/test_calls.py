@@ -23,7 +23,11 @@ FUNCTIONS = {
     "audit": "aadml.runs.audit:audit",
     "ablate": "aadml.reports.ablation:ablate",
     "compare": "aadml.reports.comparison:compare",
+    "reproduce": "aadml.reports.reproduction:reproduce",
     "report": "aadml.reports.run_page:write_report",
+    "index": "aadml.search.building:build",
+    "search": "aadml.search.index:search",
+    "serve": "aadml.search.serving:serve",
     "list": "aadml.configuration.listing:listing",
     "doctor": "aadml.runs.doctor:doctor",
 }
@@ -35,15 +39,22 @@ OTHER_NAMES = {
     "embed": {"run": "model"},
     "evaluate": {"run": "model"},
     "extract": {"settings": "options"},
+    "index": {"settings": "options"},
     "merge": {"shards": "paths"},
     "report": {"runs": "run"},
     "verify": {"run": "path"},
 }
 """Command -> name of a parameter -> the argument of the function that it is."""
 
-OF_OTHER_FUNCTIONS = {"train": {"resume"}, "list": {"kind", "name"}}
+OF_OTHER_FUNCTIONS = {
+    "train": {"resume"},
+    "list": {"kind", "name"},
+    "reproduce": {"yes"},
+    "search": {"export"},
+}
 """`aadml train --resume RUN` is `aadml.resume(RUN)`; `aadml list` alone names the kinds that `listing` takes, and with
-a name it is `options(kind, name)`, the neighbor of `listing`."""
+a name it is `options(kind, name)`, the neighbor of `listing`; `aadml search --export NAME` is `Index.export(NAME)`.
+`aadml reproduce --yes` answers a question that Python leaves to a callback."""
 
 OTHER_DEFAULTS = {
     "extract": {
@@ -51,6 +62,7 @@ OTHER_DEFAULTS = {
         "audio": (None, "log-mel"),  # the command line says so, and says that it needs no weights
         "visual": (None, "hog-color"),
     },
+    "index": {"audio": (None, "log-mel"), "visual": (None, "hog-color")},
     "compare": {"with_controls": (True, True)},
     "merge": {"shards": (None, inspect.Parameter.empty)},  # none: the shards named after the output
     "train": {"runs": ("runs", None)},  # Python trains in memory where no folder is named
@@ -113,7 +125,7 @@ def test_what_only_python_can_say_is_told_apart(name):
     said = {argument for command, _, argument in pairs() if command == name}
     taken = inspect.signature(function_of(name)).parameters
     more = {n for n, one in taken.items() if one.kind is not one.VAR_KEYWORD} - said
-    callbacks = {n for n in more if n.startswith("on_") or n in ("progress", "command", "work")}
+    callbacks = {n for n in more if n.startswith("on_") or n in ("progress", "command", "work", "confirm")}
     assert more - callbacks <= {"list": {"kind"}}.get(name, set())
 
 

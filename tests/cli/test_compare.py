@@ -104,7 +104,6 @@ def test_equal_budgets_choose_on_validation_clips_and_are_recorded(aadml, featur
         ([], "--methods all"),
         (["--methods", "ccaa"], "did you mean 'cca'"),
         (["--losses", "tripled"], "did you mean 'triplet'"),
-        (["--tables", "4"], "--tables 4"),
         (["--methods", "audio-text"], "captioned sound"),
         (["--methods", "cca", "--set", "netwrk.hidden=[3]"], "none of the rows"),
         (["--methods", "cca", "--baseline", "kcca"], "no row 'kcca'"),

@@ -240,16 +240,14 @@ def same(one, other):
     return True
 
 
-def test_an_interrupted_run_continues_to_the_same_bytes(aadml, features, tmp_path):
+def test_an_interrupted_run_continues_to_the_same_bytes(aadml, features, tmp_path, wait_until):
     more = sets("training.epochs=100")
     process = subprocess.Popen(
         command("train", "--data", features, "--loss", "aa-triplet", "--runs", tmp_path / "runs", *more),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
         preexec_fn=heed_interruptions,
     )  # fmt: skip
-    while not list((tmp_path / "runs").glob("*/state-*.safetensors")):
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
+    wait_until(lambda: list((tmp_path / "runs").glob("*/state-*.safetensors")), process)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()
     assert process.returncode == 130

@@ -39,7 +39,7 @@ def folder(tmp_path_factory, render):
     (folder / "7.mp4").write_bytes(b"not a video")
     (folder / "manifest.csv").write_text("\n".join(lines))
     job = start(folder, folder / "peace.h5")
-    job.communicate(timeout=120)
+    job.communicate(timeout=600)
     return folder
 
 
@@ -51,7 +51,7 @@ def kill_after(job, clips, seconds):
     time.sleep(seconds)
     running = job.poll() is None
     job.send_signal(signal.SIGKILL)
-    job.communicate(timeout=60)
+    job.communicate(timeout=600)
     return running
 
 
@@ -66,7 +66,7 @@ def test_kills_change_nothing(folder, tmp_path, kills):
             shutil.rmtree(tmp_path)
             tmp_path.mkdir()
     job = start(folder, output)
-    job.communicate(timeout=120)
+    job.communicate(timeout=600)
     assert job.returncode == 0
     for name in ["{}.h5", "{}.h5.failures.csv"]:
         assert (tmp_path / name.format("f")).read_bytes() == (folder / name.format("peace")).read_bytes()

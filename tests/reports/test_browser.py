@@ -1,4 +1,4 @@
-"""The three pages in a browser, large and small, light and dark, with names and media that mean harm."""
+"""The pages in a browser, large and small, light and dark, with names and media that mean harm."""
 
 import csv
 import os
@@ -62,7 +62,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(data, tmp_path_factory):
-    """The three pages."""
+    """The pages."""
     pytest.importorskip("matplotlib")
     import aadml
 
@@ -76,7 +76,36 @@ def pages(data, tmp_path_factory):
     ablated = aadml.ablate(
         {"proxy.k": [1, 2], "loss": ["aa-triplet"]}, epochs=2, settings=settings, output=folder / "a", **small
     )
-    return {"run": aadml.report(model.folder), "comparison": compared.page, "ablation": ablated.page}
+    return {
+        "run": aadml.report(model.folder),
+        "comparison": compared.page,
+        "ablation": ablated.page,
+        "reproduction": reproduced(data, folder / "r", settings),
+    }
+
+
+def reproduced(data, folder, settings):
+    """The page of a paper, of two rows a table."""
+    from aadml.reports.reproduction import reproduce
+    from aadml.sweeps.reproduce import rows
+
+    whole, few = rows.published, {"losses": ("triplet", "aa-triplet"), "methods": ("random", "aadml")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "published", lambda kind: {name: whole(kind)[name] for name in few[kind]})
+        patch.setattr(rows, "published_losses", lambda: ["triplet"])
+        patch.setattr(rows, "published_methods", lambda: list(few["methods"]))
+        made = reproduce(
+            "paper",
+            ave=data,
+            vegas=data,
+            quick=True,
+            max_epochs=2,
+            workers=0,
+            settings=settings,
+            output=folder,
+            command=HOSTILE[1],
+        )
+    return made.page
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +193,7 @@ FAINT_TEXT = """() => {
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-@pytest.mark.parametrize("name", ["run", "comparison", "ablation"])
+@pytest.mark.parametrize("name", ["run", "comparison", "ablation", "reproduction"])
 def test_a_page_can_be_read_and_asks_for_nothing(opened, name, width, scheme):
     page, events = opened(name, width, scheme)
     assert page.evaluate(READABLE) == WANTED
@@ -172,7 +201,7 @@ def test_a_page_can_be_read_and_asks_for_nothing(opened, name, width, scheme):
     assert elsewhere(events) == []
 
 
-@pytest.mark.parametrize("name", ["run", "comparison", "ablation"])
+@pytest.mark.parametrize("name", ["run", "comparison", "ablation", "reproduction"])
 def test_names_are_text_and_run_nothing(opened, data, name):
     page, events = opened(name)
     page.evaluate("document.querySelectorAll('*').forEach((one) => one.dispatchEvent(new Event('mouseover')))")

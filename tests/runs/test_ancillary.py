@@ -11,12 +11,14 @@ from aadml.configuration.config import resolve
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.session import Callbacks
-from aadml.reports.audio_text_runs import runs_of, table_of, work_off
+from aadml.reports.audio_text_runs import runs_of, table_of
 from aadml.reports.sweep_result import run_jobs
 from aadml.runs.loading import read_evaluation
 from aadml.runs.prior import config_of, folder_of
 from aadml.runs.train import train_into
 from aadml.sweeps.job import is_done
+from aadml.sweeps.needed import with_needed, work_off_needed
+from aadml.sweeps.reproduce import cost
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import made
 
@@ -148,8 +150,8 @@ def compared(large_manifest, tmp_path_factory):
     """The table of 3CMLF, one seed."""
     place = tmp_path_factory.mktemp("compared")
     values = config(large_manifest, **{"method.dedupe": False}).values  # two captions a clip do not fit one batch of 64
-    runs = runs_of("3cmlf", values, [0], place, str(large_manifest))
-    return place, runs, work_off(runs, 0, run_jobs)
+    runs = runs_of("3cmlf", values, [0], place, data=str(large_manifest), dataset="AudioCaps")
+    return place, runs, work_off_needed([job for run in runs for job in run.jobs], 0, run_jobs)
 
 
 def test_the_table_trains_the_plain_model_once_and_the_stages_in_one_run(compared):
@@ -167,7 +169,7 @@ def test_the_table_trains_the_plain_model_once_and_the_stages_in_one_run(compare
 
 def test_the_row_of_a_stage_is_the_run_that_ends_there(compared, large_manifest, tmp_path):
     place, runs, _ = compared
-    table = table_of("3cmlf", runs, "tones")
+    table = table_of("3cmlf", runs, data="tones", dataset="AudioCaps")
     rows = {row[1]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     for number, stage in ((1, "easy"), (2, "median"), (3, "hard")):
         folder = tmp_path / stage
@@ -183,7 +185,7 @@ def test_the_row_of_a_stage_is_the_run_that_ends_there(compared, large_manifest,
 
 def test_the_table_goes_on_where_it_was_stopped(compared):
     _, runs, outcomes = compared
-    again = work_off(runs, 0, run_jobs)
+    again = work_off_needed([job for run in runs for job in run.jobs], 0, run_jobs)
     assert all(outcome.kept for outcome in again)
     assert len(again) == len(outcomes)
     assert all(is_done(job) for run in runs for job in run.jobs)
@@ -191,7 +193,7 @@ def test_the_table_goes_on_where_it_was_stopped(compared):
 
 def test_what_needs_a_failed_model_is_not_tried(manifest, tmp_path):
     broken = config(manifest).values
-    runs = runs_of("3cmlf", broken, [0], tmp_path, str(manifest))
+    runs = runs_of("3cmlf", broken, [0], tmp_path, data=str(manifest), dataset="AudioCaps")
     (first,) = {job.needs.folder for run in runs for job in run.jobs if job.needs}
     first.mkdir(parents=True)
     (first / "config.yaml").write_text("somebody else's")
@@ -201,7 +203,7 @@ def test_what_needs_a_failed_model_is_not_tried(manifest, tmp_path):
         tried.extend(job.folder for job in jobs)
         return run_jobs([job for job in jobs if job.folder == first], workers)
 
-    outcomes = work_off(runs, 0, work)
+    outcomes = work_off_needed([job for run in runs for job in run.jobs], 0, work)
     failed = [outcome for outcome in outcomes if outcome.reason]
     mined = {job.folder for run in runs for job in run.jobs if job.needs}
     assert {outcome.job.folder for outcome in failed} == mined | {first}
@@ -213,7 +215,7 @@ def test_what_needs_a_failed_model_is_not_tried(manifest, tmp_path):
 def test_the_table_trains_less_than_half_the_epochs_of_a_training_a_row(base, before, after, tmp_path):
     from aadml.configuration.files import read_yaml
 
-    runs = runs_of("3cmlf", read_yaml(base), [0], tmp_path, "clips.csv")
+    runs = runs_of("3cmlf", read_yaml(base), [0], tmp_path, data="clips.csv", dataset="AudioCaps")
     jobs = {job.folder: job for run in runs for job in [*run.jobs, *(job.needs for job in run.jobs if job.needs)]}
     assert sum(job.config["training"]["epochs"] for job in jobs.values()) == after
     rows = 0
@@ -225,3 +227,19 @@ def test_the_table_trains_less_than_half_the_epochs_of_a_training_a_row(base, be
         rows += of["method"].get("ancillary_epochs", 0) * of["method"].get("mining", False)
     assert rows == before
     assert after * 2 < before
+
+
+def test_a_forecast_measures_a_model_with_stages_by_the_plain_one(manifest, tmp_path, monkeypatch):
+    seen = []
+
+    def counted(config, splits):
+        seen.append(config.method)
+        return measured(config, splits)
+
+    measured = cost.measured
+    monkeypatch.setattr(cost, "measured", counted)
+    runs = runs_of("3cmlf", config(manifest).values, [0], tmp_path, data=str(manifest), dataset="AudioCaps")
+    jobs = with_needed([job for run in runs if run.row.cells[1] in ("plain", "stage 3") for job in run.jobs])
+    told = cost.forecast(jobs, 1)
+    assert seen == ["audio-text"]
+    assert len(told.seconds) == len(jobs) >= 2

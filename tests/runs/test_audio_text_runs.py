@@ -1,9 +1,12 @@
 """Audio-text from the command line, on a handful of short tones."""
 
+import csv
 import json
+import wave
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -81,11 +84,11 @@ def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):
         call("train", "--data", manifest, "--method", "aadml", "--epochs", 1, "--runs", tmp_path)
 
 
-def test_compare_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stopped(manifest, tmp_path):
+def test_reproduce_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stopped(manifest, tmp_path):
     from aadml.cli import cli
 
     narrow = [part for key in (*NARROW["xie"], "training.batch=12") for part in ("--set", key)]
-    arguments = ["compare", "--tables", "xie", "--data", str(manifest), "--config", "xie", "--max-epochs", "1",
+    arguments = ["reproduce", "xie", "--clotho", str(manifest), "--config", "xie", "--max-epochs", "1",
                  "--seeds", "1", "--workers", "0", "-o", str(tmp_path), "--json", *narrow]  # fmt: skip
     first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert first.exit_code == 0, first.output
@@ -93,10 +96,66 @@ def test_compare_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stop
     assert [row["strategy"] for row in table["rows"]][2:4] == ["cross-modality hard", "cross-modality semi-hard"]
     assert all(0 <= row["T2A mAP"]["mean"] <= 1 for row in table["rows"])
     assert table["rows"][2]["published T2A mAP"] == "0.007"
-    assert {path.name for path in tmp_path.glob("xie.*")} == {"xie.md", "xie.csv", "xie.tex"}
+    assert {path.suffix for path in tmp_path.glob("xie-clotho.*")} == {".md", ".csv", ".tex"}
     again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert json.loads(again.stdout) == table
     assert "8 runs were finished before" in again.stderr
+    assert "forecast" in first.stderr
+    assert "forecast" not in again.stderr
+
+
+def audiocaps(folder):
+    """A folder in the layout of Mei et al.'s AudioCaps, with rendered tones."""
+    for split, clips, captions in (("train", 12, 1), ("val", 4, 5), ("test", 4, 5)):
+        names = ["caption"] if captions == 1 else [f"caption_{n}" for n in range(1, 6)]
+        lines = [",".join(["file_name", *names])]
+        (folder / "waveforms" / split).mkdir(parents=True)
+        (folder / "csv_files").mkdir(exist_ok=True)
+        for clip in range(clips):
+            name = f"Y{split}{clip}.wav"
+            lines.append(",".join([name, *(f"A tone number {clip} said {n} times" for n in range(captions))]))
+            samples = 9000 * np.sin(2 * np.pi * (200 + 150 * clip) * np.arange(6400) / 32_000)
+            with wave.open(str(folder / "waveforms" / split / name), "wb") as file:
+                file.setparams((1, 2, 32_000, len(samples), "NONE", ""))
+                file.writeframes(samples.astype("<i2").tobytes())
+        (folder / "csv_files" / f"{split}.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.mark.slow
+def test_mei_is_reproduced_quickly_from_a_folder_in_the_layout_of_audiocaps(tmp_path):
+    from aadml.cli import cli
+
+    narrow = [part for key in (*NARROW["audio-text"], "training.batch=6") for part in ("--set", key)]
+    arguments = ["reproduce", "mei", "--audiocaps", str(audiocaps(tmp_path / "AudioCaps")), "--quick", "--seeds", "1",
+                 "--max-epochs", "1", "--workers", "0", "-o", str(tmp_path / "out"), *narrow]  # fmt: skip
+    told = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert told.exit_code == 0, told.output
+    with (tmp_path / "out" / "mei-audiocaps.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 12
+    assert rows[7]["published T2A R@1"] == "33.9±0.4"
+    assert all(0 <= float(row["T2A R@1"]) <= 100 for row in rows)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("SHORTENED (--quick)") >= 2
+    assert "narrow" in page
+    assert told.stdout.strip().splitlines()[-1] == str(tmp_path / "out" / "report.html")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["mei", "--vegas", "v.h5"], "leave --vegas out"),
+        (["paper", "--clotho", "c"], "leave --clotho out"),
+        (["xie", "--clotho", "c", "--only", "table-1"], "has no parts"),
+        (["xie", "--clotho", "absent"], "absent"),
+    ],
+)
+def test_a_paper_of_other_data_is_refused(tmp_path, arguments, hint):
+    from feature_extraction.ground.errors import InputError
+
+    with pytest.raises(InputError, match=hint):
+        call("reproduce", *arguments, "-o", tmp_path / "out", "--workers", 0)
 
 
 @pytest.mark.parametrize("method", NARROW)

@@ -177,7 +177,7 @@ def test_a_second_process_is_refused_in_one_line_or_waits(folder):
         waiting = subprocess.Popen([sys.executable, "-c", WAITING, str(folder)], stdout=subprocess.PIPE, text=True)
         assert waiting.stdout.readline() == "asking\n"
         store.commit({"state-4.safetensors": b"t"}, drop=["state-3.safetensors"])
-    assert waiting.communicate(timeout=300)[0] == "state-4.safetensors\n"
+    assert waiting.communicate(timeout=600)[0] == "state-4.safetensors\n"
 
 
 WAITING = """

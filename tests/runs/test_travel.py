@@ -1,6 +1,7 @@
 """A model travels: its folder is all it needs, without the training data, the config's paths or files of weights."""
 
 import csv
+import os
 import shutil
 import subprocess
 import sys
@@ -266,11 +267,15 @@ sys.stdout.buffer.write(model.embed(audio=np.load(sys.argv[2])).tobytes())
 def test_a_fresh_environment_with_core_dependencies_answers_the_same(tmp_path, features_and_run):
     features, run = features_and_run
     place = tmp_path / "environment"
-    subprocess.run([sys.executable, "-m", "venv", place], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True, timeout=600)
     python = place / "bin" / "python"
+    uv = Path(sys.prefix) / "bin" / "uv"
+    if not uv.is_file():
+        pytest.skip("uv, with which scripts/setup installs, is not here")
     installed = subprocess.run(
-        [python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", ROOT],
-        capture_output=True, text=True, check=False,
+        [uv, "pip", "install", "--python", python, "-c", ROOT / "constraints.txt", ROOT],
+        capture_output=True, text=True, check=False, timeout=800,
+        env=os.environ | {"UV_FIND_LINKS": os.environ.get("PIP_FIND_LINKS", "")},
     )  # fmt: skip
     if installed.returncode:
         pytest.skip(f"cannot be installed here: {installed.stderr.strip().splitlines()[-1]}")

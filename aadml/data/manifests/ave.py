@@ -2,20 +2,15 @@
 
 from pathlib import Path
 
-import numpy as np
-
-from aadml.data.ave import AVE15, ORDER_FILES, Annotation, annotations_of
+from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, Annotation, annotations_of, drawn_clock
 from aadml.data.layouts.layout import h5_arrays
 from aadml.data.manifests.listing import Entry, Listing, media_files
 from aadml.data.raw import file_hash
 from feature_extraction.ground.errors import InputError
 
-_LIMITED = "Clock"
-_SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}  # of the clips that are left of the limited class
-
 
 def ave(
-    source: Path, *, classes: int = 15, clock_limit: int | None = 100, media: Path | None = None, seed: int = 0
+    source: Path, *, classes: int = 15, clock_limit: int | None = CLOCK_LIMIT, media: Path | None = None, seed: int = 0
 ) -> Listing:
     """List AVE with its official train, validation and test splits (Tian et al., ECCV 2018).
 
@@ -81,19 +76,13 @@ def _limited(
     annotations: tuple[Annotation, ...], split_of: dict[int, str], limit: int, seed: int
 ) -> tuple[tuple[Annotation, ...], str]:
     """Keep `limit` clips of Clock, spread over the splits as the papers' counts are."""
-    wanted = {split: round(share * limit) for split, share in _SHARES.items()}
-    wanted["train"] += limit - sum(wanted.values())
-    generator = np.random.default_rng(seed)
-    kept: set[int] = set()
-    for split, count in wanted.items():
-        rows = [line.row for line in annotations if line.label == _LIMITED and split_of[line.row] == split]
-        if not 0 <= count <= len(rows):
-            raise InputError(
-                f"ave: clock limit {limit} given; {split} would need {count} of {len(rows)} clips of Clock"
-            )
-        kept |= set(generator.permutation(rows)[:count].tolist())
-    left = tuple(line for line in annotations if line.label != _LIMITED or line.row in kept)
+    rows = {
+        split: [line.row for line in annotations if line.label == CLOCK and split_of[line.row] == split]
+        for split in ORDER_FILES
+    }
+    kept = drawn_clock(rows, limit, seed)
+    left = tuple(line for line in annotations if line.label != CLOCK or line.row in kept)
     return (
         left,
-        f"{limit} clips of {_LIMITED} were kept (drawn by seed {seed}), {len(annotations) - len(left)} left out",
+        f"{limit} clips of {CLOCK} were kept (drawn by seed {seed}), {len(annotations) - len(left)} left out",
     )

@@ -4,7 +4,7 @@ import csv
 import io
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,12 @@ from feature_extraction.manifest import LABELS_SEPARATOR, SPLITS
 
 _VIDEO_SUFFIXES = (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv")
 _SOUND_SUFFIXES = (".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac")
+
+SOUND_SUFFIXES = frozenset(_SOUND_SUFFIXES)
+"""Endings of file names that have no picture."""
+
+PICTURE_SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"))
+"""Endings of file names of pictures, which have no sound."""
 
 MEDIA_SUFFIXES = frozenset((*_VIDEO_SUFFIXES, ".ogv", *_SOUND_SUFFIXES))
 """Endings of file names that count as media."""
@@ -163,14 +169,14 @@ def _near(file: Path, folder: Path) -> str:
     return media if near.startswith("..") else near
 
 
-def media_files(folder: Path) -> list[Path]:
+def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list[Path]:
     """Return the media files below a folder, sorted, hidden ones left aside."""
     found = (
         Path(parent) / name
         for parent, folders, names in os.walk(folder)
         if _seen_only(folders)
         for name in names
-        if not name.startswith(".") and Path(name).suffix.lower() in MEDIA_SUFFIXES
+        if not name.startswith(".") and Path(name).suffix.lower() in suffixes
     )
     return sorted(found)
 

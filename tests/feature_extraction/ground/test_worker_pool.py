@@ -162,7 +162,7 @@ def test_an_interruption_leaves_no_process_and_only_the_caller_speaks_of_it(work
     children = children_of(job.pid)
     assert len(children) >= 2
     os.killpg(job.pid, signal.SIGINT)  # it reaches the whole group, as Ctrl-C does
-    _, said = job.communicate(timeout=60)
+    _, said = job.communicate(timeout=600)
     assert said.count("KeyboardInterrupt") == 1
     assert not [child for child in children if is_alive(child)]
 
@@ -221,6 +221,6 @@ def test_a_script_without_a_main_guard_may_start_processes(tmp_path):
         f"write_sample_clips({str(tmp_path / 'clips')!r}, SampleClips(clips=10, seconds=0.5), workers=2)\n"
         "print(__file__, __spec__)\n"
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{script} None\n"  # the script ran once, and has its name back

@@ -1,0 +1,95 @@
+"""`aadml index`: clips become an index that can be searched."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from aadml.search.writing import Changes
+
+
+@click.command("index", short_help="Make a searchable index of clips, or bring one up to date.")
+@click.argument("source", type=click.Path())
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="INDEX", help="The index file to write.")
+@click.option(
+    "--model", type=click.Path(), metavar="RUN", help="A run or model folder; without it, features as they are."
+)
+@click.option("--audio", metavar="NAME", help="Without a model: audio extractor, or 'none'.  [default: log-mel]")
+@click.option("--visual", metavar="NAME", help="Without a model: visual extractor, or 'none'.  [default: hog-color]")
+@click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="Set an option of an extractor.")
+@click.option("--weights", metavar="auto|FILE|untrained", help="Weights for the extractors that take them.")
+@click.option("--media", type=click.Path(), metavar="MANIFEST", help="Where the media of a feature file are.")
+@click.option(
+    "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
+)
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
+@click.option(
+    "--calibrate",
+    type=click.Path(),
+    metavar="F.h5",
+    help="Fit probabilities on the validation clips of a feature file.  [default: those of SOURCE]",
+)
+@click.option(
+    "--precision",
+    default=0.9,
+    show_default=True,
+    help="How often a best hit shall fit, unless it is said that none does.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+def command(
+    source: str,
+    output: str,
+    model: str | None,
+    audio: str | None,
+    visual: str | None,
+    settings: tuple[str, ...],
+    weights: str | None,
+    media: str | None,
+    allow_other_features: bool,
+    workers: int | None,
+    calibrate: str | None,
+    precision: float,
+    as_json: bool,
+) -> None:
+    """Make an index of SOURCE: a folder of sounds, pictures and videos, a manifest, or a feature file.
+
+    The same command again brings the index up to date: new, changed and removed clips are found by their content. A
+    killed job goes on where it was; whoever searches meanwhile sees the state before. With --model the clips of every
+    modality of the model can be asked for by every other; without, each modality by itself. Exit status 1 if any file
+    could not be read.
+    """
+    from aadml.cli.extract import read_settings
+    from aadml.cli.progress import JobBar, note
+    from aadml.search.building import build
+    from feature_extraction.job import DEFAULTS
+
+    names = {"audio": audio, "visual": visual}
+    chosen = {m: None if name == "none" else name or DEFAULTS[m] for m, name in names.items()}
+    with JobBar() as bar:
+        changes = build(
+            source, output, model=model, **chosen, options=read_settings(settings), weights=weights, media=media,
+            allow_other_features=allow_other_features, workers=workers, calibrate=calibrate,
+            precision=precision, progress=bar.show, on_note=note,
+        )  # fmt: skip
+    _print(changes, output, as_json)
+    if changes.failures:
+        raise click.exceptions.Exit(1)
+
+
+def _print(changes: "Changes", output: str, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        counts = {"items": changes.items, "new": changes.new, "changed": changes.changed, "removed": changes.removed}
+        failed = [{"id": one.id, "media": one.media, "reason": one.reason} for one in changes.failures]
+        click.echo(json.dumps({"path": output, **counts, "vectors": dict(changes.vectors), "failed": failed}))
+        return
+    for failure in changes.failures[:10]:
+        click.echo(f"aadml: {failure.media}: {failure.modality}: {failure.reason}, {failure.detail}", err=True)
+    if len(changes.failures) > 10:
+        click.echo(f"aadml: and {len(changes.failures) - 10} more files could not be read", err=True)
+    vectors = ", ".join(f"{count:,} {modality}" for modality, count in changes.vectors.items())
+    click.echo(
+        f"{output}: {changes.items:,} clips ({vectors}): {changes.new:,} new, {changes.changed:,} changed, "
+        f"{changes.removed:,} removed"
+    )

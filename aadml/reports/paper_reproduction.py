@@ -1,0 +1,87 @@
+"""The AADML paper from its data sets to one page."""
+
+from collections.abc import Mapping, Sequence
+
+from aadml.configuration.changes import parse_setting
+from aadml.data import open_data
+from aadml.reports.ablation_tables import data_notes, describe
+from aadml.reports.reproduction_page import Words, write_reproduction
+from aadml.reports.reproduction_plan import Note, Plan, worked_off
+from aadml.reports.reproduction_tables import Group, leaks_of
+from aadml.reports.sweep_result import SweepResult
+from aadml.sweeps.ablate import collected
+from aadml.sweeps.compare import Settings as Shared
+from aadml.sweeps.job import Job
+from aadml.sweeps.reproduce import schedule
+from aadml.sweeps.reproduce.clock import drawn_sets
+from aadml.sweeps.reproduce.parts import chosen_parts
+from aadml.sweeps.reproduce.rows import PaperRuns, paper_runs
+from aadml.sweeps.sweep import Outcome, check_same_data, sole_owner
+
+
+def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Plan) -> SweepResult:
+    """Reproduce the AADML paper.
+
+    Args:
+        data: data set ("vegas", "ave") -> its features.
+        only: parts, separated by commas; None takes all.
+        plan: how.
+
+    Raises:
+        InputError: an unknown part, none for these data sets, or a setting that fits no row.
+    """
+    parts, left_out = chosen_parts(only, list(data))
+    for line in left_out:
+        plan.note(line)
+    noted = [*left_out]
+
+    def note(line: str) -> None:
+        if line not in noted:
+            noted.append(line)
+            plan.note(line)
+
+    with sole_owner(plan.owned):
+        runs = {name: _laid_out(name, place, parts, plan, note) for name, place in data.items()}
+        jobs = {name: one.jobs(parts, plan.seeds, plan.folder / name) for name, one in runs.items()}
+        outcomes = worked_off([job for several in jobs.values() for job in several], plan)
+        if plan.shard:
+            return SweepResult((), tuple(outcomes), plan.folder, None)
+        groups = {}
+        for name, one in runs.items():
+            if jobs[name]:
+                groups[name] = _group(name, one, parts, jobs[name], outcomes, plan)
+                noted += [line for line in data_notes(groups[name].scores, plan.folder / name) if line not in noted]
+        words = Words(schedule.NOTE if plan.quick else "", noted, plan.command)
+        tables, page = write_reproduction(parts, runs, groups, plan.folder, words)
+    return SweepResult(tuple(tables), tuple(outcomes), plan.folder, page)
+
+
+def _laid_out(name: str, place: str, parts: Sequence[str], plan: Plan, note: Note) -> PaperRuns:
+    """Lay out what is trained on a data set; of AVE with all clips of Clock, a draw of them."""
+    folder = plan.folder / name
+    folder.mkdir(parents=True, exist_ok=True)
+    check_same_data(folder, place)
+    draws: dict[int, str] = {}
+    if name == "ave":
+        place, draws = drawn_sets(place, folder, note, with_others="clock-draw" in parts)
+    clips = len(open_data(place).rows("train"))
+    changes = [parse_setting(text) for text in plan.settings] + ([("device", plan.device)] if plan.device else [])
+    base = plan.config or f"aadml_{name}"
+    shared = Shared(place, tuple(changes), plan.max_epochs, base, with_controls=False)
+    found = paper_runs(
+        name, shared, draws=draws,
+        shorten=lambda config: schedule.shortened(config, clips) if plan.quick else config,
+    )  # fmt: skip
+    for line in found.notes:
+        note(line)
+    return found
+
+
+def _group(
+    name: str, runs: PaperRuns, parts: Sequence[str], jobs: Sequence[Job], outcomes: Sequence[Outcome], plan: Plan
+) -> Group:
+    """Read what the runs of one data set came to."""
+    folder = plan.folder / name
+    cells = list({cell.name: cell for part in parts for cell in runs.cells(part)}.values())
+    scores = collected(cells, plan.seeds, folder, outcomes)
+    return Group(name, scores, leaks_of(scores, jobs), describe(scores, plan.seeds, folder))

@@ -1,0 +1,19 @@
+"""Search: an index of clips in one file, questions to it with a sound, a picture or words, and a page to ask from.
+
+>>> from aadml.search import Index
+>>> index = Index.build("my_clips", "my.index", model="runs/...")  # doctest: +SKIP
+>>> index.search(audio="rain.wav", to="visual", k=5).hits[0].id  # doctest: +SKIP
+'roof'
+"""
+
+from typing import TYPE_CHECKING
+
+from feature_extraction.ground.places import imported_on_demand
+
+if TYPE_CHECKING:
+    from aadml.search.answers import Found, Hit
+    from aadml.search.index import Index
+
+__all__ = ["Found", "Hit", "Index"]
+
+__getattr__ = imported_on_demand(__name__, {"Found": "answers", "Hit": "answers", "Index": "index"})

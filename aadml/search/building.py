@@ -1,0 +1,190 @@
+"""Building and updating an index: what is new or changed is embedded, what is gone is removed, in one transaction."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aadml.data.reading import SYNTHETIC
+from aadml.methods.inputs import SCALINGS, Inputs, Scaling
+from aadml.model.model import Model
+from aadml.runs.later_data import check_features
+from aadml.search import sounds
+from aadml.search.calibrating import calibrate_index
+from aadml.search.contents import digests_of, meta_of
+from aadml.search.encoders import (
+    Encoder,
+    ModelEncoder,
+    extractors_of,
+    load_encoder,
+    model_encoder,
+    near,
+    plain_encoder,
+)
+from aadml.search.sources import Source, Work, is_media, of_features, of_media
+from aadml.search.store import connect, only_writer, reading
+from aadml.search.writing import Changes, write
+from feature_extraction.backbones import Extractor
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import typed
+from feature_extraction.job import DEFAULTS, Options, choose_extractors
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choices:
+    """How an index is made; see `build`."""
+
+    model: Model | str | Path | None
+    audio: str | None
+    visual: str | None
+    options: Options | None
+    weights: str | None
+    media: str | Path | None
+    allow_other_features: bool
+    workers: int | None
+    progress: Callable[[str, int, int], None] | None
+    on_note: Callable[[str], None] | None
+
+
+def build(
+    source: str | Path,
+    output: str | Path,
+    *,
+    model: Model | str | Path | None = None,
+    audio: str | None = DEFAULTS["audio"],
+    visual: str | None = DEFAULTS["visual"],
+    options: Options | None = None,
+    weights: str | None = None,
+    media: str | Path | None = None,
+    allow_other_features: bool = False,
+    workers: int | None = None,
+    calibrate: str | Path | None = None,
+    precision: float = 0.9,
+    progress: Callable[[str, int, int], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> Changes:
+    """Make an index, or bring one up to date with its source.
+
+    Whatever is killed on the way goes on where it was: extraction keeps its work in `<output>.work`, and the index
+    itself is written in one transaction. Clips are known again by their content. On an update, what is given must agree
+    with what the index says.
+
+    Args:
+        source: a feature file, a manifest, or a folder of media.
+        output: the index.
+        model: a model, or the path of a run or model folder; None: features as they are.
+        audio: name of the audio extractor where there is no model; None for none.
+        visual: name of the visual extractor where there is no model; None for none.
+        options: of these extractors, by modality.
+        weights: "auto", a file, or "untrained", for extractors that take weights.
+        media: a manifest that says where the media of a feature file are.
+        allow_other_features: take features of another extractor than the model was trained on.
+        workers: decoding processes; None: one a processor.
+        calibrate: a feature file whose validation clips the probabilities are fitted on; by default the source's own.
+        precision: share of best hits that shall fit from the threshold on below which nothing is said to fit.
+        progress: called with what is being extracted ("audio of 20") and the numbers of clips done and failed.
+        on_note: called with notes for the user.
+
+    Raises:
+        InputError: nothing to index, an index that was made otherwise, or another process that is at it.
+    """
+    path = Path(output)
+    choices = _Choices(
+        model=model, audio=audio, visual=visual, options=options, weights=weights, media=media,
+        allow_other_features=allow_other_features, workers=workers, progress=progress, on_note=on_note,
+    )  # fmt: skip
+    if not 0 < precision < 1:
+        raise InputError(f"precision: {precision:g} given; above 0 and below 1 is possible")
+    if not str(source).startswith(SYNTHETIC) and not Path(source).exists():
+        raise InputError(f"{source}: no such file or folder")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; give the name of the index file to write")
+    with only_writer(path) as work:
+        changes = _update(path, source, choices, work) if path.exists() else _create(path, source, choices, work)
+        calibrate_index(path, calibrate, model=model, precision=precision, on_note=on_note)
+        if not is_media(source):
+            shutil.rmtree(work, ignore_errors=True)  # nothing is kept there but the lock
+    return changes
+
+
+def _create(path: Path, place: str | Path, choices: _Choices, work: Path) -> Changes:
+    encoder = None if choices.model is None else model_encoder(choices.model)
+    source = _read(path, place, choices, work, encoder)
+    chosen = encoder or plain_encoder(
+        source.origins, {m: one.features for m, one in source.present.items()}, _fit(source)
+    )
+    facts = {"path": _place(place, path)}
+    if choices.media is not None:
+        facts["media"] = near(choices.media, path.parent)
+    return write(path, facts, source, chosen, {}, None)
+
+
+def _update(path: Path, place: str | Path, choices: _Choices, work: Path) -> Changes:
+    with closing(connect(path)) as database, reading(database, path):
+        meta, digests = meta_of(database), digests_of(database)
+    before = str(path.parent / typed(meta["source"], "path", str))
+    if near(before, path.parent) != _place(place, path):
+        raise InputError(f"{path}: is the index of {before}; give another -o for {place}, or remove it first")
+    if choices.media is None and "media" in meta["source"]:
+        choices = replace(choices, media=path.parent / typed(meta["source"], "media", str))
+    encoder = load_encoder(meta["encoder"], path.parent, choices.model)
+    _same_extractors(encoder, choices, path)
+    source = _read(path, place, choices, work, encoder)
+    return write(path, meta["source"], source, encoder, digests, meta)
+
+
+def _place(place: str | Path, path: Path) -> str:
+    return str(place) if str(place).startswith(SYNTHETIC) else near(place, path.parent)
+
+
+def _fit(source: Source) -> Scaling:
+    """Scale by the items of the first build; there is nothing else to fit on."""
+    statistics = {m: SCALINGS["standard"](one.features) for m, one in source.present.items()}
+    inputs = Inputs()
+    return Scaling({m: s[0] for m, s in statistics.items()}, {m: s[1] for m, s in statistics.items()}, inputs.clamp)
+
+
+def _same_extractors(encoder: Encoder, choices: _Choices, path: Path) -> None:
+    """Refuse extractors other than those of the index."""
+    if isinstance(encoder, ModelEncoder):
+        return
+    for modality, name in (("audio", choices.audio), ("visual", choices.visual)):
+        known = {str(m): origin.get("extractor") for m, origin in encoder.facts.features.items()}
+        given = name not in (None, DEFAULTS[modality])
+        if given and known.get(modality) != name:
+            raise InputError(f"--{modality} {name}: {path} was made with {known.get(modality)}; build another index")
+
+
+def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder: Encoder | None) -> Source:
+    """Read the source, as the encoder takes it."""
+    if not is_media(place):
+        source = of_features(place, path, choices.media)
+        if isinstance(encoder, ModelEncoder):
+            source = _checked(source, encoder, str(place), choices)
+        return source
+    job = Work(work, choices.workers, choices.progress)
+    if encoder is not None and not any(encoder.facts.dimensions.values()):
+        return sounds.of_sounds(place, path, encoder, job)
+    return of_media(place, path, _extractors(encoder, choices), job)
+
+
+def _extractors(encoder: Encoder | None, choices: _Choices) -> Sequence[Extractor]:
+    if encoder is not None:
+        return extractors_of(encoder)
+    return choose_extractors({"audio": choices.audio, "visual": choices.visual}, choices.options, choices.weights)
+
+
+def _checked(source: Source, encoder: ModelEncoder, place: str, choices: _Choices) -> Source:
+    """Keep the modalities that the model embeds, and check that they are what it was trained on."""
+    assert source.content is not None
+    kept = {m: one for m, one in source.present.items() if m in encoder.model.modalities}
+    if not kept:
+        raise InputError(
+            f"{place}: has {', '.join(source.present)}; the model embeds {', '.join(encoder.model.modalities)}"
+        )
+    check_features(
+        encoder.model, source.content, place, allow=choices.allow_other_features, on_note=choices.on_note,
+        modalities=list(kept),
+    )  # fmt: skip
+    return Source(source.items, kept, source.origins, source.failures, source.content)

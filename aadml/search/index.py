@@ -1,0 +1,319 @@
+"""The index in use: opened, asked, brought up to date, exported."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from aadml.comparison.arrays import ArrayLike
+from aadml.comparison.types import MODALITIES, Modality
+from aadml.data.reading import SYNTHETIC
+from aadml.model.model import Model
+from aadml.search.answers import Found, Hit
+from aadml.search.asking import check, question
+from aadml.search.building import build
+from aadml.search.calibration import Calibration
+from aadml.search.contents import items_of, meta_of, vectors_of
+from aadml.search.encoders import Encoder, load_encoder
+from aadml.search.exact import Gallery
+from aadml.search.filters import Value, columns_to_ask, matching
+from aadml.search.store import Item, connect, reading
+from aadml.search.validation import read_calibrations
+from aadml.search.writing import Changes
+from feature_extraction.ground.atomic import atomic_path
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject, typed
+
+Where = tuple[str, tuple[Value, ...]]
+_FILTERS = 32  # conditions whose items are remembered
+
+
+@dataclass
+class _State:
+    """What of an index is in memory, all of one state of the file."""
+
+    generation: int
+    meta: dict[str, JsonObject]
+    galleries: dict[Modality, tuple[NDArray[np.int64], Gallery]]
+    calibrations: dict[tuple[tuple[Modality, ...], Modality], Calibration]
+    filters: dict[tuple[Modality, Where], NDArray[np.int64]] = field(default_factory=dict)
+
+
+class Index:
+    """An index of clips. Searching is exact, and always of one state of the file, the latest.
+
+    Args:
+        path: of the index.
+        model: where its model lies now, if it was moved; or the model.
+
+    Raises:
+        InputError: no index there.
+
+    Example:
+        >>> from aadml.search import Index
+        >>> index = Index.build("synthetic:ave", "ave.index")
+        >>> audio = aadml.read("synthetic:ave").test["audio"][0]
+        >>> found = index.search(audio=audio.numpy(), to="audio", k=3)
+        >>> len(found.hits), round(found.hits[0].score, 3)
+        (3, 1.0)
+    """
+
+    def __init__(self, path: str | Path, *, model: Model | str | Path | None = None) -> None:
+        self.path = Path(path)
+        self._model = model
+        self._lock = threading.RLock()
+        self._database = connect(self.path)
+        self._encoder: Encoder | None = None
+        with reading(self._database, self.path):
+            self._state = self._read()
+
+    @classmethod
+    def build(cls, source: str | Path, output: str | Path, **choices: Any) -> "Index":
+        """Make an index, or bring one up to date, and open it.
+
+        Args:
+            source: a feature file, a manifest, or a folder of media.
+            output: the index file.
+            choices: see `aadml.search.building.build`.
+        """
+        build(source, output, **choices)
+        return cls(output, model=choices.get("model"))
+
+    def update(self, **choices: Any) -> Changes:
+        """Bring the index up to date with its source: new, changed and removed clips are found by their content."""
+        return build(self.source, self.path, model=self._model, **choices)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def __enter__(self) -> "Index":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        with self._lock, reading(self._database, self.path):
+            return int(self._database.execute("SELECT count(*) FROM item").fetchone()[0])
+
+    @property
+    def source(self) -> str:
+        """Where its clips come from."""
+        place = typed(self._state.meta["source"], "path", str)
+        return place if place.startswith(SYNTHETIC) else str(self.path.parent / place)
+
+    @property
+    def similarity(self) -> str:
+        """Name how its vectors are compared."""
+        return typed(self._state.meta["state"], "similarity", str)
+
+    @property
+    def modalities(self) -> tuple[Modality, ...]:
+        """Modalities of which it has vectors."""
+        return tuple(self._state.galleries)
+
+    def counts(self) -> dict[str, int]:
+        """Count the items that have a vector, by modality."""
+        return {m: len(numbers) for m, (numbers, _) in self._state.galleries.items()}
+
+    def columns(self) -> list[str]:
+        """Name the columns that a condition may use."""
+        with self._lock:
+            return columns_to_ask(self._database)
+
+    def has_labels(self) -> bool:
+        """Tell whether any item has a class."""
+        with self._lock, reading(self._database, self.path):
+            return self._database.execute("SELECT 1 FROM item WHERE label != '' LIMIT 1").fetchone() is not None
+
+    @property
+    def encoder(self) -> Encoder:
+        """What embeds the questions; loaded when the first one is asked."""
+        with self._lock:
+            if self._encoder is None:
+                self._encoder = load_encoder(self._state.meta["encoder"], self.path.parent, self._model)
+            return self._encoder
+
+    def search(
+        self,
+        *,
+        audio: str | Path | ArrayLike | None = None,
+        visual: str | Path | ArrayLike | None = None,
+        clip: str | Path | None = None,
+        text: str | None = None,
+        to: Modality | None = None,
+        k: int = 10,
+        where: str | None = None,
+        parameters: Sequence[Value] = (),
+    ) -> Found:
+        """Find the k items that fit best.
+
+        Args:
+            audio: a sound: the path of a file, or features (d,).
+            visual: a picture or a video: the path of a file, or features (d,).
+            clip: a video that asks with sound and picture: the scores are averaged.
+            text: words, where the model reads them.
+            to: modality of the items; may be left out where there is only one.
+            k: how many.
+            where: an SQL condition on the columns of the items, as "label = 'dog'".
+            parameters: values for each `?` in it.
+
+        Raises:
+            InputError: no question or several, a modality that cannot be asked for, a file that cannot be read, or a
+                condition that is none.
+        """
+        target = self._target(to)
+        vectors = question(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
+        return self.nearest(vectors, target, k=k, where=where, parameters=parameters)
+
+    def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
+        """Find the k items that fit best to one of the index, which is among them where it can be."""
+        with self._lock:
+            numbers, gallery = self._gallery(modality)
+            place = np.flatnonzero(numbers == number)
+            if not len(place):
+                raise InputError(f"there is no clip number {number} with {modality} in this index")
+            check(self.encoder, modality, to)
+            return self.nearest({modality: gallery.vectors[place]}, to, k=k, where=where)
+
+    def nearest(
+        self,
+        vectors: Mapping[Modality, Tensor],
+        to: Modality,
+        *,
+        k: int = 10,
+        where: str | None = None,
+        parameters: Sequence[Value] = (),
+    ) -> Found:
+        """Find the k items whose vectors are nearest to one vector (1, e) of each modality of a question."""
+        if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
+            raise InputError(f"k: {k!r} given; a whole number from 1 is wanted")
+        with self._lock, reading(self._database, self.path):
+            self._refresh()
+            numbers, gallery = self._gallery(to)
+            rows = None if where is None else self._rows(to, (where, tuple(parameters)))
+            asked = torch.cat([one.float() for one in vectors.values()])
+            if asked.shape[1] != gallery.vectors.shape[1]:
+                raise InputError(
+                    f"the question has {asked.shape[1]} dimensions, the items of the index {gallery.vectors.shape[1]}"
+                )
+            places, scores = gallery.best(asked, int(k), rows)
+            found = numbers[places].tolist()
+            items = list(items_of(self._database, found))
+            curve = self._state.calibrations.get((tuple(vectors), to))
+        among = len(gallery) if rows is None else len(rows)
+        chances = [None] * len(found) if curve is None else curve.probability(scores, among).tolist()
+        hits = (
+            Hit(item, number, float(score), chance, self._places(item))
+            for item, number, score, chance in zip(items, found, scores, chances, strict=True)
+        )
+        return Found(tuple(hits), tuple(vectors), to, among, self.similarity, curve)
+
+    def item(self, number: int) -> tuple[Item, dict[str, str]]:
+        """Give an item by its number, and where its files are.
+
+        Raises:
+            InputError: there is none.
+        """
+        with self._lock, reading(self._database, self.path):
+            (item,) = items_of(self._database, [number])
+        return item, self._places(item)
+
+    def export(self, output: str | Path) -> list[Path]:
+        """Write the vectors as NumPy files `<output>.<modality>.npy` and the ids of their rows as `.ids.txt`."""
+        written = []
+        with self._lock, reading(self._database, self.path):
+            self._refresh()
+            for modality, (numbers, gallery) in self._state.galleries.items():
+                place = Path(f"{output}.{modality}.npy")
+                with atomic_path(place) as temporary, temporary.open("wb") as file:
+                    np.save(file, gallery.vectors.numpy(), allow_pickle=False)
+                names = Path(f"{output}.{modality}.ids.txt")
+                with atomic_path(names) as temporary, temporary.open("w", encoding="utf-8") as file:
+                    ids = (item.id for item in items_of(self._database, numbers.tolist()))
+                    file.writelines(name.replace("\\", "\\\\").replace("\n", "\\n") + "\n" for name in ids)
+                written += [place, names]
+        return written
+
+    def _read(self) -> _State:
+        """Read the whole index; a transaction must be open."""
+        meta = meta_of(self._database)
+        try:
+            generation, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
+        except KeyError:
+            raise InputError(f"{self.path}: damaged: it does not say what it holds") from None
+        found = {m: vectors_of(self._database, m) for m in MODALITIES}
+        galleries = {
+            m: (one.numbers, Gallery(torch.from_numpy(one.values), similarity)) for m, one in found.items() if one
+        }
+        return _State(generation, meta, galleries, read_calibrations(meta.get("calibration", {}), self.path))
+
+    def _refresh(self) -> None:
+        """Read the index again if another process has changed it; a transaction must be open."""
+        row = self._database.execute("SELECT value FROM meta WHERE name = 'state'").fetchone()
+        if row is None or typed(meta_of(self._database)["state"], "generation", int) != self._state.generation:
+            before, self._state = self._state, self._read()
+            if before.meta["encoder"] != self._state.meta["encoder"]:
+                self._encoder = None
+
+    def _rows(self, to: Modality, where: Where) -> NDArray[np.int64]:
+        """Find the rows of a gallery that meet a condition; the last conditions are remembered."""
+        kept = self._state.filters
+        if (to, where) not in kept:
+            if len(kept) >= _FILTERS:
+                kept.pop(next(iter(kept)))
+            numbers = matching(self._database, *where)
+            kept[to, where] = np.flatnonzero(np.isin(self._gallery(to)[0], numbers)).astype(np.int64)
+        return kept[to, where]
+
+    def _gallery(self, modality: Modality) -> tuple[NDArray[np.int64], Gallery]:
+        if modality not in self._state.galleries:
+            raise InputError(f"{modality}: this index holds {', '.join(self._state.galleries) or 'nothing'}")
+        return self._state.galleries[modality]
+
+    def _target(self, to: Modality | None) -> Modality:
+        there = self.modalities
+        if to is None and len(there) != 1:
+            raise InputError(f"--to is needed: {', '.join(there)}")
+        if to is not None and to not in there:
+            raise InputError(f"--to {to}: this index holds {', '.join(there)}")
+        return to or there[0]
+
+    def _places(self, item: Item) -> dict[str, str]:
+        return {m: str(self.path.parent / path) for m, path in item.media.items()}
+
+
+def search(
+    index: str | Path,
+    *,
+    audio: str | Path | ArrayLike | None = None,
+    visual: str | Path | ArrayLike | None = None,
+    clip: str | Path | None = None,
+    text: str | None = None,
+    to: Modality | None = None,
+    k: int = 10,
+    where: str | None = None,
+    model: Model | str | Path | None = None,
+) -> Found:
+    """Open an index, ask it one question, and close it.
+
+    Args:
+        index: the file.
+        audio: see `Index.search`, as all that follow.
+        visual: a picture or a video.
+        clip: a video that asks with sound and picture.
+        text: words.
+        to: modality of the items.
+        k: how many.
+        where: an SQL condition.
+        model: where the model of the index lies now, if it was moved.
+    """
+    with Index(index, model=model) as opened:
+        return opened.search(audio=audio, visual=visual, clip=clip, text=text, to=to, k=k, where=where)

@@ -1,0 +1,1 @@
+"""The papers' tables and figures, each from its data sets by one call: what is trained, what it costs, which shard."""

@@ -1,0 +1,97 @@
+"""Are the probabilities of a search what they say? Test clips ask an index that was calibrated on validation clips.
+
+Usage: scripts/soak/calibration.py FEATURES... prints a Markdown row for every kind of question: the expected
+calibration error of best hits beside what 95 % of perfectly calibrated scorers of that size stay below, the precision
+at the threshold with its 95 % interval, and the AUROC of clips whose class was taken out of the index.
+"""
+
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import aadml
+from aadml.data import open_data
+from aadml.search import Index
+from aadml.search.calibration import auroc, band, calibration_error, wilson
+from feature_extraction.feature_file import write_features
+
+SETTINGS = {"network.hidden": [128], "training.batch": 100}
+HEAD = (
+    "| data | model | question | clips | calibration error | of which noise | threshold 0.9: fits (95 %) | reach it "
+    "| AUROC absent class |\n|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def best_of(index, asked, to, numbers, keep):
+    """Let items ask the rest of the index; best probability of each (q,), and whether that hit fits."""
+    labels = dict(index._database.execute("SELECT number, label FROM item"))
+    own, gallery = index._state.galleries[to]
+    names = np.asarray([labels[n] for n in own.tolist()], dtype=object)
+    curve = index._state.calibrations[asked, to]
+    chances, fits = [], []
+    for number in numbers:
+        question = torch.cat(
+            [index._state.galleries[m][1].vectors[index._state.galleries[m][0] == number] for m in asked]
+        )
+        rows = np.flatnonzero(keep(own, names, number, labels[number]))
+        places, scores = gallery.best(question, 1, rows)
+        chances.append(float(curve.probability(scores)[0]))
+        fits.append(names[places[0]] == labels[number])
+    return np.asarray(chances), np.asarray(fits), curve
+
+
+def others(own, names, number, label):
+    return own != number
+
+
+def other_classes(own, names, number, label):
+    return names != label
+
+
+def with_validation(data, place):
+    """Write the features with the validation clips that a training would draw from train, where there are none."""
+    content, splits = open_data(data), aadml.read(data)
+    part = {name: split for split in ("train", "valid", "test") for name in splits[split].ids}
+    rows = np.asarray([n for n, name in enumerate(content.ids) if name in part])
+    content = content.select(rows)
+    write_features(place, replace(content, splits=tuple(part[name] for name in content.ids)))
+    return place
+
+
+def measure(data, **options):
+    """Train, index, ask; print a row for each kind of question."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = with_validation(data, Path(folder) / f"{Path(data).stem}.h5")
+        model = aadml.fit(data, epochs=20, settings=SETTINGS, seed=0, **options)
+        model = aadml.load(model.save(Path(folder) / "model"))
+        with Index.build(data, Path(folder) / "index", model=model) as index:
+            test = [row[0] for row in index._database.execute("SELECT number FROM item WHERE split = 'test'")]
+            for asked, to in index._state.calibrations:
+                chances, fits, curve = best_of(index, asked, to, test, others)
+                absent, _, _ = best_of(index, asked, to, test, other_classes)
+                words = ["-", "-"]
+                if curve.threshold is not None:
+                    over = chances >= curve.threshold
+                    low, high = wilson(float(fits[over].mean()), int(over.sum())) if over.any() else (0.0, 1.0)
+                    words = [
+                        f"{fits[over].mean():.2f} ({low:.2f} to {high:.2f})" if over.any() else "-",
+                        f"{over.mean():.0%}",
+                    ]
+                question = f"{'+'.join(asked)} to {to} ({curve.kind})"
+                print(
+                    f"| {Path(data).stem} | {next(iter(options.values()))} | {question} | {len(test)} "
+                    f"| {calibration_error(chances, fits):.3f} | {band(chances):.3f} | {words[0]} | {words[1]} "
+                    f"| {auroc(chances, absent):.3f} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    print(HEAD)
+    for place in sys.argv[1:]:
+        measure(place, config="recommended")
+        measure(place, loss="aa-triplet")

@@ -1,0 +1,189 @@
+"""The page of an index in a browser: dropped, played, filtered, by keyboard, light and dark, large and small."""
+
+import shutil
+
+import cv2
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+from aadml.data.samples.mp4 import write_mp4  # noqa: E402
+from aadml.search import Index  # noqa: E402
+from aadml.search.questions import Limits  # noqa: E402
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+HOSTILE = "<img src=x onerror=harm()>.mp4"
+WAIT = 60_000
+
+
+@pytest.fixture(scope="module")
+def media(tmp_path_factory):
+    """Three videos, one of a name that means harm, a sound, and a picture of the first video."""
+    folder = tmp_path_factory.mktemp("clips") / "media"
+    folder.mkdir()
+    generator = np.random.default_rng(0)
+    for number, name in enumerate(("a.mp4", "b.mp4", HOSTILE, "c.m4a")):
+        tone = 0.3 * np.sin(2 * np.pi * (300 + 400 * number) * np.arange(48_000) / 48_000)
+        blocks = np.kron(generator.integers(0, 256, (3, 4, 3)), np.ones((20, 20, 1))).astype(np.uint8)
+        pictures = np.repeat(blocks[None], 10, axis=0)
+        if name.endswith("mp4"):
+            write_mp4(folder / name, pictures, tone, frame_rate=10, rate=48_000)
+        else:
+            write_sound(folder / name, tone)
+        if number == 0:
+            cv2.imwrite(str(folder / "a.png"), cv2.cvtColor(blocks, cv2.COLOR_RGB2BGR))
+    return folder
+
+
+def write_sound(path, tone):
+    from feature_extraction.media.encoding import Encoding, encode
+
+    encode(path, Encoding(container="mp4", video="", audio="aac"), pictures=None, sound=tone, frame_rate=1, rate=48_000)
+
+
+@pytest.fixture(scope="module")
+def site(media, served, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AADML_CACHE", str(folder / "cache"))
+        yield served(Index.build(media, folder / "my clips.index", workers=1), Limits())
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    with api.sync_playwright() as playwright:
+        arguments = ["--autoplay-policy=no-user-gesture-required", "--mute-audio"]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser, site):
+    """Open the page; whatever it says, or asks of anybody else, is kept in `events`."""
+    contexts = []
+
+    def opened(width=1200, scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        contexts.append(context)
+        page, events, own = context.new_page(), [], f"http://127.0.0.1:{site.port}/"
+        page.on("console", lambda message: events.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: events.append(f"error: {error}"))
+        page.on("request", lambda one: one.url.startswith((own, "blob:", "data:")) or events.append(one.url))
+        page.add_init_script("window.harmed = 0; window.harm = () => { window.harmed += 1; };")
+        page.goto(own)
+        page.wait_for_function("() => document.title === 'my clips.index'", timeout=WAIT)
+        return page, events
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def hits(page, first):
+    """Wait for an answer that begins with a clip; give the names of all hits."""
+    page.wait_for_function(
+        "(name) => document.querySelector('#hits .id')?.textContent === `1. ${name}`", arg=first, timeout=WAIT
+    )
+    return [one.inner_text().partition(" ")[2] for one in page.query_selector_all("#hits .id")]
+
+
+def drop(page, file):
+    """Drop a file as a person does, by the events of a drag."""
+    data = page.evaluate_handle(
+        """([bytes, name, type]) => { const data = new DataTransfer();
+        data.items.add(new File([new Uint8Array(bytes)], name, { type })); return data; }""",
+        [
+            list(file.read_bytes()),
+            file.name,
+            {"png": "image/png", "mp4": "video/mp4"}.get(file.suffix[1:], "audio/mp4"),
+        ],
+    )
+    page.dispatch_event("#drop", "dragover", {"dataTransfer": data})
+    page.dispatch_event("#drop", "drop", {"dataTransfer": data})
+
+
+READABLE = """() => ({
+  overflow: document.documentElement.scrollWidth - window.innerWidth,
+  titles: document.querySelectorAll("h1").length, lang: document.documentElement.lang,
+  nameless: [...document.querySelectorAll("button, input, select, img")].filter((one) => !one.alt
+    && !one.textContent.trim() && !one.getAttribute("aria-label") && !one.labels?.length).length,
+})"""
+
+FAINT = """() => {
+  const color = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = (rgb) => [0.2126, 0.7152, 0.0722].reduce((sum, weight, n) => {
+    const c = rgb[n] / 255; return sum + weight * (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4); }, 0);
+  const behind = (one) => { for (; one; one = one.parentElement) {
+    const c = color(getComputedStyle(one).backgroundColor); if (c.length < 4 || c[3] > 0) return c; }
+    return [255, 255, 255]; };
+  return [...document.querySelectorAll("h1, h2, p, span, strong, label, button, footer")].filter((one) =>
+    one.textContent.trim() && !one.hidden).filter((one) => {
+      const [low, high] = [light(color(getComputedStyle(one).color)), light(behind(one))].sort((a, b) => a - b);
+      return (high + 0.05) / (low + 0.05) < 4.5; }).map((one) => one.textContent.slice(0, 40));
+}"""
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_dropped_picture_finds_its_video_which_plays(opened, media, width, scheme):
+    page, events = opened(width, scheme)
+    drop(page, media / "a.png")
+    assert hits(page, "a.png")[1] == "a.mp4"
+    page.wait_for_selector("li:nth-child(2) button.player", timeout=WAIT)
+    page.wait_for_function("() => document.querySelectorAll('.absent').length === 0", timeout=WAIT)
+    player = page.query_selector("li:nth-child(2) button.player")
+    player.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("(one) => one.querySelector('video').currentTime > 0.2", arg=player, timeout=WAIT)
+    assert player.get_attribute("aria-pressed") == "true"
+    assert page.evaluate(READABLE) == {"overflow": 0, "titles": 1, "lang": "en", "nameless": 0}
+    assert page.evaluate(FAINT) == []
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 24, 30)"
+    assert dark == (scheme == "dark")
+    assert HOSTILE in page.inner_text("#hits")
+    assert page.evaluate("window.harmed") == 0
+    assert events == []
+
+
+def test_sounds_like_this_filters_and_words_for_what_is_not_there(opened, media):
+    page, events = opened()
+    drop(page, media / "c.m4a")
+    assert set(hits(page, "c.m4a")) == {"c.m4a", "a.mp4", "b.mp4", HOSTILE}
+    page.wait_for_selector("li:first-child button.player canvas", timeout=WAIT)  # sound is shown as a waveform
+    assert "no probabilities" in page.inner_text("#said")
+    page.get_by_label("Sounds like this: b.mp4").click()
+    hits(page, "b.mp4")
+    page.fill("#where", "id LIKE 'a%'")
+    page.keyboard.press("Enter")
+    assert hits(page, "a.mp4") == ["a.mp4"]
+    page.fill("#where", "weather = 'fine'")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.getElementById('said').className === 'wrong'", timeout=WAIT)
+    assert "no such column: weather; there are id" in page.inner_text("#said")
+    page.fill("#where", "0")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.getElementById('said').textContent.startsWith('Nothing here')", timeout=WAIT)
+    assert [event for event in events if "400 (Bad Request)" not in event] == []
+
+
+def test_everything_is_reached_by_keyboard_and_a_file_can_be_chosen(opened, media):
+    page, events = opened(390)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "drop"
+    with page.expect_file_chooser(timeout=WAIT) as chooser:
+        page.keyboard.press("Enter")
+    chooser.value.set_files(str(media / "a.mp4"))
+    hits(page, "a.mp4")
+    reached = set()
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.className"))
+    assert {"kind", "to", "k", "where", "player"} <= reached | {"player"}
+    assert events == []

@@ -3,13 +3,11 @@
 import json
 import logging
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from hashlib import sha256 as hashed
 from pathlib import Path
-from typing import Any
 
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
@@ -43,7 +41,7 @@ class Snapshot:
     model: str
     revision: str | None
     license: str
-    config: Mapping[str, Any]
+    config: JsonObject
     weights: tuple[Path, ...]
 
     @property

@@ -1,6 +1,6 @@
 """Frames by a pretrained network of `transformers`: one vector a frame."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -132,7 +132,7 @@ def _kind(snapshot: Snapshot, tower: PictureTower) -> str:
     return own if hasattr(transformers_for(f"hf:{snapshot.model}"), own) else tower.processor
 
 
-def _pair(size: dict[str, Any]) -> tuple[int, int] | None:
+def _pair(size: Mapping[str, int]) -> tuple[int, int] | None:
     return (int(size["height"]), int(size["width"])) if size.get("height") and size.get("width") else None
 
 

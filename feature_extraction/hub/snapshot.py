@@ -3,12 +3,11 @@
 import json
 import logging
 import re
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from hashlib import sha256 as hashed
 from pathlib import Path
-from typing import Any
 
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
@@ -42,7 +41,7 @@ class Snapshot:
     model: str
     revision: str | None
     license: str
-    config: Mapping[str, Any]
+    config: JsonObject
     weights: tuple[Path, ...]
 
     @property
@@ -170,7 +169,7 @@ def _fetched(model: str, revision: str | None) -> tuple[Path, str]:
     try:
         info = hub.HfApi().model_info(model, revision=revision)
         names = [one.rfilename for one in info.siblings or ()]
-        folder = Path(hub.snapshot_download(model, revision=info.sha, allow_patterns=_needed(model, names)))
+        folder = Path(hub.snapshot_download(model, revision=revision, allow_patterns=_needed(model, names)))
     except errors.GatedRepoError as error:
         raise InputError(
             f"{model}: is gated; accept its terms at https://huggingface.co/{model} and log in with `hf auth login`"
@@ -190,14 +189,20 @@ def _kept(model: str, revision: str | None, unreachable: Exception) -> Path:
     """Find a model in the hub's cache on this disk."""
     import huggingface_hub as hub
 
-    try:
-        return Path(hub.snapshot_download(model, revision=revision, local_files_only=True))
-    except (OSError, ValueError) as error:
-        first = (str(unreachable).splitlines() or [type(unreachable).__name__])[0]
-        raise InputError(
-            f"{model}: no such folder, and the Hugging Face Hub could not be asked ({first}); "
-            f"fetch it elsewhere with `hf download {model} --local-dir FOLDER` and give hf:FOLDER"
-        ) from error
+    for weights in _WEIGHTS:  # as they were fetched: of one kind
+        with suppress(OSError, ValueError):
+            folder = Path(
+                hub.snapshot_download(
+                    model, revision=revision, local_files_only=True, allow_patterns=[*_SMALL, weights]
+                )
+            )
+            if any(folder.glob(weights)):
+                return folder
+    first = (str(unreachable).splitlines() or [type(unreachable).__name__])[0]
+    raise InputError(
+        f"{model}: no such folder, and the Hugging Face Hub could not be asked ({first}); "
+        f"fetch it elsewhere with `hf download {model} --local-dir FOLDER` and give hf:FOLDER"
+    ) from unreachable
 
 
 def _needed(model: str, names: list[str]) -> list[str]:
@@ -206,4 +211,4 @@ def _needed(model: str, names: list[str]) -> list[str]:
     weights = next(filter(None, kinds), [])
     if not weights:
         raise InputError(f"{model}: holds no weights for `transformers` ({' or '.join(_WEIGHTS)})")
-    return [*_SMALL, "*/config.json", *weights]
+    return [*_SMALL, *weights]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from feature_extraction.backbones import Description, Extractor
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.hub.families import Item, TextTower
 from feature_extraction.hub.networks import about, chosen_pooling, dimension, load, processor_of, tower_of
 from feature_extraction.hub.snapshot import Snapshot, find
@@ -91,11 +92,11 @@ def _item(tokenizer: Any, text: str, tower: TextTower, longest: int) -> Item:
 
 def _longest(snapshot: Snapshot, tokenizer: Any, tower: TextTower) -> int:
     """Say how many tokens a text may have: what the sentence encoder, the tokenizer and the positions allow."""
-    config = snapshot.config.get("text_config", snapshot.config)
+    config: Any = snapshot.config.get("text_config", snapshot.config)
     positions = int(config.get("max_position_embeddings") or _default_positions(snapshot, tower))
     if snapshot.model_type in _OFFSET:
         positions -= int(config.get("pad_token_id", 1)) + 1
-    own = _read(snapshot, "sentence_bert_config.json").get("max_seq_length")
+    own: Any = _read(snapshot, "sentence_bert_config.json").get("max_seq_length")
     return min(positions, int(tokenizer.model_max_length), int(own or positions))
 
 
@@ -120,7 +121,7 @@ def _own_pooling(snapshot: Snapshot) -> str | None:
     return ways[chosen[0]]
 
 
-def _read(snapshot: Snapshot, name: str) -> dict[str, Any]:
+def _read(snapshot: Snapshot, name: str) -> JsonObject:
     path = snapshot.folder / name
     try:
         content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

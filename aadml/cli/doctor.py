@@ -8,6 +8,14 @@ if TYPE_CHECKING:
     from aadml.runs.doctor import Findings
 
 
+ENCODERS = (
+    "log-mel and hog-color need no weights: they are for the sample clips. For real data take a pretrained network",
+    "(pip install 'aadml[hub]'): --audio hf:laion/clap-htsat-unfused, --visual hf:openai/clip-vit-base-patch32 or",
+    "hf:facebook/dinov2-small, or a folder of your own as hf:FOLDER; docs/encoders.md compares them",
+)
+"""What to describe real data by."""
+
+
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(as_json: bool) -> None:
@@ -38,6 +46,9 @@ def _print(report: "Findings", as_json: bool) -> None:
             f"absent: pip install 'aadml[{extra}]'" if missing else ", ".join(f"{n} {v}" for n, v in packages.items())
         )
         click.echo(f"  {extra:<22} {state}")
+    click.echo("\nencoders")
+    for line in ENCODERS:
+        click.echo(f"  {line}")
     click.echo(f"\nweights in {report['weights_folder']}")
     for name, found in report["weights"].items():
         state = {None: "absent", True: "ok", False: "BROKEN"}[found["passed"]]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from aadml.search.building import Changes
+    from aadml.search.writing import Changes
 
 
 @click.command("index", short_help="Make a searchable index of clips, or bring one up to date.")

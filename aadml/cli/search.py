@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from aadml.search.index import Found
+    from aadml.search.answers import Found
 
 MODALITIES = click.Choice(["audio", "visual", "text"])
 

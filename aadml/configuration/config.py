@@ -14,7 +14,7 @@ from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS, READOUTS
 from aadml.methods.inputs import Inputs
 from aadml.methods.networks import NetworkOptions
-from aadml.methods.settings import Training
+from aadml.methods.settings import AUTO, Precision, Training
 from aadml.objective.composition import Weighted
 from aadml.objective.objective import ObjectiveOptions, parse_directions
 from aadml.objective.recipes import RECIPES
@@ -136,6 +136,12 @@ class Config:
     def seeded(self, seed: int) -> "Config":
         """Return the config with another seed."""
         return replace(self, common=replace(self.common, seed=seed))
+
+    def trained_in(self, precision: Precision) -> "Config":
+        """Return the config with `training.precision` in the place of "auto"; any other stays."""
+        if self.training.precision != AUTO:
+            return self
+        return replace(self, training=replace(self.training, precision=precision))
 
     def yaml(self) -> str:
         """Write the config as YAML, ready to repeat the run."""

@@ -39,6 +39,8 @@ class LabelSpaceLearner(Learner):
         readout: of the vectors.
     """
 
+    in_bfloat16 = "shown"
+
     def __init__(
         self,
         context: Context,
@@ -120,7 +122,9 @@ class LabelSpaceLearner(Learner):
             refresh(bank, train.labels, inputs, generator)
 
     def calibrate(self, valid: Clips) -> None:
-        """Choose read-out and temperature on the validation clips."""
+        """Choose read-out and temperature on the validation clips, where there is a choice."""
+        if len(self.candidates) == 1:
+            return
         vectors = {m: self.label_space(valid, m).cpu() for m in valid.modalities}
         best = choose_readout(self.candidates, vectors, valid)
         assert isinstance(self.chosen, Tensor)

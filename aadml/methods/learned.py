@@ -1,6 +1,7 @@
 """A method whose parameters are trained by the one loop."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import update_wrapper
 from typing import Concatenate, ParamSpec
 
@@ -9,8 +10,9 @@ from torch import Tensor, nn
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.learner import Learner
 from aadml.methods.method import Context, Method, MetricLoss
+from aadml.methods.precision import resolved
 from aadml.methods.session import Session
-from aadml.methods.settings import Training
+from aadml.methods.settings import Precision, Training
 from aadml.methods.training import train as run_training
 from feature_extraction.ground.json_values import JsonObject
 
@@ -30,13 +32,18 @@ class LearnedMethod(Method):
 
     def __init__(self, learner: Learner, context: Context, settings: Training) -> None:
         self.learner = learner.to(context.device)
-        self.settings = settings
+        self.settings = replace(settings, precision=resolved(settings.precision, self.learner))
         self._seed = context.seed
 
     @property
     def similarity(self) -> str:
         """Name the similarity of the learner's embeddings."""
         return self.learner.similarity
+
+    @property
+    def precision(self) -> Precision:
+        """Name the precision in which the learner trains."""
+        return self.settings.precision
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
         """Train the learner; see `aadml.methods.training.train`."""

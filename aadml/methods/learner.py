@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -94,6 +95,24 @@ class Stage:
     scored: bool = False
 
 
+class Validation:
+    """The validation clips as the weights of one epoch embed them.
+
+    Args:
+        learner: that embeds.
+        clips: what.
+    """
+
+    def __init__(self, learner: "Learner", clips: Clips) -> None:
+        self.clips = clips
+        self._learner = learner
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """Embed the clips, once for all who ask."""
+        return self._learner.embed_clips(self.clips)
+
+
 class Learner(nn.Module, ABC):
     """A trainable method: what is fitted are parameters and buffers, so that `state_dict` is the whole of it.
 
@@ -101,11 +120,14 @@ class Learner(nn.Module, ABC):
         criterion: the key of `validate`'s result that chooses the best epoch (larger is better).
         takes_criterion: whether `training.criterion` may name another score; not where a stage trains something else.
         margin: of the hinge whose mean is logged as "metric_loss"; None where there is none.
+        in_bfloat16: whether `training.precision` may be bfloat16: "no", "possible", or "shown", where runs of several
+            seeds scored the same in both precisions (docs/speed.md), so that "auto" may take it.
     """
 
     criterion: str = "map_mean"
     takes_criterion: bool = True
     margin: float | None = None
+    in_bfloat16: Literal["no", "possible", "shown"] = "possible"
 
     @property
     def similarity(self) -> str:
@@ -133,9 +155,9 @@ class Learner(nn.Module, ABC):
     def finish(self, train: Clips, valid: Clips) -> None:
         """Do what remains once the best weights are loaded (a closed form on the outputs)."""
 
-    def validate(self, valid: Clips) -> dict[str, float]:
+    def validate(self, valid: Validation) -> dict[str, float]:
         """Score the validation clips: the mean average precision of every direction, and their mean."""
-        embeddings = self.embed_clips(valid)
+        embeddings = valid.embeddings
         scores = {
             "-".join(direction): mean_average_precision(embeddings, direction) for direction in embeddings.directions()
         }
@@ -145,10 +167,10 @@ class Learner(nn.Module, ABC):
         """Cost clips of any split as the trained ones are, in evaluation mode; None where that is not defined."""
         return None
 
-    def warnings(self, valid: Clips) -> Iterable[str]:
+    def warnings(self, valid: Validation) -> Iterable[str]:
         """Say what people should know after an epoch: embeddings that have collapsed to one point."""
-        for modality, features in valid.features.items():
-            warning = collapse_warning(self.embed_all(features, modality))
+        for modality, vectors in valid.embeddings.vectors.items():
+            warning = collapse_warning(vectors)
             if warning:
                 yield f"the {modality} embeddings: {warning}"
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.session import Session
-from aadml.methods.settings import Training
+from aadml.methods.settings import Precision, Training
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
@@ -104,6 +104,11 @@ class Method(ABC):
     def similarity(self) -> str:
         """Name the similarity by which its embeddings are compared; a class may have it as a plain attribute."""
         return "cosine"
+
+    @property
+    def precision(self) -> Precision:
+        """Name the precision in which it trains, as `training.precision` resolved here."""
+        return "float32"
 
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:

@@ -8,8 +8,10 @@ from typing import Annotated
 import torch
 from annotated_types import Interval
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from aadml.comparison.options import Dropout, SomeLayers
+from aadml.methods.dropout import DropoutLayer
 from feature_extraction.ground.markers import Choice, OwnSection
 from feature_extraction.ground.tables import lookup
 
@@ -18,7 +20,7 @@ Activation = Annotated[str, Choice(ACTIVATIONS)]
 """What follows a layer."""
 
 
-def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0.0, last: bool = True) -> nn.Sequential:
+def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0.0, last: bool = True) -> "Layers":
     """Build linear layers of the given sizes, each followed by activation and dropout.
 
     Args:
@@ -36,8 +38,29 @@ def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0
         if last or number < len(sizes) - 2:
             modules.append(lookup(ACTIVATIONS, activation, "activation")())
             if dropout:
-                modules.append(nn.Dropout(dropout))
-    return nn.Sequential(*modules)
+                modules.append(DropoutLayer(dropout))
+    return Layers(*modules)
+
+
+class Layers(nn.Sequential):
+    """Linear layers, activations and dropout, one after the other; their products may be made in a shorter type.
+
+    Attributes:
+        reduced: the type of the products while training; None makes them in that of the inputs. The weights, the sums
+            over the batch, and all that follows a product stay in float32.
+    """
+
+    reduced: torch.dtype | None = None
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Pass inputs (b, d) through all modules -> (b, outputs)."""
+        for module in self:
+            if self.reduced is not None and isinstance(module, nn.Linear):
+                product = F.linear(inputs.to(self.reduced), module.weight.to(self.reduced))
+                inputs = product.float().add_(module.bias)
+            else:
+                inputs = module(inputs)
+        return inputs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,9 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 AUTO = "auto"
-"""The criterion that a method brings."""
+"""The criterion that a method brings; the precision that fits method and machine."""
+
+Precision = Literal["auto", "float32", "bfloat16"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,10 @@ class Training:
         train_map: epochs between two scores of the training clips (their MAP and loss, the validation clips' loss), for
             people alone: they change nothing; 0 never.
         drop_last: leave out the last batch where it is smaller than the others.
+        precision: of the products of the encoders' hidden layers while they train: "float32", "bfloat16", or "auto",
+            which takes bfloat16 for wide layers of methods that were shown to score the same in it, where the machine
+            multiplies it in hardware (docs/speed.md); a run's config records what it resolved to. Weights, losses,
+            optimizers and all evaluation are float32.
     """
 
     epochs: Count = 400
@@ -72,6 +78,7 @@ class Training:
     valid_every: Count = 1
     train_map: CountOrZero = 10
     drop_last: bool = False
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         if self.criterion != AUTO:

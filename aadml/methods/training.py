@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.types import Clips, Features, Modality
-from aadml.methods.learner import Batch, Epoch, Learner, Stage, on_device
+from aadml.methods.learner import Batch, Epoch, Learner, Stage, Validation, on_device
 from aadml.methods.optimization import Optimization
+from aadml.methods.precision import computed_in, resolved
 from aadml.methods.session import Checkpoint, Record, Session, Weights, numbers
 from aadml.methods.settings import AUTO, Training
 from aadml.methods.train_scores import can_be_scored, train_scores
@@ -26,6 +27,9 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import read_as
 
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
+
+PROBED_EVERY = 10
+"""Epochs between two looks of the players' probes, each of which may cost as much as a step; the last epoch has one."""
 
 
 def train(learner: Learner, train: Clips, valid: Clips, settings: Training, session: Session, *, seed: int) -> None:
@@ -84,6 +88,7 @@ class _Loop:
         if self.settings.criterion != AUTO and not self.learner.takes_criterion:
             raise InputError("training.criterion: this method trains in stages of different scores; leave it at auto")
         stages = self.learner.stages(self.settings.epochs)
+        self.precision = resolved(self.settings.precision, self.learner)
         self.optimization = Optimization(self.learner.players(), self.settings)
         self._continue(self.session.resume())
         self.session.plan(sum(stage.epochs for stage in stages), self.progress.epochs_done)
@@ -121,11 +126,12 @@ class _Loop:
         epoch = Epoch(stage.name, self.progress.epoch, stage.epochs)
         generator = _seeded(self.seed, self.progress.stage, self.progress.epoch)
         self.learner.eval()
-        self.learner.before_epoch(self.train, epoch)
-        self.learner.train()
-        rate = self.optimization.set_epoch(self.progress.epoch, self.progress.learning_rate_factor)
-        batches = stage.batches(self.train, epoch, generator) if stage.batches else self._shuffled(generator)
-        means = self._steps(batches, stage, epoch, generator)
+        with computed_in(self.precision, self.learner):
+            self.learner.before_epoch(self.train, epoch)
+            self.learner.train()
+            rate = self.optimization.set_epoch(self.progress.epoch, self.progress.learning_rate_factor)
+            batches = stage.batches(self.train, epoch, generator) if stage.batches else self._shuffled(generator)
+            means = self._steps(batches, stage, epoch, generator)
         self.learner.eval()
         seconds = round(time.perf_counter() - started, 4)
         begun: Record = {"epoch": self.progress.epochs_done + 1, "stage": stage.name, "learning_rate": rate}
@@ -147,7 +153,8 @@ class _Loop:
             for name, player in players.items():
                 prefix = "" if len(players) == 1 else f"{name} "
                 first = not any(key.startswith(prefix) for key in figures)
-                for key, value in self.optimization.step(name, player, batch, probed=first).items():
+                probed = first and (epoch.number % PROBED_EVERY == 0 or epoch.number + 1 == epoch.total)
+                for key, value in self.optimization.step(name, player, batch, probed=probed).items():
                     figures.setdefault(prefix + key, []).append(value.detach().float())
                 if first:
                     figures[f"{prefix}gradient_norm"] = [torch.tensor(gradient_norm(player.parameters))]
@@ -163,10 +170,11 @@ class _Loop:
         if self.progress.epoch % self.settings.valid_every and not last:
             return {}
         self.learner.calibrate(self.valid)
-        scores = self.learner.validate(self.valid)
+        valid = Validation(self.learner, self.valid)
+        scores = self.learner.validate(valid)
         criterion = self.settings.criterion
         if criterion != AUTO:
-            scores = scores | {criterion: mean_figure(self.learner.embed_clips(self.valid), criterion)}
+            scores = scores | {criterion: mean_figure(valid.embeddings, criterion)}
         score, best = scores[self.learner.criterion if criterion == AUTO else criterion], self.progress.best
         better = best is None or score > best
         self.progress.since_best = 0 if better else self.progress.since_best + 1
@@ -175,7 +183,7 @@ class _Loop:
             self._keep(scores)
         if self.settings.schedule == "plateau":
             self._lower_on_plateau(score)
-        for warning in self.learner.warnings(self.valid):
+        for warning in self.learner.warnings(valid):
             self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
         return {f"valid {key}": value for key, value in scores.items()}
 

@@ -216,7 +216,7 @@ def drawing(svg: str, alt: str, caption: str = "") -> str:
         caption: a sentence below it.
     """
     svg = re.sub(r"<metadata>.*?</metadata>|<style .*?</style>", "", svg, flags=re.DOTALL)
-    own = hashlib.sha256(svg.encode()).hexdigest()[:8]
+    own = hashlib.sha256(f"{alt}\n{svg}".encode("utf-8", "backslashreplace")).hexdigest()[:8]  # two may look alike
     used = set(re.findall(r"(?:href=\"|url\()#([^\")]+)", svg))
     svg = re.sub(r' id="([^"]*)"', lambda m: f' id="{own}-{m[1]}"' if m[1] in used else "", svg)
     svg = re.sub(r'(href="|url\()#', rf"\1#{own}-", svg)

@@ -1,6 +1,7 @@
 """Figures 3 to 5 of the AADML paper, and the leaks of its tables: the figures as SVG and their numbers as tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from aadml.sweeps.compare import Row
 from aadml.sweeps.grid import Cell as Point
 from aadml.sweeps.published_figures import published
 from aadml.sweeps.reproduce.rows import LEAKS, SELECTION
+from feature_extraction.ground.errors import InputError
+
+P = ParamSpec("P")
 
 DRAWN = ("aadml", "msnsca", "tlca", "vae-cca", "eics", "cctl", "c-cca", "cca")
 """The methods of Figure 3 that are drawn: as many as there are colors; all are in its CSV."""
@@ -50,26 +54,30 @@ def scope_figure(rows: Sequence[Row], group: Group) -> tuple[dict[str, str], Tab
                 bands[row.item] = Band([curves[0].k[j] for j in shown], values[:, shown], color)
         if bands:
             widest = max(max(band.x) for band in bands.values())
-            panels[direction] = bands_over(bands, x="scope K", y="precision-scope@K", span=(0, widest))
+            panels[direction] = drawn(bands_over, bands, x="scope K", y="precision-scope@K", span=(0, widest))
     columns = ("method", "direction", "K", "precision")
     return panels, Table(columns, tuple(lines), f"Precision of the K nearest results. {group.about}")
 
 
 def neighbor_figure(neighbors: Mapping[str, Mapping[int, Point]], group: Group) -> tuple[str, Table]:
-    """Draw the MAP over k for the three triplet losses, each beside itself without proxy."""
+    """Draw the MAP over k for the three triplet losses; give the numbers beside."""
     lines: list[tuple[Cell, ...]] = []
     bands: dict[str, Band] = {}
     for color, (name, cells) in enumerate(neighbors.items()):
-        columns = []
+        columns: list[list[float]] = []
+        places: list[float] = []
         for k, cell in cells.items():
             own = group.scores[cell.name]
             figures = [own.over_seeds("map", direction) for direction in (*own.directions, None)]
             lines.append((name, k, *(figures if figures[1:] else [None] * 3)))
-            columns.append([run.map_mean for run in own.runs.values()])
-        bands[name] = Band(list(cells), _even(columns), color)
+            if own.runs:
+                places.append(k)
+                columns.append([run.map_mean for run in own.runs.values()])
+        if places:
+            bands[name] = Band(places, _even(columns), color)
     directions = next((one.directions for one in group.scores.values() if one.runs), [])
     columns_of = ("loss", "k", *(f"MAP {name}" for name in (*directions, "mean")))
-    drawing = spread_curve(bands, {}, x="k neighbors", y="MAP, mean of both directions")
+    drawing = drawn(spread_curve, bands, {}, x="k neighbors", y="MAP, mean of both directions")
     return drawing, Table(columns_of, tuple(lines), f"MAP over the number of neighbors. {group.about}")
 
 
@@ -96,9 +104,19 @@ def epoch_figures(curves: Mapping[str, Point], group: Group) -> tuple[dict[str, 
                     kept[f"{name}, {split}{' (diagnosis)' * (split == 'test')}"] = band
                 elif title == "MAP":
                     chosen[name] = band
-    drawn = {title: bands_over(bands, x="epoch", y=title.split(",")[0]) for title, bands in panels.items() if bands}
+    figures = {
+        title: drawn(bands_over, bands, x="epoch", y=title.split(",")[0]) for title, bands in panels.items() if bands
+    }
     named = ("loss", "split", "figure", "epoch", "value")
-    return drawn, Table(named, tuple(lines), f"Loss and MAP by epoch; test is a diagnosis. {group.about}")
+    return figures, Table(named, tuple(lines), f"Loss and MAP by epoch; test is a diagnosis. {group.about}")
+
+
+def drawn(draw: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
+    """Draw a figure; nothing where matplotlib is not installed."""
+    try:
+        return draw(*args, **kwargs)
+    except InputError:
+        return ""
 
 
 @in_house_style
@@ -106,6 +124,7 @@ def leak_dots(rows: Sequence[Row], group: Group, kind: str) -> str:
     """Draw a line for each row: its inductive MAP, what each leak makes of the same runs, and what was published."""
     printed = published(kind)
     shown = [row for row in rows if group.scores[row.cell.name].runs]
+    named: set[str] = set()
     figure, axes = canvas(0.9 + 0.2 * len(shown))
     for place, row in enumerate(shown):
         own, leaks = group.scores[row.cell.name].over_seeds("map"), group.leaks.get(row.cell.name, {})
@@ -116,7 +135,8 @@ def leak_dots(rows: Sequence[Row], group: Group, kind: str) -> str:
         for number, leak in enumerate((SELECTION, *LEAKS)):
             if leak in leaks:
                 axes.scatter(leaks[leak].mean, place, s=16, marker=_MARKS[number], color=COLORS[number % 7], zorder=2,
-                             linewidths=0, label=label(leak) if place == 0 else None)  # fmt: skip
+                             linewidths=0, label=None if leak in named else label(leak))  # fmt: skip
+                named.add(leak)
         axes.errorbar(own.mean, place, xerr=own.sd if own.count > 1 else 0, color=INK, marker="o", markersize=5,
                       capsize=2, label="inductive (ours)" if place == 0 else None, linewidth=1.4, zorder=4)  # fmt: skip
         if known is not None:

@@ -1,19 +1,18 @@
 """What the reproduction of the AADML paper leaves: CSV files, figures, and one self-contained page."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aadml.reports import page
 from aadml.reports.page import Fact, Section
-from aadml.reports.reproduction_figures import epoch_figures, leak_dots, neighbor_figure, scope_figure
+from aadml.reports.reproduction_figures import drawn, epoch_figures, leak_dots, neighbor_figure, scope_figure
 from aadml.reports.reproduction_tables import COMPARED, Group, draw_table, leak_table, paper_table
 from aadml.reports.tables import Table, write_tables
 from aadml.sweeps.compare import Row
 from aadml.sweeps.reproduce.parts import PARTS
 from aadml.sweeps.reproduce.rows import DRAWN, LEAKS, SELECTION, PaperRuns
 from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.errors import InputError
 
 REPORT = "report.html"
 PUBLISHED = "published "
@@ -129,7 +128,7 @@ def _add_table(made: Made, name: str, title: str, rows: Sequence[Row], group: Gr
     made.tables[name] = table
     made.tables[f"{name}-leaks"] = jumps
     made.leaks.setdefault(group.data_set, {})[title] = jumps
-    drawing = _drawn(lambda: leak_dots(rows, group, kind))
+    drawing = drawn(leak_dots, rows, group, kind)
     if drawing:
         made.drawings[f"{name}-leaks"] = drawing
     row, ours = table.columns[0], [column for column in table.columns if column.startswith("MAP ")]
@@ -147,18 +146,12 @@ def _add_table(made: Made, name: str, title: str, rows: Sequence[Row], group: Gr
 
 def _add_figure(made: Made, name: str, title: str, panels: Mapping[str, str], numbers: Table, *, words: str) -> None:
     made.numbers[name] = numbers
+    panels = {panel: drawing for panel, drawing in panels.items() if drawing}
     for panel, drawing in panels.items():
         short = panel.split(",")[0].lower().replace(" ", "-")
         made.drawings[f"{name}-{short}"] = drawing
     content = page.drawings([page.drawing(one, f"{title}: {panel}", panel) for panel, one in panels.items()])
     made.sections.append(Section(title, content, [words, numbers.caption]))
-
-
-def _drawn(draw: Callable[[], str]) -> str:
-    try:
-        return draw()
-    except InputError:  # no matplotlib
-        return ""
 
 
 def _summary(runs: Mapping[str, PaperRuns], groups: Mapping[str, Group], made: Made, words: Words) -> str:

@@ -21,7 +21,7 @@ from aadml.runs.diagnosis import Diagnosis, without_diagnosis
 from aadml.runs.environment import data_hash, environment, read_environment
 from aadml.runs.forecast import forecast
 from aadml.runs.loading import read_config
-from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run
+from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run, read_manifest
 from aadml.runs.naming import file_of
 from aadml.runs.prior import config_of, folder_of
 from aadml.runs.scoring import TEST, Scoring, score_model
@@ -37,7 +37,7 @@ class Prepared:
     """A training that can begin: everything that a wrong config or data would refuse has been built.
 
     Attributes:
-        config: complete.
+        config: complete; its precision is that which is trained in here, not "auto".
         splits: the data, divided.
         sha256: of the data.
         model: its scaling fitted on the training clips, its method not trained.
@@ -62,9 +62,9 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     splits = load_splits(config) if splits is None else splits
     sha256 = data_hash(splits)
     model = untrained_model(config, splits, chosen_device(config.common.device, "config"))
-    return Prepared(
-        config, splits, sha256, replace(model, facts=replace(model.facts, data=training_data(splits, sha256)))
-    )
+    config = config.trained_in(model.method.precision)
+    facts = replace(model.facts, training=config.training, data=training_data(splits, sha256))
+    return Prepared(config, splits, sha256, replace(model, facts=facts))
 
 
 def untrained_model(config: Config, splits: Splits, device: torch.device) -> Model:
@@ -245,7 +245,10 @@ def train_into(
     Raises:
         InputError: the folder holds a run of another config, or of data that have changed.
     """
+    if is_run(folder) and CONFIG in read_manifest(folder).files:
+        config = config.trained_in(read_config(folder).training.precision)  # of the machine on which it was begun
     prepared = prepare(config, splits)
+    config = prepared.config
     with opened(folder, wait=wait) if is_run(folder) else begun(folder) as store:
         if CONFIG in store.manifest.files and read_config(folder).yaml() != config.yaml():
             raise InputError(f"{folder}: holds a run of another config; remove it, or choose another folder")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from feature_extraction.ground.places import imported_on_demand
 
 if TYPE_CHECKING:
-    from aadml.search.index import Found, Hit, Index
+    from aadml.search.answers import Found, Hit
+    from aadml.search.index import Index
 
 __all__ = ["Found", "Hit", "Index"]
 
-__getattr__ = imported_on_demand(__name__, dict.fromkeys(__all__, "index"))
+__getattr__ = imported_on_demand(__name__, {"Found": "answers", "Hit": "answers", "Index": "index"})

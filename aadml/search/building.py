@@ -1,24 +1,18 @@
 """Building and updating an index: what is new or changed is embedded, what is gone is removed, in one transaction."""
 
-import hashlib
-import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-
-from aadml.comparison.types import Modality
 from aadml.data.reading import SYNTHETIC
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.model import Model
 from aadml.runs.later_data import check_features
 from aadml.search import sounds
-from aadml.search.calibrating import CALIBRATION, calibrate_index, outdated
+from aadml.search.calibrating import calibrate_index
+from aadml.search.contents import digests_of, meta_of
 from aadml.search.encoders import (
     Encoder,
     ModelEncoder,
@@ -29,35 +23,12 @@ from aadml.search.encoders import (
     plain_encoder,
 )
 from aadml.search.sources import Source, Work, is_media, of_features, of_media
-from aadml.search.store import Entry, change, columns_of, connect, create, digests_of, meta_of, only_writer, reading
-from feature_extraction.assembly import Failure
+from aadml.search.store import connect, only_writer, reading
+from aadml.search.writing import Changes, write
 from feature_extraction.backbones import Extractor
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject, typed
+from feature_extraction.ground.json_values import typed
 from feature_extraction.job import DEFAULTS, Options, choose_extractors
-
-_PART = 1024  # items embedded and written at a time
-
-
-@dataclass(frozen=True)
-class Changes:
-    """What a build or an update did.
-
-    Attributes:
-        items: in the index now.
-        new: clips that were not there.
-        changed: clips that are others now.
-        removed: clips that are gone.
-        failures: files that could not be read.
-        vectors: modality -> items that have a vector of it.
-    """
-
-    items: int
-    new: int
-    changed: int
-    removed: int
-    failures: tuple[Failure, ...]
-    vectors: Mapping[Modality, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +114,10 @@ def _create(path: Path, place: str | Path, choices: _Choices, work: Path) -> Cha
     chosen = encoder or plain_encoder(
         source.origins, {m: one.features for m, one in source.present.items()}, _fit(source)
     )
-    return _write(path, place, source, chosen, {}, None)
+    facts = {"path": _place(place, path)}
+    if choices.media is not None:
+        facts["media"] = near(choices.media, path.parent)
+    return write(path, facts, source, chosen, {}, None)
 
 
 def _update(path: Path, place: str | Path, choices: _Choices, work: Path) -> Changes:
@@ -152,10 +126,12 @@ def _update(path: Path, place: str | Path, choices: _Choices, work: Path) -> Cha
     before = str(path.parent / typed(meta["source"], "path", str))
     if near(before, path.parent) != _place(place, path):
         raise InputError(f"{path}: is the index of {before}; give another -o for {place}, or remove it first")
+    if choices.media is None and "media" in meta["source"]:
+        choices = replace(choices, media=path.parent / typed(meta["source"], "media", str))
     encoder = load_encoder(meta["encoder"], path.parent, choices.model)
     _same_extractors(encoder, choices, path)
     source = _read(path, place, choices, work, encoder)
-    return _write(path, place, source, encoder, digests, meta)
+    return write(path, meta["source"], source, encoder, digests, meta)
 
 
 def _place(place: str | Path, path: Path) -> str:
@@ -196,7 +172,7 @@ def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder:
 def _extractors(encoder: Encoder | None, choices: _Choices) -> Sequence[Extractor]:
     if encoder is not None:
         return extractors_of(encoder)
-    return choose_extractors(choices.audio, choices.visual, choices.options, choices.weights)
+    return choose_extractors({"audio": choices.audio, "visual": choices.visual}, choices.options, choices.weights)
 
 
 def _checked(source: Source, encoder: ModelEncoder, place: str, choices: _Choices) -> Source:
@@ -212,67 +188,3 @@ def _checked(source: Source, encoder: ModelEncoder, place: str, choices: _Choice
         modalities=list(kept),
     )  # fmt: skip
     return Source(source.items, kept, source.origins, source.failures, source.content)
-
-
-def _write(
-    path: Path,
-    place: str | Path,
-    source: Source,
-    encoder: Encoder,
-    before: Mapping[str, bytes],
-    meta: Mapping[str, JsonObject] | None,
-) -> Changes:
-    """Compare the source with what is there, embed what is other, and write the difference."""
-    columns = columns_of(source.columns())
-    digests = _digests(source, json.dumps(columns))
-    names = [item.id for item in source.items]
-    wanted = [n for n, name in enumerate(names) if before.get(name) != digests[n]]
-    removed = sorted(set(before) - set(names))
-    entries = _entries(source, encoder, digests, wanted)
-    if meta is None:
-        facts: dict[str, JsonObject] = {
-            "source": {"path": _place(place, path)},
-            "encoder": encoder.to_json(path.parent),
-            "state": {"generation": 1, "similarity": encoder.similarity},
-        }
-        create(path, facts, columns, entries)
-    elif wanted or removed:
-        state = {**meta["state"], "generation": typed(meta["state"], "generation", int) + 1}
-        change(path, {"state": state, CALIBRATION: outdated(meta)}, columns, removed, entries)
-    new = sum(names[n] not in before for n in wanted)
-    counts = {m: len(one.rows) for m, one in source.present.items()}
-    return Changes(len(names), new, len(wanted) - new, len(removed), source.failures, counts)
-
-
-def _digests(source: Source, columns: str) -> list[bytes]:
-    """Name what each item is made from."""
-    found = [hashlib.sha256(columns.encode()) for _ in source.items]
-    for digest, item in zip(found, source.items, strict=True):
-        said = [item.id, item.split, item.label, sorted(item.media.items()), sorted(item.columns.items())]
-        digest.update(json.dumps(said).encode())
-    for modality, one in source.present.items():
-        values = one.features.numpy()
-        for row, place in enumerate(one.rows):
-            found[place].update(modality.encode())
-            found[place].update(values[row].tobytes())
-    return [digest.digest() for digest in found]
-
-
-def _entries(source: Source, encoder: Encoder, digests: Sequence[bytes], wanted: Sequence[int]) -> Iterator[Entry]:
-    """Embed items part by part."""
-    places = {m: np.full(len(source.items), -1, dtype=np.int64) for m in source.present}
-    for modality, one in source.present.items():
-        places[modality][one.rows] = np.arange(len(one.rows))
-    for begin in range(0, len(wanted), _PART):
-        part = np.asarray(wanted[begin : begin + _PART])
-        vectors: list[dict[Modality, NDArray[np.float32]]] = [{} for _ in part]
-        for modality, one in source.present.items():
-            rows = places[modality][part]
-            has = np.flatnonzero(rows >= 0)
-            if len(has):
-                features = one.features[torch.from_numpy(rows[has])]
-                embedded = (features if source.embedded else encoder.embed(features, modality)).numpy()
-                for place, vector in zip(has, embedded, strict=True):
-                    vectors[place][modality] = vector
-        for n, own in zip(part, vectors, strict=True):
-            yield Entry(source.items[n], digests[n], own)

@@ -11,89 +11,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.comparison.arrays import ArrayLike, to_rows
+from aadml.comparison.arrays import ArrayLike
 from aadml.comparison.types import MODALITIES, Modality
 from aadml.data.reading import SYNTHETIC
 from aadml.model.model import Model
-from aadml.search.building import Changes, build
+from aadml.search.answers import Found, Hit
+from aadml.search.asking import check, question
+from aadml.search.building import build
 from aadml.search.calibration import Calibration
-from aadml.search.encoders import Encoder, PlainEncoder, embed_media, load_encoder
+from aadml.search.contents import items_of, meta_of, vectors_of
+from aadml.search.encoders import Encoder, load_encoder
 from aadml.search.exact import Gallery
 from aadml.search.filters import Value, columns_to_ask, matching
-from aadml.search.sources import may_have
-from aadml.search.store import Item, connect, items_of, meta_of, reading, vectors_of
+from aadml.search.store import Item, connect, reading
 from aadml.search.validation import read_calibrations
+from aadml.search.writing import Changes
 from feature_extraction.ground.atomic import atomic_path
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, typed
 
 Where = tuple[str, tuple[Value, ...]]
 _FILTERS = 32  # conditions whose items are remembered
-
-
-@dataclass(frozen=True)
-class Hit:
-    """One item that was found.
-
-    Attributes:
-        item: the clip.
-        number: by which the index knows it.
-        score: in the unit of the similarity: a cosine, say.
-        probability: that it fits; None where the index has no calibration of such a question.
-        media: modality -> path of its file; empty where the index does not know it.
-    """
-
-    item: Item
-    number: int
-    score: float
-    probability: float | None
-    media: Mapping[str, str]
-
-    @property
-    def id(self) -> str:
-        """Name of the clip."""
-        return self.item.id
-
-
-@dataclass(frozen=True)
-class Found:
-    """The answer to a question.
-
-    Attributes:
-        hits: best first; equal scores in the order of their ids.
-        asked: modalities of the question that were compared.
-        to: modality of the items.
-        among: how many items were searched.
-        similarity: by which they were compared.
-        calibration: what the probabilities rest on; None where there are none.
-    """
-
-    hits: tuple[Hit, ...]
-    asked: tuple[Modality, ...]
-    to: Modality
-    among: int
-    similarity: str
-    calibration: Calibration | None = None
-
-    @property
-    def nothing_fits(self) -> bool | None:
-        """Whether even the best hit is below the threshold; None where the index has none."""
-        if self.calibration is None or self.calibration.threshold is None:
-            return None
-        return not self.hits or (self.hits[0].probability or 0.0) < self.calibration.threshold
-
-    def to_json(self) -> JsonObject:
-        """Give the plain values."""
-        hits: list[JsonObject] = [
-            {"rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability,
-             "label": hit.item.label, "split": hit.item.split, "media": dict(hit.media),
-             "columns": dict(hit.item.columns)}
-            for rank, hit in enumerate(self.hits, 1)
-        ]  # fmt: skip
-        asked = {"asked": list(self.asked), "to": self.to, "among": self.among, "similarity": self.similarity}
-        one = self.calibration
-        said = None if one is None else {"threshold": one.threshold, "precision": one.precision, "clips": one.clips}
-        return {**asked, "nothing_fits": self.nothing_fits, "calibration": said, "hits": hits}
 
 
 @dataclass
@@ -232,7 +170,7 @@ class Index:
                 condition that is none.
         """
         target = self._target(to)
-        vectors = self._question({"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
+        vectors = question(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
         return self.nearest(vectors, target, k=k, where=where, parameters=parameters)
 
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
@@ -242,8 +180,7 @@ class Index:
             place = np.flatnonzero(numbers == number)
             if not len(place):
                 raise InputError(f"there is no clip number {number} with {modality} in this index")
-            if isinstance(self.encoder, PlainEncoder) and modality != to:
-                raise InputError(_unrelated(modality, to))
+            check(self.encoder, modality, to)
             return self.nearest({modality: gallery.vectors[place]}, to, k=k, where=where)
 
     def nearest(
@@ -349,50 +286,6 @@ class Index:
             raise InputError(f"--to {to}: this index holds {', '.join(there)}")
         return to or there[0]
 
-    def _question(self, given: Mapping[str, Any], to: Modality) -> dict[Modality, Tensor]:
-        """Embed a question: one vector (1, e) of each modality it asks with."""
-        named = {name: value for name, value in given.items() if value is not None}
-        if len(named) != 1:
-            raise InputError(f"ask with one of audio, visual, clip, text; {', '.join(named) or 'none'} given")
-        (kind, value), encoder = next(iter(named.items())), self.encoder
-        if kind != "clip":
-            asking: Modality = kind  # type: ignore[assignment] # a key of `search`
-            self._check(asking, to)
-            return {asking: self._embedded(asking, value)}
-        found: dict[Modality, Tensor] = {}
-        reasons: list[str] = []
-        for modality in MODALITIES[:2]:
-            if encoder.may_ask(modality, to) and may_have(str(value), modality):
-                try:
-                    found[modality] = self._embedded(modality, value)
-                except InputError as error:
-                    reasons.append(str(error))
-        if not found:
-            raise InputError(reasons[0] if reasons else f"{value}: has nothing that can be compared with {to}")
-        return found
-
-    def _check(self, modality: Modality, to: Modality) -> None:
-        encoder = self.encoder
-        if encoder.may_ask(modality, to):
-            return
-        if modality == "text":
-            raise InputError("--text: the index has no model that reads words; one is trained on sound and captions")
-        known = ", ".join(encoder.facts.modalities)
-        raise InputError(
-            _unrelated(modality, to) if isinstance(encoder, PlainEncoder) else f"{modality}: the model embeds {known}"
-        )
-
-    def _embedded(self, modality: Modality, value: Any) -> Tensor:
-        if isinstance(value, str | Path):
-            if modality == "text" and not str(value).strip():
-                raise InputError("--text: no words given")
-            return embed_media(self.encoder, modality, [str(value)])
-        rows, _ = to_rows(value, modality)
-        width = self.encoder.facts.dimensions[modality]
-        if rows.shape != (1, width):
-            raise InputError(f"{modality}: features of shape {tuple(rows.shape)} given; one row of {width} is wanted")
-        return self.encoder.embed(rows, modality)
-
     def _places(self, item: Item) -> dict[str, str]:
         return {m: str(self.path.parent / path) for m, path in item.media.items()}
 
@@ -424,10 +317,3 @@ def search(
     """
     with Index(index, model=model) as opened:
         return opened.search(audio=audio, visual=visual, clip=clip, text=text, to=to, k=k, where=where)
-
-
-def _unrelated(modality: str, to: str) -> str:
-    return (
-        f"{modality} to {to}: this index was made without a model, so it compares {modality} with {modality} alone; "
-        "build one with --model RUN"
-    )

@@ -20,8 +20,9 @@ from aadml.comparison.types import MODALITIES, Modality
 from aadml.reports.page import STYLE
 from aadml.reports.preview_cache import make_previews
 from aadml.reports.previews import Source
+from aadml.search.answers import Found
 from aadml.search.encoders import ModelEncoder
-from aadml.search.index import Found, Index
+from aadml.search.index import Index
 from aadml.search.questions import Limits, Refused, uploaded
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sqlite3
+import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -76,9 +77,19 @@ def _found(rows: Sequence[Row], encoder: str) -> tuple[list[_Sound], list[Failur
 
 
 def _embed(sounds: Sequence[_Sound], encoder: Encoder, kept: sqlite3.Connection) -> list[Failure]:
+    """Embed sounds and keep their vectors; those that cannot be decoded are left out beforehand."""
     source = Waveforms(tuple(sound.path for sound in sounds), torch.arange(len(sounds)))
-    vectors = encoder.embed(source, "audio").numpy().astype("<f4")
-    failed = [sound for sound in sounds if sound.path in source.failures]
-    rows = [(sound.key, vectors[n].tobytes()) for n, sound in enumerate(sounds) if sound.path not in source.failures]
-    kept.executemany("INSERT OR REPLACE INTO sound VALUES (?, ?)", rows)
-    return [Failure(one.id, one.path, "audio", "undecodable", source.failures[one.path]) for one in failed]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what cannot be decoded is told as a failure
+        decoded = source.sounds(range(len(sounds)))
+    good = [n for n, sound in enumerate(decoded) if sound is not None]
+    if good:
+        vectors = encoder.embed(source.select(torch.tensor(good)), "audio").numpy().astype("<f4")
+        rows = [(sounds[n].key, vector.tobytes()) for n, vector in zip(good, vectors, strict=True)]
+        kept.executemany("INSERT OR REPLACE INTO sound VALUES (?, ?)", rows)
+    return [_failure(sounds[n], source.failures[sounds[n].path]) for n, sound in enumerate(decoded) if sound is None]
+
+
+def _failure(sound: _Sound, said: str) -> Failure:
+    reason, _, detail = said.partition(": ")
+    return Failure(sound.id, sound.path, "audio", reason, detail)

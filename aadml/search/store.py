@@ -28,7 +28,6 @@ Columns = Mapping[str, str]
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,12})?")
 _WAIT = 30.0  # seconds that a transaction waits for another one
 _MARKS = ("application_id", "user_version")
-_BLOCK = 4096  # vectors read at a time
 _SCHEMA = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE item (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, split TEXT NOT NULL, label TEXT NOT NULL, "
@@ -70,19 +69,6 @@ class Entry:
     item: Item
     digest: bytes
     vectors: Mapping[Modality, NDArray[np.float32]]
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """The vectors of one modality.
-
-    Attributes:
-        numbers: (n,) of the items, in the order of their ids.
-        values: (n, d) float32.
-    """
-
-    numbers: NDArray[np.int64]
-    values: NDArray[np.float32]
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -210,7 +196,7 @@ def _write(
     removed: Iterable[str],
     entries: Iterable[Entry],
 ) -> None:
-    if _columns(database) != dict(columns):
+    if columns_in(database) != dict(columns):
         _renew_columns(database, columns)
     tables = ["item", *(["extra"] if columns else []), *(f"vector_{name}" for name in MODALITIES)]
     for name in removed:
@@ -251,7 +237,8 @@ def _path(name: str) -> str | bytes:
     return name
 
 
-def _columns(database: sqlite3.Connection) -> dict[str, str]:
+def columns_in(database: sqlite3.Connection) -> dict[str, str]:
+    """Say what further columns an index has, in their order."""
     return {row[1]: row[2] for row in database.execute("PRAGMA table_info(extra)") if row[1] != "number"}
 
 
@@ -284,11 +271,6 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def meta_of(database: sqlite3.Connection) -> dict[str, JsonObject]:
-    """Read all facts."""
-    return {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM meta")}
-
-
 def set_meta(path: Path, meta: Mapping[str, JsonObject]) -> None:
     """Write facts, in one transaction."""
     with closing(connect(path)) as database, _said_of(path):
@@ -296,48 +278,3 @@ def set_meta(path: Path, meta: Mapping[str, JsonObject]) -> None:
         for name, value in meta.items():
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
         database.execute("COMMIT")
-
-
-def labels_of(database: sqlite3.Connection) -> dict[int, str]:
-    """Read the label of each item by its number."""
-    return dict(database.execute("SELECT number, label FROM item"))
-
-
-def digests_of(database: sqlite3.Connection) -> dict[str, bytes]:
-    """Read the digest of each item by its id."""
-    return dict(database.execute("SELECT id, digest FROM item"))
-
-
-def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[Item]:
-    """Read items by their numbers, in that order."""
-    names = _columns(database)
-    for number in numbers:
-        row = database.execute(
-            "SELECT id, audio, visual, split, label FROM item WHERE number = ?", (number,)
-        ).fetchone()
-        if row is None:
-            raise InputError(f"there is no clip number {number} in this index")
-        media = {m: os.fsdecode(path) for m, path in zip(("audio", "visual"), row[1:3], strict=True) if path}
-        further = database.execute("SELECT * FROM extra WHERE number = ?", (number,)).fetchone() if names else (number,)
-        columns = {name: str(value) for name, value in zip(names, further[1:], strict=True)}
-        yield Item(row[0], media, row[3], row[4], columns)
-
-
-def vectors_of(database: sqlite3.Connection, modality: Modality) -> Vectors | None:
-    """Read the vectors of a modality, in the order of the items' ids; None where there are none."""
-    table = f"vector_{modality}"
-    first = database.execute(f"SELECT length(content) FROM {table} LIMIT 1").fetchone()
-    if first is None:
-        return None
-    query = f"SELECT number FROM item WHERE number IN (SELECT number FROM {table}) ORDER BY id"
-    numbers = np.fromiter((row[0] for row in database.execute(query)), dtype=np.int64)
-    values = np.empty((len(numbers), first[0] // 4), dtype=np.float32)
-    order = np.argsort(numbers)
-    begin, rows = 0, database.execute(f"SELECT content FROM {table} ORDER BY number")
-    while block := rows.fetchmany(_BLOCK):
-        if any(len(row[0]) != first[0] for row in block) or begin + len(block) > len(order):
-            raise InputError(f"the {modality} vectors of this index are damaged: they are not of one length")
-        matrix = np.frombuffer(b"".join(row[0] for row in block), dtype="<f4").reshape(len(block), -1)
-        values[order[begin : begin + len(block)]] = matrix
-        begin += len(block)
-    return Vectors(numbers, values)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.configuration.config import Config
+from aadml.data.reading import SYNTHETIC
 from aadml.runs.loading import read_config
 from aadml.runs.manifest import CONFIG, is_run, read_manifest
 from aadml.sweeps.job import Job, is_done, work_off
@@ -107,9 +108,11 @@ def check_same_data(folder: Path, data: str) -> None:
     """Refuse to mix runs on different data in one folder.
 
     Raises:
-        InputError: the file was changed since the first run, or is another.
+        InputError: the file was changed since the first run, or is another, or is not there.
     """
     path = folder / DATA
+    if not data.startswith(SYNTHETIC) and not Path(data).exists():
+        raise InputError(f"{data}: no such file or folder")
     own = {"data": data, "sha256": _fingerprint(Path(data))}
     if not path.is_file():
         write_text(path, json.dumps(own, indent=2) + "\n")
@@ -165,8 +168,9 @@ def _check_same_config(job: Job) -> None:
     if not is_run(job.folder) or CONFIG not in read_manifest(job.folder).files:
         return
     there = read_config(job.folder)
-    if there.yaml() != job.config.yaml():
-        changed = _first_difference(there, job.config)
+    wanted = job.config.trained_in(there.training.precision)
+    if there.yaml() != wanted.yaml():
+        changed = _first_difference(there, wanted)
         raise InputError(f"{job.folder}: holds a run of another config ({changed}); choose another --output")
 
 

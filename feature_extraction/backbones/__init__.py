@@ -166,7 +166,7 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     if not isinstance(built, Extractor) or built.modality != modality:
         what = f"one of {built.modality}" if isinstance(built, Extractor) else f"a {type(built).__name__}"
         raise InputError(f"--{modality} {name}: it makes {what}; an extractor of {modality} is needed")
-    return built if built.name == name else replace(built, name=name)
+    return built if built.name in EXTRACTORS[modality] else replace(built, name=name)  # the name by which it is found
 
 
 def _is_named(parameter: Parameter) -> bool:

@@ -182,7 +182,7 @@ def test_an_extractor_beside_the_manifest_works_in_decoding_processes(aadml, awa
     code, _, err = aadml(*job, "--audio", "own_sound:loud", "--set", "audio.rate=16000")
     assert code == 0, err
     code, out, _ = aadml("inspect", tmp_path / "loud.h5")
-    assert "own-loud" in out
+    assert "own_sound:loud" in out
     code, _, err = aadml(*job, "--audio", "own_sound:loudness")
     assert (code, err) == (2, "--audio own_sound:loudness: needs sound; it makes an extractor of options alone")
     code, _, err = aadml(*job, "--audio", "own_sound:lood")

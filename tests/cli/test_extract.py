@@ -97,7 +97,7 @@ def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
         (["--audio", "none", "--visual", "none"], "one extractor a modality is needed"),
         (["--shard", "1"], "write I/N"),
         (["--shard", "3/3"], "the shards of 3 are 0/3 to 2/3"),
-        (["--set", "frames=2"], "write audio.KEY=VALUE or visual.KEY=VALUE"),
+        (["--set", "frames=2"], "write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE"),
         (["--set", "visual.frames_per_secund=2"], "did you mean 'frames_per_second'"),
         (["--audio", "none", "--set", "audio.weights=x"], "there is no audio extractor in this job"),
         (["--weights", "untrained"], "takes weights"),

@@ -125,6 +125,7 @@ def test_bad_calls_are_one_line_and_code_2(aadml, ave, tmp_path, arguments, hint
     assert code == 2
     assert hint in err
     assert not list(tmp_path.glob("out/*/runs"))
+    assert "absent.h5" not in arguments or not list(tmp_path.glob("out/*/data.json"))
 
 
 @pytest.mark.usefixtures("two_rows", "unmeasured")
@@ -227,3 +228,14 @@ def test_the_three_lines_of_python(ave, tmp_path):
     result = call(tmp_path / "out", ave, only="figure-5", quick=True, seeds=1)
     assert result.failed == 0
     assert json.loads((tmp_path / "out" / "ave" / "data.json").read_text())["data"] == str(ave)
+
+
+@pytest.mark.usefixtures("two_rows", "unmeasured")
+def test_without_matplotlib_there_are_the_numbers_and_no_page(ave, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = call(tmp_path / "out", ave, only="table-3,figure-5", seeds=1)
+    assert result.page is None
+    assert {path.name for path in (tmp_path / "out").glob("*.csv")} == {
+        "table-3.csv", "table-3-leaks.csv", "figure-5-ave.csv",
+    }  # fmt: skip
+    assert not list((tmp_path / "out").glob("*.svg"))

@@ -21,8 +21,8 @@ def clips(count, seed):
     return Clips(features, labels, tuple(f"{seed} {i}" for i in range(count)), tuple("abcd"))
 
 
-def trained(values):
-    for key, value in {"network.hidden": [16, 16], "training.batch": 40, "training.epochs": 2}.items():
+def trained(values, epochs=2):
+    for key, value in {"network.hidden": [16, 16], "training.batch": 40, "training.epochs": epochs}.items():
         values = with_setting(values, key, value)
     config = resolve(values)
     torch.manual_seed(0)
@@ -50,6 +50,12 @@ def test_only_detached_neighbors_without_a_residual_keep_the_gradient_from_the_e
 def test_without_proxies_there_is_no_such_figure():
     _, session = trained({"method": "aadml", "loss": "triplet"})
     assert "metric_gradient_share" not in session.history[0]
+
+
+def test_the_look_is_taken_every_tenth_epoch_and_in_the_last():
+    _, session = trained(read_yaml("aadml"), epochs=12)
+    looked = [record["epoch"] for record in session.history if "metric_gradient_share" in record]
+    assert looked == [1, 11, 12]
 
 
 def test_the_look_at_the_gradient_changes_nothing_that_is_trained(monkeypatch):

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from aadml.comparison.types import Clips
-from aadml.methods.learner import Learner, Player, Stage
+from aadml.methods.learner import Learner, Player, Stage, Validation
 from aadml.methods.session import Checkpoint, Session
 from aadml.methods.settings import Training
 from aadml.methods.training import train
@@ -109,8 +109,20 @@ def test_the_epoch_of_the_best_validation_map_is_kept():
     learner, session = run(Training(epochs=8, batch=8, learning_rate=0.05))
     best = max(session.history, key=lambda record: record["valid map_mean"])
     assert session.best().facts["epoch"] == best["epoch"]
-    scores = learner.validate(clips(12, seed=1))
+    scores = learner.validate(Validation(learner, clips(12, seed=1)))
     assert scores["map_mean"] == pytest.approx(best["valid map_mean"], abs=1e-6)
+
+
+def test_the_validation_clips_are_embedded_once_an_epoch():
+    embedded = []
+
+    class Counting(Linear):
+        def embed(self, features, modality):
+            embedded.append(modality)
+            return super().embed(features, modality)
+
+    run(Training(epochs=3, batch=8, train_map=0, criterion="recall@2"), learner=Counting())
+    assert embedded == ["audio", "visual"] * 3
 
 
 @pytest.mark.parametrize("criterion", ["recall@2", "hit-rate@1", "map-at-r", "map"])

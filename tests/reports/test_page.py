@@ -132,7 +132,7 @@ def test_names_in_figures_are_text(drawn):
 
 
 def test_a_figure_takes_the_colors_of_the_page_and_keeps_its_ids_to_itself(drawn):
-    html = page.drawing(drawn[0], 'a "figure"') + page.drawing(drawn[1], "another")
+    html = page.drawing(drawn[0], 'a "figure"') + page.drawing(drawn[1], "another") + page.drawing(drawn[0], "alike")
     tags, _ = read(html)
     ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
     assert len(ids) == len(set(ids)) > 0

@@ -17,7 +17,8 @@ from aadml.runs.loading import read_evaluation
 from aadml.runs.prior import config_of, folder_of
 from aadml.runs.train import train_into
 from aadml.sweeps.job import is_done
-from aadml.sweeps.needed import work_off_needed
+from aadml.sweeps.needed import with_needed, work_off_needed
+from aadml.sweeps.reproduce import cost
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import made
 
@@ -226,3 +227,19 @@ def test_the_table_trains_less_than_half_the_epochs_of_a_training_a_row(base, be
         rows += of["method"].get("ancillary_epochs", 0) * of["method"].get("mining", False)
     assert rows == before
     assert after * 2 < before
+
+
+def test_a_forecast_measures_a_model_with_stages_by_the_plain_one(manifest, tmp_path, monkeypatch):
+    seen = []
+
+    def counted(config, splits):
+        seen.append(config.method)
+        return measured(config, splits)
+
+    measured = cost.measured
+    monkeypatch.setattr(cost, "measured", counted)
+    runs = runs_of("3cmlf", config(manifest).values, [0], tmp_path, data=str(manifest), dataset="AudioCaps")
+    jobs = with_needed([job for run in runs if run.row.cells[1] in ("plain", "stage 3") for job in run.jobs])
+    told = cost.forecast(jobs, 1)
+    assert seen == ["audio-text"]
+    assert len(told.seconds) == len(jobs) >= 2

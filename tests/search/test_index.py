@@ -220,3 +220,5 @@ def test_a_manifest_says_where_the_media_of_a_feature_file_are(features, tmp_pat
     with Index.build(features, tmp_path / "i", media=tmp_path / "manifest.csv") as index:
         hit = index.search(audio=read_features(features).features["audio"][4], to="audio", k=1).hits[0]
         assert hit.media == {"audio": str(tmp_path / "4.mp4"), "visual": str(tmp_path / "4.mp4")}
+        changes = index.update()  # the manifest is remembered
+        assert (changes.new, changes.changed, changes.removed) == (0, 0, 0)

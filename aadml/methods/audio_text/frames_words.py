@@ -15,7 +15,7 @@ from aadml.methods.audio_text.options import RelevanceOptions
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput, resize_buffers
 from aadml.methods.audio_text.towers import each_once, padded_batch, prepared, refuse_absent
-from aadml.methods.learner import Batch, Epoch, Learner, Player
+from aadml.methods.learner import Batch, Epoch, Learner, Player, Validation
 from aadml.objective import Embedded, Objective
 from aadml.retrieval.frame_word import FRAME_WORD, pack, pack_each
 from feature_extraction.backbones.crnn import Crnn, pooled_lengths
@@ -48,6 +48,8 @@ class FramesAgainstWords(Learner):
     similarity = FRAME_WORD
     criterion = "score"
 
+    in_bfloat16 = "no"
+
     def __init__(
         self,
         audio: CrnnInput,
@@ -74,7 +76,7 @@ class FramesAgainstWords(Learner):
         """Describe nothing: everything follows from the options."""
         return {}
 
-    def warnings(self, valid: Clips) -> Iterable[str]:
+    def warnings(self, valid: Validation) -> Iterable[str]:
         """Say so where the relevance of all validation pairs has become the same."""
         return [self._collapse] if self._collapse else []
 
@@ -126,11 +128,11 @@ class FramesAgainstWords(Learner):
         self.train(was_training)
         return pack_each(parts, side="frames" if modality == "audio" else "words", form=self.form), place
 
-    def validate(self, valid: Clips) -> dict[str, float]:
+    def validate(self, valid: Validation) -> dict[str, float]:
         """Score the validation pairs: the loss with fixed draws (the paper), or MAP; say so where all is one score."""
-        figures = self._validation_loss(valid)
+        figures = self._validation_loss(valid.clips)
         if self.choose == "map":
-            scores = recall_sums(self.embed_clips(valid), "both")
+            scores = recall_sums(valid.embeddings, "both")
             figures |= scores | {"score": sum(v for k, v in scores.items() if k.startswith("map ")) / 2}
         return figures
 

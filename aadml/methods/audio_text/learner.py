@@ -15,7 +15,7 @@ from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import BertInput, WordInput, resize_buffers
 from aadml.methods.audio_text.towers import Tower, describe, prepared, refuse_absent
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
+from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation
 from aadml.objective import Embedded, Objective
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
@@ -34,6 +34,8 @@ class TwoTowers(Learner):
     """
 
     criterion = "recall_sum"
+
+    in_bfloat16 = "no"
 
     def __init__(
         self, audio: Tower, text: Tower, objective: Objective, recall: str, budget: int, curriculum: Curriculum | None
@@ -145,9 +147,9 @@ class TwoTowers(Learner):
         self.train(was_training)
         return vectors
 
-    def validate(self, valid: Clips) -> dict[str, float]:
+    def validate(self, valid: Validation) -> dict[str, float]:
         """Score the validation pairs: recall sums and MAP both ways."""
-        return recall_sums(self.embed_clips(valid), self.recall)
+        return recall_sums(valid.embeddings, self.recall)
 
     def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
         """Take over parameters and buffers, some of which are as large as the training captions made them."""

@@ -102,6 +102,8 @@ class CorrelationLearner(Learner):
         cross: (first (n, d1), second (n, d2), labels) -> cross-covariance.
     """
 
+    in_bfloat16 = "no"
+
     def __init__(
         self,
         context: Context,

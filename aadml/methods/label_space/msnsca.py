@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.options import Count, CountOrZero, Dropout, Weight, Width
 from aadml.comparison.types import Modality
+from aadml.methods.dropout import DropoutLayer
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import need_vectors
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
@@ -123,14 +124,14 @@ def _own(dimension: int, hidden: int, width: int, dropout: float) -> nn.Sequenti
     """Build the first layers of a modality: batch norm before the last linear layer, after a hidden one if any."""
     if not hidden:
         norm = nn.BatchNorm1d(dimension, affine=False)
-        return nn.Sequential(norm, nn.Dropout(dropout), nn.Linear(dimension, width, bias=False))
+        return nn.Sequential(norm, DropoutLayer(dropout), nn.Linear(dimension, width, bias=False))
     first, norm = nn.Linear(dimension, hidden, bias=False), nn.BatchNorm1d(hidden, affine=False)
-    return nn.Sequential(first, norm, nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, width, bias=False))
+    return nn.Sequential(first, norm, nn.ReLU(), DropoutLayer(dropout), nn.Linear(hidden, width, bias=False))
 
 
 def _classifier(dimension: int, classes: int, dropout: float) -> nn.Sequential:
     first, last = nn.Linear(dimension, CLASSIFIER_HIDDEN, bias=False), nn.Linear(CLASSIFIER_HIDDEN, classes, bias=False)
-    return nn.Sequential(first, nn.ReLU(), nn.Dropout(dropout), last)
+    return nn.Sequential(first, nn.ReLU(), DropoutLayer(dropout), last)
 
 
 msnsca = learned(MultiScaleLearner)

@@ -12,7 +12,7 @@ from aadml.comparison.options import Dropout, Layers, Weight
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
 from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
+from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network, layers
 from aadml.objective.sections import Section
@@ -98,13 +98,14 @@ class AdvisedLearner(Learner):
         """Note who is trained, for the validation that follows."""
         self._stage = epoch.stage
 
-    def validate(self, valid: Clips) -> dict[str, float]:
+    def validate(self, valid: Validation) -> dict[str, float]:
         """Score whom the stage trains: the teacher by accuracy, the students by their mean average precision."""
         scores = super().validate(valid)
         with torch.no_grad():
-            parts = zip(*(valid.matrix(m).split(4096) for m in self.names), strict=True)
+            clips = valid.clips
+            parts = zip(*(clips.matrix(m).split(4096) for m in self.names), strict=True)
             logits = torch.cat([self._advice([part.to(self.device) for part in one])[0] for one in parts])
-        accuracy = float((logits.argmax(1).cpu() == valid.labels.cpu()).float().mean())
+        accuracy = float((logits.argmax(1).cpu() == clips.labels.cpu()).float().mean())
         return {
             "score": accuracy if self._stage == FIRST else scores["map_mean"],
             "teacher_accuracy": accuracy,

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.options import Dropout, Layers, Margin, Share, Weight, Width
 from aadml.comparison.types import Clips, Modality
+from aadml.methods.dropout import DropoutLayer
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
@@ -71,7 +72,7 @@ class InstanceLearner(Learner):
             )
         self.by_clip, self.share, self.ranking_weight = instance == "clip", instance_share, ranking_weight
         self.heads = heads(context, "dcil", (*hidden, dimension), activation=activation, dropout=dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = DropoutLayer(dropout)
         self.classifier = nn.Linear(
             dimension, context.clips if self.by_clip else context.need_classes("method.instance: class")
         )

@@ -3,11 +3,11 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from aadml.comparison.types import Splits
+from aadml.comparison.types import Clips, Splits
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import Config, resolve
 from aadml.methods.session import Record, Session, Weights, numbers
@@ -21,6 +21,7 @@ from feature_extraction.network_run import chosen_device
 WORTH_ASKING = 3600.0
 """Seconds from which on a person is asked before it begins."""
 _BATCHES = 2
+_CAPTIONS = 32
 _EPOCHS = 2  # the first one warms up
 _STARTING = 1.0  # seconds: reading data, building, writing
 
@@ -113,9 +114,10 @@ def forecast(jobs: Sequence[Job], workers: int, note: Callable[[str], None] = la
             own = [job for job in waiting if job.config.data == data]
             splits = load_splits(own[0].config)
             for job in own:
-                kind = _kind(job.config)
+                config = job.needs.config if job.needs else job.config  # as expensive a step, and needs no other model
+                kind = _kind(config)
                 if kind not in rates:
-                    rates[kind] = _measured_or_none(job.config, splits, note)
+                    rates[kind] = _measured_or_none(config, splits, note)
                 seconds[str(job.folder)] = rates[kind].seconds(job, len(splits.train))
     finally:
         torch.set_num_threads(threads)
@@ -128,16 +130,33 @@ def measured(config: Config, splits: Splits) -> Rate:
     Raises:
         InputError: data or config do not fit.
     """
-    short = resolve(with_setting(config.values, "training.epochs", _EPOCHS))
-    model = untrained_model(short, splits, chosen_device(config.common.device, "config"))
-    train, valid = (model.scaling.clips(one) for one in (splits.train, splits.valid))
-    watch = _Watch(Diagnosis(model.scaling.clips(splits.test), 1))
+    short = with_setting(config.values, "training.epochs", _EPOCHS)
+    if config.training.train_map > 1:  # the last epoch would be charged for what few are
+        short = with_setting(short, "training.train_map", 0)
+    return _timed(resolve(short), splits)
+
+
+def _timed(config: Config, splits: Splits) -> Rate:
+    """Time the training of a config on some batches."""
+    model = untrained_model(config, splits, chosen_device(config.common.device, "config"))
+    train, valid, test = (model.scaling.clips(one) for one in (splits.train, splits.valid, splits.test))
+    (valid, of_valid), (test, of_test) = _some(valid), _some(test)
+    watch = _Watch(Diagnosis(test, 1))
     rows = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))
     learns = hasattr(model.method, "learner")
-    few = train.select(rows[: _BATCHES * short.training.batch].sort().values) if learns else train
+    few = train.select(rows[: _BATCHES * config.training.batch].sort().values) if learns else train
     started = time.perf_counter()
     model.method.fit(few, valid, watch)
-    return watch.rate(time.perf_counter() - started)
+    rate = watch.rate(time.perf_counter() - started)
+    return replace(rate, epoch=rate.epoch * of_valid, look=rate.look * of_test)
+
+
+def _some(clips: Clips) -> tuple[Clips, float]:
+    """Take a few clips of sound and captions, which are slow to embed, and how many times more there are."""
+    if all(isinstance(features, torch.Tensor) for features in clips.features.values()):
+        return clips, 1.0
+    few = clips.select(torch.arange(min(len(clips), _CAPTIONS)))
+    return few, len(clips) / max(len(few), 1)
 
 
 class _Watch(Session):

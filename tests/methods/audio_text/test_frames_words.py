@@ -6,7 +6,7 @@ import torch
 from aadml.comparison.frame_word import relevance
 from aadml.methods import METHODS
 from aadml.methods.audio_text.negative_sampling import STRATEGIES
-from aadml.methods.learner import Batch, Epoch
+from aadml.methods.learner import Batch, Epoch, Validation
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.retrieval import evaluate
@@ -141,7 +141,7 @@ def test_a_collapse_is_reported_while_training(tones, context):
 
 def test_validation_draws_are_the_same_each_time(tones, context):
     method = fit(tones, context, strategy="random")
-    valid = method.learner.prepared(tones.valid)
+    valid = Validation(method.learner, method.learner.prepared(tones.valid))
     assert method.learner.validate(valid) == method.learner.validate(valid)
 
 

@@ -1,0 +1,74 @@
+"""The answer to a question: hits, their scores and what these mean."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aadml.comparison.types import Modality
+from aadml.search.calibration import Calibration
+from aadml.search.store import Item
+from feature_extraction.ground.json_values import JsonObject
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One item that was found.
+
+    Attributes:
+        item: the clip.
+        number: by which the index knows it.
+        score: in the unit of the similarity: a cosine, say.
+        probability: that it fits; None where the index has no calibration of such a question.
+        media: modality -> path of its file; empty where the index does not know it.
+    """
+
+    item: Item
+    number: int
+    score: float
+    probability: float | None
+    media: Mapping[str, str]
+
+    @property
+    def id(self) -> str:
+        """Name of the clip."""
+        return self.item.id
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answer to a question.
+
+    Attributes:
+        hits: best first; equal scores in the order of their ids.
+        asked: modalities of the question that were compared.
+        to: modality of the items.
+        among: how many items were searched.
+        similarity: by which they were compared.
+        calibration: what the probabilities rest on; None where there are none.
+    """
+
+    hits: tuple[Hit, ...]
+    asked: tuple[Modality, ...]
+    to: Modality
+    among: int
+    similarity: str
+    calibration: Calibration | None = None
+
+    @property
+    def nothing_fits(self) -> bool | None:
+        """Whether even the best hit is below the threshold; None where the index has none."""
+        if self.calibration is None or self.calibration.threshold is None:
+            return None
+        return not self.hits or (self.hits[0].probability or 0.0) < self.calibration.threshold
+
+    def to_json(self) -> JsonObject:
+        """Give the plain values."""
+        hits: list[JsonObject] = [
+            {"rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability,
+             "label": hit.item.label, "split": hit.item.split, "media": dict(hit.media),
+             "columns": dict(hit.item.columns)}
+            for rank, hit in enumerate(self.hits, 1)
+        ]  # fmt: skip
+        asked = {"asked": list(self.asked), "to": self.to, "among": self.among, "similarity": self.similarity}
+        one = self.calibration
+        said = None if one is None else {"threshold": one.threshold, "precision": one.precision, "clips": one.clips}
+        return {**asked, "nothing_fits": self.nothing_fits, "calibration": said, "hits": hits}

@@ -1,0 +1,137 @@
+"""Rate and memory of full-size pretrained networks as extractors, beside a plain loop of decoding and calling.
+
+Usage: python scripts/bench/encoders.py [clip] [dinov2] [clap] [--clips N] [--rounds N]
+
+Weights are random: they decide neither rate nor memory. Each round times in turn extraction (one decoding process),
+and a loop as one writes it by hand: decode a clip, prepare it by `transformers`, call the network. Processor time is
+given beside the wall time, since other work on the machine stretches that; memory is the peak of this process.
+The loop's features are compared with the job's, and those in bfloat16 with those in float32. Needs the extra `hub`.
+"""
+
+import argparse
+import os
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers as t
+
+from aadml.data.sample_clips import SampleClips, write_sample_clips
+from feature_extraction.backbones import extractor
+from feature_extraction.extract import extract
+from feature_extraction.feature_file import read_features
+from feature_extraction.manifest import read_manifest
+from feature_extraction.media import Frames, Limits, Sound, decode
+
+MODALITY = {"clip": "visual", "dinov2": "visual", "clap": "audio"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", default=list(MODALITY))
+    parser.add_argument("--clips", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    print(
+        f"{len(os.sched_getaffinity(0))} processors, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}"
+    )
+    with tempfile.TemporaryDirectory() as place:
+        manifest = write_sample_clips(Path(place) / "clips", SampleClips(clips=arguments.clips, seconds=2.0))
+        for name in arguments.networks:
+            measure(name, Path(place), manifest, arguments.rounds)
+
+
+def measure(name: str, folder: Path, manifest: Path, rounds: int) -> None:
+    model, modality = written(name, folder / name), MODALITY[name]
+    loop = {"clip": pictures("CLIPImageProcessorPil"), "dinov2": pictures("BitImageProcessorPil"), "clap": sounds}[name]
+    network = extractor(f"hf:{model}", modality)
+    job_times, loop_times = [], []
+    rows = read_manifest(manifest).rows
+    paths = [row.media[modality] for row in rows]
+    for number in range(rounds):
+        output = folder / f"{name}-{number}.h5"
+        job_times.append(timed(lambda output=output: extract(read_manifest(manifest), output, [network], workers=1)))
+        plain: list[Any] = []
+        loop_times.append(timed(lambda plain=plain: plain.extend(loop(model, paths))))
+    found = read_features(output).features[modality]
+    half = extractor(f"hf:{model}", modality, {"precision": "bfloat16"})
+    extract(read_manifest(manifest), folder / f"{name}-half.h5", [half], workers=1)
+    other = read_features(folder / f"{name}-half.h5").features[modality]
+    print(
+        f"{name}: {network.dimension}-d, {len(paths)} clips of 2 s; {said(job_times, len(paths))}; "
+        f"plain loop {said(loop_times, len(paths))}; largest difference from the loop {abs(found - plain).max():.1e}; "
+        f"bfloat16: relative error {np.linalg.norm(other - found) / np.linalg.norm(found):.1e}, "
+        f"smallest cosine {cosines(other, found).min():.5f}; "
+        f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB"
+    )
+
+
+def written(name: str, folder: Path) -> Path:
+    torch.manual_seed(0)
+    if name == "clip":
+        t.CLIPModel(t.CLIPConfig()).save_pretrained(folder)
+        t.CLIPImageProcessorPil().save_pretrained(folder)
+    elif name == "dinov2":
+        t.Dinov2Model(
+            t.Dinov2Config(hidden_size=384, num_attention_heads=6, patch_size=14, image_size=518)
+        ).save_pretrained(folder)
+        t.BitImageProcessorPil(size={"shortest_edge": 256}).save_pretrained(folder)
+    else:
+        t.ClapModel(t.ClapConfig()).save_pretrained(folder)
+        t.ClapFeatureExtractor(truncation="rand_trunc").save_pretrained(folder)
+    return folder
+
+
+def pictures(processor: str) -> Callable[[Path, list[str]], list[Any]]:
+    @torch.inference_mode()
+    def loop(model: Path, paths: list[str]) -> list[Any]:
+        kind = "CLIPVisionModelWithProjection" if processor.startswith("CLIP") else "Dinov2Model"
+        network, prepared = getattr(t, kind).from_pretrained(model).eval(), getattr(t, processor).from_pretrained(model)
+        found = []
+        for path in paths:
+            frames = decode(path, Frames(), Limits(), 0.0).values
+            output = network(**prepared(list(frames), return_tensors="pt"))
+            rows = output.image_embeds if processor.startswith("CLIP") else output.pooler_output
+            found.append(rows.mean(dim=0).numpy())
+        return found
+
+    return loop
+
+
+@torch.inference_mode()
+def sounds(model: Path, paths: list[str]) -> list[Any]:
+    network = t.ClapAudioModelWithProjection.from_pretrained(model).eval()
+    prepared = t.AutoFeatureExtractor.from_pretrained(model)
+    found = []
+    for path in paths:
+        samples = decode(path, Sound(48_000), Limits(), 0.0).values
+        inputs = prepared(samples, sampling_rate=48_000, return_tensors="pt")
+        output = network(input_features=inputs["input_features"].float(), is_longer=torch.zeros(1, 1, dtype=torch.bool))
+        found.append(output.audio_embeds[0].numpy())
+    return found
+
+
+def timed(call: Callable[[], object]) -> tuple[float, float]:
+    """Give wall time and processor time, that of processes which ended on the way included."""
+    begin, used = time.monotonic(), sum(os.times()[:4])
+    call()
+    return time.monotonic() - begin, sum(os.times()[:4]) - used
+
+
+def said(times: list[tuple[float, float]], clips: int) -> str:
+    wall, used = (statistics.median(each) for each in zip(*times, strict=True))
+    return f"{clips / wall:.1f} clips/s, {used / clips:.2f} s of processor a clip"
+
+
+def cosines(one: Any, other: Any) -> Any:
+    return (one * other).sum(axis=1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+
+
+if __name__ == "__main__":
+    main()

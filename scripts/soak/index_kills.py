@@ -1,0 +1,130 @@
+"""Kills `aadml index` again and again, while it builds and while it updates, and looks at what is left.
+
+Usage: scripts/soak/index_kills.py [KILLS [CLIPS]]. The source changes from one state to another and back: clips are
+new, changed, removed. Whatever is killed, the index must hold one of the two states, whole; who searches meanwhile must
+see one of them; and the next call must reach the wanted one, with nothing lost and nothing twice.
+"""
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from aadml.data.synthetic import synthetic
+from aadml.search import Index
+from aadml.search.building import build
+from feature_extraction.feature_file import write_features
+
+TIMEOUT = 120.0
+
+
+def states(folder, clips):
+    """Write two states of a source; give, of each, id -> features."""
+    whole = synthetic(classes=4, train=clips, valid=0, test=40, dimensions=(32, 32), difficulty=0.5)
+    whole = replace(whole, splits=("test",) * len(whole.ids))
+    count, found = len(whole.ids), []
+    for name, rows in (("a", np.arange(count - 40)), ("b", np.arange(40, count))):
+        content = whole.select(rows)
+        if name == "b":
+            audio = content.features["audio"].copy()
+            audio[::3] += 1
+            content = replace(content, features={**content.features, "audio": audio})
+        write_features(folder / f"{name}.h5", content)
+        found.append(content)
+    return found
+
+
+def in_child(work):
+    """Begin some work in a process of its own; give its number."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return child
+
+
+def ended(child):
+    """Wait for a process, not for ever."""
+    until = time.monotonic() + TIMEOUT
+    while time.monotonic() < until:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+    raise SystemExit("an update did not end")
+
+
+def seen(index):
+    """Give what an open index answers: the ids of all clips, and their scores for one question."""
+    found = index.nearest({"audio": index._state.galleries["audio"][1].vectors[:1] * 0 + 1}, "audio", k=10**6)
+    return frozenset((hit.id, round(hit.score, 5)) for hit in found.hits), len(found.hits)
+
+
+def main(kills, clips):
+    """Kill so often; print what was found, and leave with 1 if anything was wrong."""
+    generator, counts, wrong = np.random.default_rng(0), Counter(), []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        contents, source, place = states(folder, clips), folder / "source.h5", folder / "clips.index"
+        write_features(source, contents[0])
+        wanted = []
+        for content in contents:  # both states, each reached without a kill from the other
+            write_features(source, content)
+            build(source, folder / "whole.index")
+            with Index(folder / "whole.index") as index:
+                wanted.append(seen(index))
+        write_features(source, contents[0])
+        begin = time.monotonic()
+        ended(in_child(lambda: build(source, folder / "whole.index")))  # all modules are imported by now
+        seconds = 1.2 * (time.monotonic() - begin)
+        for number in range(kills):
+            if number % 10 == 0 and place.exists():
+                place.unlink()  # a first build is killed too
+                write_features(source, contents[0])
+            child = in_child(lambda: build(source, place))
+            until, reader = time.monotonic() + float(generator.uniform(0, seconds)), None
+            while time.monotonic() < until:
+                if place.exists() and reader is None:
+                    reader = Index(place)
+                if reader is not None:
+                    counts["searches meanwhile"] += 1
+                    if seen(reader) not in wanted:
+                        wrong.append(f"kill {number}: a search meanwhile saw neither state")
+                time.sleep(0.001)
+            if reader is not None:
+                reader.close()
+            os.kill(child, signal.SIGKILL)
+            ended(child)
+            if place.exists():
+                with Index(place) as index:
+                    state = seen(index)
+                counts["after the kill: old" if state != wanted[number % 2] else "after the kill: new"] += 1
+                if state not in wanted:
+                    wrong.append(f"kill {number}: the index holds neither state")
+            else:
+                counts["after the kill: none yet"] += 1
+            build(source, place)
+            with Index(place) as index:
+                if seen(index) != wanted[number % 2]:
+                    wrong.append(f"kill {number}: the next call did not reach the wanted state")
+            left = {path.name for path in folder.iterdir()} - {
+                "a.h5", "b.h5", "source.h5", "clips.index", "whole.index"
+            }  # fmt: skip
+            if left:
+                wrong.append(f"kill {number}: left behind: {', '.join(sorted(left))}")
+            write_features(source, contents[(number + 1) % 2])
+    print(f"{kills} kills of `aadml index` ({len(contents[0].ids)} clips): {len(wrong)} wrong; {dict(counts)}")
+    print("\n".join(wrong))
+    raise SystemExit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main(*map(int, [*sys.argv[1:], *("100", "300")[len(sys.argv) - 1 :]]))

@@ -67,7 +67,9 @@ def vggish_statistics(weights: str, pca: str | None = None) -> dict[str, tuple[f
     sine = np.sin(2 * np.pi * 1000.0 * time).astype(np.float32)
     measured = {}
     for variant in VGGISH_STATISTICS if pca else ("pre-activation",):
-        options = {"variant": variant, "weights": weights, "device": "cpu"} | ({"pca": pca} if "pca" in variant else {})
+        options = {"variant": variant, "weights": weights, "device": "cpu"}
+        if pca and "pca" in variant:
+            options["pca"] = pca
         rows = _described("vggish", "audio", options, sine)
         measured[variant] = (float(rows.mean()), float(rows.std()))
     return measured

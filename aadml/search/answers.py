@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from aadml.comparison.types import Modality
 from aadml.search.calibration import Calibration
 from aadml.search.store import Item
-from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.ground.json_values import Json, JsonObject
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,12 @@ class Hit:
     def id(self) -> str:
         """Name of the clip."""
         return self.item.id
+
+    def to_json(self) -> dict[str, Json]:
+        """Give the plain values, but for its media."""
+        item = self.item
+        return {"id": item.id, "score": self.score, "probability": self.probability, "label": item.label,
+                "split": item.split, "columns": dict(item.columns)}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,12 +68,7 @@ class Found:
 
     def to_json(self) -> JsonObject:
         """Give the plain values."""
-        hits: list[JsonObject] = [
-            {"rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability,
-             "label": hit.item.label, "split": hit.item.split, "media": dict(hit.media),
-             "columns": dict(hit.item.columns)}
-            for rank, hit in enumerate(self.hits, 1)
-        ]  # fmt: skip
+        hits = [{"rank": rank, **hit.to_json(), "media": dict(hit.media)} for rank, hit in enumerate(self.hits, 1)]
         asked = {"asked": list(self.asked), "to": self.to, "among": self.among, "similarity": self.similarity}
         one = self.calibration
         said = None if one is None else {"threshold": one.threshold, "precision": one.precision, "clips": one.clips}

@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
-from aadml.comparison.arrays import to_rows
+from aadml.comparison.arrays import ArrayLike, to_rows
 from aadml.comparison.types import MODALITIES, Modality
 from aadml.search.encoders import Encoder, PlainEncoder, embed_media
 from aadml.search.sources import may_have
 from feature_extraction.ground.errors import InputError
 
 
-def question(encoder: Encoder, given: Mapping[str, Any], to: Modality) -> dict[Modality, Tensor]:
+def question(
+    encoder: Encoder, given: Mapping[str, ArrayLike | str | Path | None], to: Modality
+) -> dict[Modality, Tensor]:
     """Embed a question.
 
     Args:
@@ -64,7 +65,7 @@ def check(encoder: Encoder, modality: Modality, to: Modality) -> None:
     raise InputError(f"{modality}: the model embeds {', '.join(encoder.facts.modalities)}")
 
 
-def _embedded(encoder: Encoder, modality: Modality, value: Any) -> Tensor:
+def _embedded(encoder: Encoder, modality: Modality, value: ArrayLike | str | Path) -> Tensor:
     if isinstance(value, str | Path):
         if modality == "text" and not str(value).strip():
             raise InputError("--text: no words given")

@@ -157,7 +157,7 @@ def plain_encoder(origins: Mapping[str, JsonObject], features: Mapping[str, Tens
     )
 
 
-def _plain(features: Mapping[str, object], dimensions: Mapping[str, object], scaling: Scaling) -> PlainEncoder:
+def _plain(features: JsonObject, dimensions: JsonObject, scaling: Scaling) -> PlainEncoder:
     facts = Facts(
         label="plain features", method=MethodFacts("", {}), training=Training(), inputs=Inputs(),
         dimensions={m: cast(int, dimensions[m]) for m in MODALITIES if m in dimensions}, class_names=(), clips=0,

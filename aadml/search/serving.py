@@ -152,12 +152,11 @@ class Service:
 
 def _shown(found: Found) -> JsonObject:
     """Give what the page shows of an answer: no path."""
-    whole: dict[str, Any] = dict(found.to_json())
-    hits = []
-    for hit, shown in zip(found.hits, whole["hits"], strict=True):
-        kept = {name: value for name, value in shown.items() if name != "media"}
-        hits.append({**kept, "number": hit.number, "has": sorted(hit.media)})
-    return {**whole, "hits": hits}
+    hits = [
+        {"rank": rank, **hit.to_json(), "number": hit.number, "has": sorted(hit.media)}
+        for rank, hit in enumerate(found.hits, 1)
+    ]
+    return {**found.to_json(), "hits": hits}
 
 
 def _asked(request: Request) -> tuple[str, Modality, int, str | None]:

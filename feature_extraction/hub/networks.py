@@ -1,6 +1,6 @@
 """Loading a tower of a model, and running it over items so that none depends on the items beside it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pickle import UnpicklingError
@@ -200,7 +200,7 @@ def about(snapshot: Snapshot, *packages: str) -> JsonObject:
     return {**snapshot.provenance(), **{name: version(name) for name in ("torch", "transformers", *packages)}}
 
 
-def _inside(snapshot: Snapshot, transformers: Any, within: str) -> dict[str, Any]:
+def _inside(snapshot: Snapshot, transformers: Any, within: str) -> JsonObject:
     """Say how a network is read out of the files of a larger model."""
     if not within:
         return {}
@@ -234,6 +234,6 @@ def _line(error: Exception) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def fixed(values: Mapping[str, object]) -> JsonObject:
+def fixed(values: JsonObject) -> JsonObject:
     """Give settings as plain JSON: tuples become lists."""
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}  # type: ignore[misc]
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}

@@ -19,6 +19,9 @@ from feature_extraction.ground.tables import lookup
 FEATURE_FILE = "feature-file"
 """The feature file of `aadml extract`, taken by every command."""
 
+COLUMNS = "columns"
+"""The layout of npz files with an array a modality."""
+
 SYNTHETIC = "synthetic:"
 """What stands before a name of `SHAPES` where features are to be drawn."""
 
@@ -53,7 +56,7 @@ def open_data(
     place = Path(path)
     if str(path).startswith(SYNTHETIC):
         return synthetic(**lookup(SHAPES, str(path).removeprefix(SYNTHETIC), "synthetic data"))
-    name = layout or recognize(place)
+    name = layout or (COLUMNS if _has_columns(place, audio, visual) else recognize(place))
     if name == FEATURE_FILE:
         content = read_features(place)
         if class_names is not None:
@@ -63,6 +66,11 @@ def open_data(
     _check_kind(place, reader.kind)
     options = ReadOptions(audio, visual, class_names, test_fold, undivided)
     return with_official_validation(reader.read(place, options))
+
+
+def _has_columns(path: Path, audio: str | None, visual: str | None) -> bool:
+    """Tell whether an npz has the arrays that were named, which then are the modalities whatever they are called."""
+    return bool(audio and visual and path.is_file() and is_archive(path) and {audio, visual} <= set(npz_keys(path)))
 
 
 def recognize(path: Path) -> str:

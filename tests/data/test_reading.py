@@ -234,3 +234,17 @@ def test_real_views_are_read(shared_data):
     assert content.class_names == tuple(str(number) for number in range(1, 11))
     content = open_data(shared_data / "mosi_utterances" / "mosi_utterances.npz", audio="audio", visual="video")
     assert np.bincount(content.labels[content.rows("test")]).tolist() == [285, 467]
+
+
+def test_two_arrays_of_any_name_are_the_modalities_that_they_are_named_for(tmp_path):
+    generator = np.random.default_rng(0)
+    a, v = (generator.standard_normal((20, d)).astype(np.float32) for d in (3, 4))
+    np.savez(tmp_path / "x.npz", a=a, v=v)
+    content = open_data(tmp_path / "x.npz", audio="a", visual="v", undivided=True)
+    assert np.array_equal(content.features["audio"], a)
+    assert np.array_equal(content.features["visual"], v)
+    assert content.class_names == ()
+    with pytest.raises(InputError, match=r"has no 'split'.*--split random:0\.7/0\.1/0\.2"):
+        open_data(tmp_path / "x.npz", audio="a", visual="v")
+    with pytest.raises(InputError):
+        open_data(tmp_path / "x.npz", audio="a", visual="w", undivided=True)

@@ -27,7 +27,9 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
     Raises:
         InputError: a missing key, pickled values, columns of unequal length, or another word for a split.
     """
-    arrays = _arrays(path)
+    arrays = _arrays(
+        path, {name: view for name, view in (("audio", options.audio), ("visual", options.visual)) if view}
+    )
     found = [modality for modality in MODALITIES if modality in arrays]
     if len(found) < 2:
         require(path, KEYS, list(arrays))
@@ -57,9 +59,13 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
     )
 
 
-def _arrays(path: Path) -> dict[str, NDArray[np.generic]]:
+def _arrays(path: Path, named: Mapping[str, str]) -> dict[str, NDArray[np.generic]]:
+    """Read the columns; `named` says under which other name an npz has a modality."""
     if is_archive(path):
-        return npz_arrays(path, _WANTED)
+        arrays = npz_arrays(path, (*_WANTED, *named.values()))
+        require(path, tuple(named.values()), list(arrays))
+        renamed = {name: arrays[view] for name, view in named.items()}
+        return {key: values for key, values in arrays.items() if key in _WANTED} | renamed
     return h5_arrays(path, tuple(key for key in _WANTED if key in h5_keys(path)))
 
 

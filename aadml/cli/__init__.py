@@ -14,6 +14,7 @@ import click
 from feature_extraction.ground.errors import InputError
 
 COMMANDS = {
+    "demo": "A first session: sample clips, features, a model, its score and page, an index to ask.",
     "sample-data": "Render the sample clips (real MP4 files with sound) and their manifest.",
     "manifest": "List the media of a data set (AVE, VEGAS, one folder per class) as a manifest.",
     "extract": "Turn a manifest of media into a feature file.",

@@ -51,7 +51,7 @@ def check_cutoff(metric: str, items: int) -> None:
     """
     cutoff = split_name(metric)[1]
     if cutoff is not None and cutoff > items:
-        raise InputError(f"metric {metric}: the gallery holds {items} items")
+        raise InputError(f"metric {metric}: the gallery holds {items} items; take a cutoff up to {items}, or map")
 
 
 def check_columns(names: Iterable[str]) -> tuple[str, ...]:

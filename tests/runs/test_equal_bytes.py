@@ -30,6 +30,7 @@ SETTINGS = {
     "c-dcca": {"training.batch": 60, "method.outputs": 3} | FEW,
     "kcca": {},
     "random": {},
+    "pairs": {"training.batch": 20, "training.criterion": "map"},
 }
 CAPTION_SETTINGS = {
     "audio-text": {"method.audio": "cnn10", "method.audio_width": 4, "method.text_dimension": 32},

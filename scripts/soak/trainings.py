@@ -32,7 +32,7 @@ SETTINGS: dict[str, list[str]] = {
     "c-dcca": [*_HIDDEN, "method.outputs=4", "method.dimension=4", "training.batch=24"],
     "vae-cca": ["method.hidden=8", "method.inner=6", "method.dimension=4"],
     "clip": [*_HIDDEN, "method.dimension=8"],
-    "pairs": [*_NETWORK, "method.dimension=8"],
+    "pairs": [*_NETWORK, "method.dimension=8", "training.criterion=recall@3"],
     "dcil": [*_HIDDEN, "method.dimension=8"],
     "dscmr": [*_HIDDEN, "method.dimension=8"],
     "agah": ["method.hidden=[8, 8]", "method.dimension=8"],

@@ -93,8 +93,13 @@
     const id = make("span", `${hit.rank}. ${hit.id}`, "id");
     const chance = hit.probability === null ? `score ${hit.score.toFixed(4)}`
       : `fits with ${percent(hit.probability)} (score ${hit.score.toFixed(4)})`;
-    const columns = Object.entries(hit.columns).map(([name, value]) => `${name}: ${value}`);
-    item.append(figure, id, make("p", [chance, hit.label, ...columns].filter(Boolean).join(" · "), "facts"));
+    item.append(figure, id, make("p", [chance, hit.label].filter(Boolean).join(" · "), "facts"));
+    const columns = Object.entries(hit.columns);
+    if (columns.length) {
+      const details = make("details", "", "facts");
+      details.append(make("summary", "columns"), ...columns.map(([name, value]) => make("div", `${name}: ${value}`)));
+      item.append(details);
+    }
     const more = make("p", "", "more");
     for (const from of hit.has) {
       if (!allowed(from, to)) continue;

@@ -15,6 +15,7 @@ EXTRAS = {
     "hub": ("transformers", "tokenizers", "pillow"),
     "faiss": ("faiss-cpu",),
     "plot": ("matplotlib",),
+    "serve": ("starlette", "uvicorn"),
 }
 CORE = (
     "torch", "numpy", "scipy", "scikit-learn", "h5py", "click", "opencv-python", "opencv-python-headless", "av",

@@ -63,7 +63,6 @@ def _planned(name: str, data_set: str, place: str | None, plan: Plan) -> list[Pa
     if plan.quick:
         base = _brief(base)
     folder = plan.folder / data_set
-    folder.mkdir(parents=True, exist_ok=True)
     check_same_data(folder, base.data)
     return runs_of(name, base.values, plan.seeds, folder, data=base.data, dataset=_dataset(name, data_set))
 

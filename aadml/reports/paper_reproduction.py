@@ -59,7 +59,6 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Plan) -> Sw
 def _laid_out(name: str, place: str, parts: Sequence[str], plan: Plan, note: Note) -> PaperRuns:
     """Lay out what is trained on a data set; of AVE with all clips of Clock, a draw of them."""
     folder = plan.folder / name
-    folder.mkdir(parents=True, exist_ok=True)
     check_same_data(folder, place)
     draws: dict[int, str] = {}
     if name == "ave":

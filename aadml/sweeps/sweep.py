@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,11 +85,12 @@ def sweep(
 
 @contextmanager
 def sole_owner(folder: Path) -> Iterator[None]:
-    """Keep other processes from working in a folder as long as this one does.
+    """Keep other processes from working in a folder as long as this one does; one that stays empty is not left behind.
 
     Raises:
         InputError: another one is at it, or the folder cannot be made.
     """
+    absent = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
@@ -102,6 +103,9 @@ def sole_owner(folder: Path) -> Iterator[None]:
         raise InputError(f"{folder}: another process works there; wait for it, or choose another --output") from None
     finally:
         os.close(handle)
+        with suppress(OSError):  # not empty
+            for place in absent:
+                place.rmdir()
 
 
 def check_same_data(folder: Path, data: str) -> None:
@@ -115,6 +119,7 @@ def check_same_data(folder: Path, data: str) -> None:
         raise InputError(f"{data}: no such file or folder")
     own = {"data": data, "sha256": _fingerprint(Path(data))}
     if not path.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(own, indent=2) + "\n")
         return
     try:

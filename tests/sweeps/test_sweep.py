@@ -3,7 +3,9 @@ import os
 import signal
 
 import pytest
+from click.testing import CliRunner
 
+from aadml.cli import cli
 from aadml.sweeps.ablate import jobs_of
 from aadml.sweeps.grid import cells_of, parse_axis, points
 from aadml.sweeps.job import FAILURE
@@ -112,3 +114,24 @@ def test_processes_give_the_same_bytes_and_one_that_dies_costs_one_run(base, tmp
     assert all("SIGKILL" in reason for reason in reasons)
     assert not [outcome.reason for outcome in sweep(jobs(base, tmp_path / "crew"), workers=2) if outcome.reason]
     assert content(tmp_path / "crew") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    "words", [["compare", "--methods", "cca"], ["ablate", "--over", "proxy.k=1..2"], ["reproduce", "paper"]],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_a_sweep_on_data_that_are_not_there_leaves_no_folder(tmp_path, words):
+    data = ["--ave" if words[0] == "reproduce" else "--data", str(tmp_path / "none.h5")]
+    done = CliRunner().invoke(cli, [*words, *data, "-o", str(tmp_path / "new" / "out")])
+    assert isinstance(done.exception, InputError)
+    assert "none.h5: no such file" in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_there_or_holds_something_stays(tmp_path):
+    (tmp_path / "own").mkdir()
+    with sole_owner(tmp_path / "own"):
+        pass
+    with sole_owner(tmp_path / "new" / "runs"):
+        (tmp_path / "new" / "kept").write_text("")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["kept", "new", "own"]

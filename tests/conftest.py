@@ -1,8 +1,9 @@
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,18 @@ def wait_until() -> Callable[[Callable[[], object], subprocess.Popen], None]:
             time.sleep(0.02)
 
     return wait_until
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    """The system's Chromium, without a window; tests of pages are skipped where there is none."""
+    api = pytest.importorskip("playwright.sync_api")
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    path = next((place for place in found if place), None)
+    if path is None:
+        pytest.skip("no Chromium on this machine")
+    with api.sync_playwright() as playwright:
+        arguments = ["--autoplay-policy=no-user-gesture-required", "--mute-audio"]
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()

@@ -2,7 +2,6 @@
 
 import csv
 import os
-import shutil
 from dataclasses import replace
 
 import cv2
@@ -15,7 +14,6 @@ from feature_extraction.feature_file import write_features
 
 pytestmark = pytest.mark.slow
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = (
     "<img src=x onerror=harm()>",
     "</script><script>harm()</script>",
@@ -106,18 +104,6 @@ def reproduced(data, folder, settings):
             command=HOSTILE[1],
         )
     return made.page
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    with api.sync_playwright() as playwright:
-        arguments = ["--autoplay-policy=no-user-gesture-required", "--mute-audio"]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

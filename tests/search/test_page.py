@@ -1,7 +1,5 @@
 """The page of an index in a browser: dropped, played, filtered, by keyboard, light and dark, large and small."""
 
-import shutil
-
 import cv2
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from aadml.data.samples.mp4 import write_mp4  # noqa: E402
 from aadml.search import Index  # noqa: E402
 from aadml.search.questions import Limits  # noqa: E402
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = "<img src=x onerror=harm()>.mp4"
 WAIT = 60_000
 
@@ -50,18 +47,6 @@ def site(media, served, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AADML_CACHE", str(folder / "cache"))
         yield served(Index.build(media, folder / "my clips.index", workers=1), Limits())
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    with api.sync_playwright() as playwright:
-        arguments = ["--autoplay-policy=no-user-gesture-required", "--mute-audio"]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -120,6 +120,11 @@ class Method(ABC):
         return "cosine"
 
     @property
+    def takes_missing(self) -> bool:
+        """Tell whether `fit` learns from clips that lack a modality; else it is given those that have all."""
+        return False
+
+    @property
     def precision(self) -> Precision:
         """Name the precision in which it trains, as `training.precision` resolved here."""
         return "float32"

@@ -149,7 +149,8 @@ class _Loop:
             self.session.step(steps)
             features = {m: on_device(self.train[m], rows, self.learner.device) for m in self.train.modalities}
             labels = self.train.labels[rows.to(self.train.labels.device)]
-            batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch)
+            present = {m: own[rows].to(self.learner.device) for m, own in self.train.present.items()}
+            batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch, present)
             for name, player in players.items():
                 prefix = "" if len(players) == 1 else f"{name} "
                 first = not any(key.startswith(prefix) for key in figures)

@@ -112,7 +112,9 @@ def of_features(place: str | Path, index: Path, media: str | Path | None = None)
     )
     rows = np.arange(len(items), dtype=np.int64)
     present = {
-        m: Present(rows, torch.from_numpy(np.array(content.features[m]))) for m in MODALITIES if m in content.features
+        m: Present(rows[content.has(m)], torch.from_numpy(np.array(content.features[m][content.has(m)])))
+        for m in MODALITIES
+        if m in content.features
     }
     return Source(items, present, content.provenance, content=content)
 

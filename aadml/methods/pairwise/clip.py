@@ -46,6 +46,8 @@ class ContrastiveLearner(Learner):
         label_aware: whether labels say who matches, instead of pairs alone.
     """
 
+    takes_missing = True
+
     def __init__(
         self,
         context: Context,
@@ -85,7 +87,7 @@ class ContrastiveLearner(Learner):
         vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
         groups = batch.labels if self.label_aware else batch.index
         relation: Relation = "label" if self.label_aware else "id"
-        embedded = Embedded(vectors, groups, batch.index, relation)
+        embedded = Embedded(vectors, groups, batch.index, relation, present=batch.present)
         return {"loss": self.objective(embedded, batch.generator)["loss"], "scale": self.log_scale.exp()}
 
 

@@ -174,7 +174,8 @@ def find_duplicates(values: Sequence[Hashable], splits: Sequence[str], ids: Sequ
 def _duplicates_among(content: FeatureFile, values: Sequence[Hashable], there: NDArray[np.bool_]) -> Duplicates:
     """Look for values that repeat, among the clips that have them."""
     rows = np.flatnonzero(there).tolist()
-    return find_duplicates(*([column[row] for row in rows] for column in (values, content.splits, content.ids)))
+    splits, ids = ([column[row] for row in rows] for column in (content.splits, content.ids))
+    return find_duplicates([values[row] for row in rows], splits, ids)
 
 
 def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:

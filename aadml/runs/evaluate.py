@@ -136,7 +136,8 @@ def subject_of(config: Config, splits: Splits, model: Model) -> Subject:
     def retrain(changed: Splits) -> Model:
         again = untrained_model(config, changed, chosen_device(config.common.device, "config"))
         parts = (again.scaling.clips(part) for part in (changed.train, changed.valid))
-        again.method.fit(*(learned_from(again.method, part, changed.name) for part in parts))
+        train, valid = (learned_from(again.method, part, changed.name) for part in parts)
+        again.method.fit(train, valid)
         return again
 
     return Subject(model, splits, retrain)

@@ -88,7 +88,8 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     train, valid = model.scaling.clips(splits.train), model.scaling.clips(splits.valid)
     if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
         valid = valid.select(torch.arange(0))  # or its classes are numbered otherwise
-    model.method.fit(*(learned_from(model.method, part, splits.name) for part in (train, valid)), session)
+    train, valid = (learned_from(model.method, part, splits.name) for part in (train, valid))
+    model.method.fit(train, valid, session)
     return _with_facts(model, session)
 
 

@@ -107,7 +107,7 @@ def make_cells(
         cells = replace(cells, probes=probes)
         found = {m: _recall(cells, asking[m].vectors, wanted) for m, wanted in exact.items()}
         if min(found.values()) >= recall:
-            return replace(cells, recall=found)
+            return replace(cells, recall={str(m): share for m, share in found.items()})
     return (
         f"searched exactly: {cells.probes} of {len(centers)} cells give a recall@{K} of {min(found.values()):.3f}, and "
         "more cells take as long as all items"
@@ -126,8 +126,9 @@ def _points(gallery: Gallery) -> NDArray[np.float32]:
     if gallery.similarity == "cosine":
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    codes = gallery.similarity == "hamming"
-    return np.asarray(np.where(vectors > 0, np.float32(1), np.float32(-1)) if codes else vectors)
+    if gallery.similarity == "hamming":
+        return np.where(vectors > 0, np.float32(1), np.float32(-1))
+    return np.asarray(vectors)
 
 
 def _centers(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.float32]:

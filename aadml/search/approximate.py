@@ -127,7 +127,7 @@ def _points(gallery: Gallery) -> NDArray[np.float32]:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     if gallery.similarity == "hamming":
-        return np.where(vectors > 0, np.float32(1), np.float32(-1))
+        return np.where(vectors > 0, 1, -1).astype(np.float32)
     return np.asarray(vectors)
 
 

@@ -125,7 +125,7 @@ def _points(gallery: Gallery) -> NDArray[np.float32]:
     vectors = gallery.vectors.numpy()
     if gallery.similarity == "cosine":
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0))
     if gallery.similarity == "hamming":
         return np.where(vectors > 0, 1, -1).astype(np.float32)
     return np.asarray(vectors)

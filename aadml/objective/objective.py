@@ -9,11 +9,14 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.types import Modality
+from feature_extraction.feature_file import MODALITIES, is_modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import OwnSection
 
-Side = Literal["audio", "visual", "text", "both"]
-SIDES: dict[str, Side] = {side: side for side in get_args(Side)}
+Side = str
+"""A modality, or BOTH: all of them together."""
+
+BOTH = "both"
 Relation = Literal["label", "id"]
 Encode = Callable[[Modality, Tensor], Tensor]
 Loss = Callable[[Comparison], Terms]
@@ -54,16 +57,19 @@ def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
     """Read directions written as "anchors-candidates", for example "audio-visual" or "both-both"; "all" is none yet.
 
     Raises:
-        InputError: a name that is not two of audio, visual, text, both.
+        InputError: a name that is not two of them.
     """
     if list(names) == [ALL]:
         return ()
     directions = []
     for name in names:
         sides = str(name).split("-")
-        if len(sides) != 2 or any(side not in SIDES for side in sides):
-            raise InputError(f"directions: '{name}' is not ANCHORS-CANDIDATES, two of {', '.join(SIDES)}")
-        directions.append((SIDES[sides[0]], SIDES[sides[1]]))
+        if len(sides) != 2 or not all(side == BOTH or is_modality(side) for side in sides):
+            raise InputError(
+                f"directions: '{name}' is not ANCHORS-CANDIDATES, two of {', '.join(MODALITIES)} (or another modality "
+                f"of the data), {BOTH}"
+            )
+        directions.append((sides[0], sides[1]))
     return tuple(directions)
 
 
@@ -255,7 +261,7 @@ def _side(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
 
 
 def _modalities(vectors: Mapping[Modality, Tensor], side: Side) -> list[Modality]:
-    if side == "both":
+    if side == BOTH:
         return list(vectors)
     if side not in vectors:
         raise InputError(f"directions: no {side} embeddings here; there are {', '.join(vectors)}")

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from aadml.comparison.types import MODALITIES, Modality
+from aadml.comparison.types import Modality
 from aadml.model.model import Model
 from aadml.search.approximate import QUESTIONS, Cells, K, Questions, make_cells
 from aadml.search.contents import Vectors, cells_of, meta_of, vectors_of
 from aadml.search.encoders import load_encoder
 from aadml.search.exact import Gallery
 from aadml.search.store import WrittenCells, connect, reading, set_meta
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, number, read_as, typed
 

@@ -27,6 +27,7 @@ from aadml.search.sources import Source, Work, is_media, of_features, of_media
 from aadml.search.store import connect, only_writer, reading
 from aadml.search.writing import Changes, write
 from feature_extraction.backbones import Extractor
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import typed
 from feature_extraction.job import DEFAULTS, Options, choose_extractors
@@ -167,6 +168,7 @@ def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder:
     """Read the source, as the encoder takes it."""
     if not is_media(place):
         source = of_features(place, path, choices.media)
+        _say_left_out(source, choices)
         if isinstance(encoder, ModelEncoder):
             source = _checked(source, encoder, str(place), choices)
         return source
@@ -174,6 +176,13 @@ def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder:
     if encoder is not None and not any(encoder.facts.dimensions.values()):
         return sounds.of_sounds(place, path, encoder, job)
     return of_media(place, path, _extractors(encoder, choices), job)
+
+
+def _say_left_out(source: Source, choices: _Choices) -> None:
+    assert source.content is not None
+    left = [modality for modality in source.content.features if modality not in source.present]
+    if left and choices.on_note:
+        choices.on_note(f"an index holds {', '.join(MODALITIES)}; left out: {', '.join(left)}")
 
 
 def _extractors(encoder: Encoder | None, choices: _Choices) -> Sequence[Extractor]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.arrays import ArrayLike
-from aadml.comparison.types import MODALITIES, Modality
+from aadml.comparison.types import Modality
 from aadml.data.reading import SYNTHETIC
 from aadml.model.model import Model
 from aadml.search.answers import Found, Hit
@@ -29,6 +29,7 @@ from aadml.search.filters import Value, columns_to_ask, matching
 from aadml.search.store import Item, connect, reading
 from aadml.search.validation import read_calibrations
 from aadml.search.writing import Changes
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, typed
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.types import MODALITIES, Modality
+from aadml.comparison.types import Modality
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject

@@ -132,7 +132,7 @@ def test_aa_mix_weighs_the_loss_on_proxies_against_the_loss_on_embeddings():
     torch.testing.assert_close(objective(proxy=proxy)(batch(), draws())["loss"], plain)
 
 
-@pytest.mark.parametrize("wrong", ["audio", "audio-sound", "audio-visual-text", ""])
+@pytest.mark.parametrize("wrong", ["audio", "audio-Sound", "audio-visual-text", ""])
 def test_a_direction_that_is_not_two_sides_is_refused(wrong):
     with pytest.raises(InputError, match="directions"):
         parse_directions([wrong])

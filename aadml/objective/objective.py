@@ -210,8 +210,8 @@ def _comparison(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
     for block, same_modality in _blocks(positives, rows, columns):
         if batch.relation == "label" and same_modality:
             block.fill_diagonal_(False)
-        elif batch.relation == "id" and not same_modality:
-            block.fill_diagonal_(True)
+        elif batch.relation == "id":
+            block.fill_diagonal_(not same_modality)
     relevance = None
     if batch.relevance is not None:
         relevance = torch.cat([torch.cat([batch.relevance(r, c) for c in columns], 1) for r in rows])

@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="How often a best hit shall fit, unless it is said that none does.",
 )
+@click.option(
+    "--approximate",
+    type=float,
+    metavar="RECALL",
+    help="In 100,000 clips and more, look at the part that holds this share of the ten best.  [default: exact]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(
     source: str,
@@ -49,6 +55,7 @@ def command(
     workers: int | None,
     calibrate: str | None,
     precision: float,
+    approximate: float | None,
     as_json: bool,
 ) -> None:
     """Make an index of SOURCE: a folder of sounds, pictures and videos, a manifest, or a feature file.
@@ -69,7 +76,7 @@ def command(
         changes = build(
             source, output, model=model, **chosen, options=read_settings(settings), weights=weights, media=media,
             allow_other_features=allow_other_features, workers=workers, calibrate=calibrate,
-            precision=precision, progress=bar.show, on_note=note,
+            precision=precision, approximate=approximate, progress=bar.show, on_note=note,
         )  # fmt: skip
     _print(changes, output, as_json)
     if changes.failures:

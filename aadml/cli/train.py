@@ -18,6 +18,7 @@ from aadml.cli.settings import GENERAL, PROXY, TRAINING, config_options, key_fla
 @key_flag("--epochs", "training.epochs", TRAINING, int)
 @key_flag("--criterion", "training.criterion", TRAINING)
 @key_flag("--relevance", "relevance", GENERAL)
+@key_flag("--modalities", "modalities", GENERAL)
 @key_flag("--device", "device", GENERAL)
 @click.option(
     "--runs",

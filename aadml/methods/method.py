@@ -41,6 +41,20 @@ class Context:
         """Name the modalities."""
         return tuple(self.dimensions)
 
+    def need_pair(self, method: str) -> tuple[Modality, Modality]:
+        """Give the two modalities to a method of two views.
+
+        Raises:
+            InputError: there are not two; says how to choose.
+        """
+        if len(self.modalities) != 2:
+            raise InputError(
+                f"{method} learns from two modalities, and these clips have {', '.join(self.modalities)}; choose two "
+                f"(--modalities {','.join(self.modalities[:2])}), or take a method of any number (pairs, clip, aadml)"
+            )
+        first, second = self.modalities
+        return first, second
+
     def need_classes(self, method: str) -> int:
         """Give the number of classes to a method that learns them.
 

@@ -12,10 +12,11 @@ from torch import nn
 from aadml.comparison.options import Weight
 from aadml.comparison.types import Modality
 from aadml.losses import LOSSES, OF_EACH_ANCHOR
-from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions
+from aadml.objective.objective import ALL, BOTH, Loss, Objective, ObjectiveOptions, parse_directions
 from aadml.objective.sections import Named, Section, named
 from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
+from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
 
@@ -69,6 +70,11 @@ def compose_objective(
     """
     if list(directions) == [ALL]:
         directions = ["-".join(two) for two in permutations(space.modalities, 2)]
+    for side in dict.fromkeys(side for direction in parse_directions(directions) for side in direction):
+        if side not in (BOTH, *space.modalities):
+            raise InputError(
+                f"directions: no {side} features here; there are {', '.join(space.modalities)}, and {BOTH}"
+            )
     chosen, seen, cost = named(selection), named(proxy), named(loss)
     selecting = lookup(SELECTIONS, chosen.name, "selection")
     build = lookup(PROXIES, seen.name, "proxy")

@@ -10,11 +10,14 @@ from torch import Tensor, nn
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.types import Modality
 from aadml.processes import group
+from feature_extraction.feature_file import MODALITIES, is_modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import OwnSection
 
-Side = Literal["audio", "visual", "text", "both"]
-SIDES: dict[str, Side] = {side: side for side in get_args(Side)}
+Side = str
+"""A modality, or BOTH: all of them together."""
+
+BOTH = "both"
 Relation = Literal["label", "id"]
 Encode = Callable[[Modality, Tensor], Tensor]
 Loss = Callable[[Comparison], Terms]
@@ -55,16 +58,19 @@ def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
     """Read directions written as "anchors-candidates", for example "audio-visual" or "both-both"; "all" is none yet.
 
     Raises:
-        InputError: a name that is not two of audio, visual, text, both.
+        InputError: a name that is not two of them.
     """
     if list(names) == [ALL]:
         return ()
     directions = []
     for name in names:
         sides = str(name).split("-")
-        if len(sides) != 2 or any(side not in SIDES for side in sides):
-            raise InputError(f"directions: '{name}' is not ANCHORS-CANDIDATES, two of {', '.join(SIDES)}")
-        directions.append((SIDES[sides[0]], SIDES[sides[1]]))
+        if len(sides) != 2 or not all(side == BOTH or is_modality(side) for side in sides):
+            raise InputError(
+                f"directions: '{name}' is not ANCHORS-CANDIDATES, two of {', '.join(MODALITIES)} (or another modality "
+                f"of the data), {BOTH}"
+            )
+        directions.append((sides[0], sides[1]))
     return tuple(directions)
 
 
@@ -256,8 +262,8 @@ def _comparison(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
     for block, same_modality in _blocks(positives, rows, columns):
         if batch.relation == "label" and same_modality:
             block.fill_diagonal_(False)
-        elif batch.relation == "id" and not same_modality:
-            block.fill_diagonal_(True)
+        elif batch.relation == "id":
+            block.fill_diagonal_(not same_modality)
     relevance = None
     if batch.relevance is not None:
         relevance = torch.cat([torch.cat([batch.relevance(r, c) for c in columns], 1) for r in rows])
@@ -307,7 +313,7 @@ def _side(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
 
 
 def _modalities(vectors: Mapping[Modality, Tensor], side: Side) -> list[Modality]:
-    if side == "both":
+    if side == BOTH:
         return list(vectors)
     if side not in vectors:
         raise InputError(f"directions: no {side} embeddings here; there are {', '.join(vectors)}")

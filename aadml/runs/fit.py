@@ -1,7 +1,7 @@
 """Training by names: data and a method or loss in, a model out; with a run folder, or in memory alone."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from aadml.methods.session import Callbacks, Record, Session
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
 from aadml.processes import group, launch
-from aadml.runs.data import place_of, relevance_name, starting_config, with_relevance, with_sample_data
+from aadml.runs.data import as_configured, place_of, relevance_name, starting_config, with_sample_data
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
 from aadml.runs.naming import new_run_folder
@@ -41,6 +41,7 @@ def fit(
     epochs: int | None = None,
     criterion: str | None = None,
     relevance: str | Path | None = None,
+    modalities: Sequence[str] | str | None = None,
     device: str | None = None,
     runs: str | Path | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -70,6 +71,7 @@ def fit(
         criterion: validation metric that selects the epoch, "recall@10" for example; by default the method's own.
         relevance: what is relevant where clips are scored: "own", "label", "labels", "labels-graded", or a file of
             judgments; by default the data decide it.
+        modalities: which of the data's are read, ["audio", "visual"] or "audio,visual"; by default all.
         device: "auto", "cpu" or "cuda".
         runs: folder in which a run folder is made, which survives an interruption; None trains in memory alone.
         on_note: called with notes for the user; by default it goes to the logger "aadml".
@@ -103,7 +105,7 @@ def fit(
     complete = assemble(
         data=place_of(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
         config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
-        criterion=criterion, relevance=relevance_name(relevance), sample=data is None,
+        criterion=criterion, relevance=relevance_name(relevance), modalities=modalities, sample=data is None,
     )  # fmt: skip
     complete = with_sample_data(complete, note) if data is None else complete
     for message in config_warnings(complete):
@@ -196,7 +198,7 @@ def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: C
 def _in_memory(data: object, config: Config) -> Splits | None:
     """Lay data in memory out as splits; None where the config names what is to be read."""
     if isinstance(data, Splits):
-        return with_relevance(data, config.common.relevance)
+        return as_configured(data, config.common)
     if not isinstance(data, Clips):
         return None
     labels, rows = data.labels.numpy(), np.arange(len(data), dtype=np.int64)
@@ -206,4 +208,4 @@ def _in_memory(data: object, config: Config) -> Splits | None:
     note = f"{len(chosen)} clips were set aside for validation ({how}, seed {config.common.seed})"
     empty = data.select(torch.arange(0))
     splits = Splits(data.select(rest), data.select(torch.from_numpy(chosen)), empty, notes=(note,))
-    return with_relevance(splits, config.common.relevance)
+    return as_configured(splits, config.common)

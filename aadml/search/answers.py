@@ -44,6 +44,7 @@ class Found:
         among: how many items were searched.
         similarity: by which they were compared.
         calibration: what the probabilities rest on; None where there are none.
+        looked_at: how many items were scored; fewer than `among` where the search was approximate.
     """
 
     hits: tuple[Hit, ...]
@@ -52,6 +53,7 @@ class Found:
     among: int
     similarity: str
     calibration: Calibration | None = None
+    looked_at: int | None = None
 
     @property
     def nothing_fits(self) -> bool | None:
@@ -73,7 +75,12 @@ class Found:
         said: JsonObject | None = None
         if one is not None:
             said = {"threshold": one.threshold, "precision": one.precision, "clips": one.clips}
-        asked: dict[str, Json] = {"asked": list(self.asked), "to": self.to, "among": self.among}
+        asked: dict[str, Json] = {
+            "asked": list(self.asked),
+            "to": self.to,
+            "among": self.among,
+            "looked_at": self.looked_at,
+        }
         return {**asked, "similarity": self.similarity, "nothing_fits": self.nothing_fits, "calibration": said}
 
     def hit_to_json(self, rank: int) -> dict[str, Json]:

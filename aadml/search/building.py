@@ -11,6 +11,7 @@ from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.model import Model
 from aadml.runs.later_data import check_features
 from aadml.search import sounds
+from aadml.search.approximating import approximate_index
 from aadml.search.calibrating import calibrate_index
 from aadml.search.contents import digests_of, meta_of
 from aadml.search.encoders import (
@@ -26,6 +27,7 @@ from aadml.search.sources import Source, Work, is_media, of_features, of_media
 from aadml.search.store import connect, only_writer, reading
 from aadml.search.writing import Changes, write
 from feature_extraction.backbones import Extractor
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import typed
 from feature_extraction.job import DEFAULTS, Options, choose_extractors
@@ -61,6 +63,7 @@ def build(
     workers: int | None = None,
     calibrate: str | Path | None = None,
     precision: float = 0.9,
+    approximate: float | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Changes:
@@ -83,6 +86,8 @@ def build(
         workers: decoding processes; None: one a processor.
         calibrate: a feature file whose validation clips the probabilities are fitted on; by default the source's own.
         precision: share of best hits that shall fit from the threshold on below which nothing is said to fit.
+        approximate: recall of the ten best items that a search of a large index has to reach, looking at a part of it
+            alone; see `aadml.search.approximate`. None: exact, or as before.
         progress: called with what is being extracted ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.
 
@@ -96,6 +101,8 @@ def build(
     )  # fmt: skip
     if not 0 < precision < 1:
         raise InputError(f"precision: {precision:g} given; above 0 and below 1 is possible")
+    if approximate is not None and not 0 < approximate < 1:
+        raise InputError(f"approximate: {approximate:g} given; a recall above 0 and below 1 is possible")
     if not str(source).startswith(SYNTHETIC) and not Path(source).exists():
         raise InputError(f"{source}: no such file or folder")
     if path.is_dir():
@@ -103,6 +110,7 @@ def build(
     with only_writer(path) as work:
         changes = _update(path, source, choices, work) if path.exists() else _create(path, source, choices, work)
         calibrate_index(path, calibrate, model=model, precision=precision, on_note=on_note)
+        approximate_index(path, approximate, model=model, on_note=on_note)
         if not is_media(source):
             shutil.rmtree(work, ignore_errors=True)  # nothing is kept there but the lock
     return changes
@@ -160,6 +168,7 @@ def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder:
     """Read the source, as the encoder takes it."""
     if not is_media(place):
         source = of_features(place, path, choices.media)
+        _say_left_out(source, choices)
         if isinstance(encoder, ModelEncoder):
             source = _checked(source, encoder, str(place), choices)
         return source
@@ -167,6 +176,13 @@ def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder:
     if encoder is not None and not any(encoder.facts.dimensions.values()):
         return sounds.of_sounds(place, path, encoder, job)
     return of_media(place, path, _extractors(encoder, choices), job)
+
+
+def _say_left_out(source: Source, choices: _Choices) -> None:
+    assert source.content is not None
+    left = [modality for modality in source.content.features if modality not in source.present]
+    if left and choices.on_note:
+        choices.on_note(f"an index holds {', '.join(MODALITIES)}; left out: {', '.join(left)}")
 
 
 def _extractors(encoder: Encoder | None, choices: _Choices) -> Sequence[Extractor]:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.comparison.types import MODALITIES, Modality
+from aadml.comparison.types import Modality
 from aadml.data import open_data
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES, media_files, utf8
 from aadml.search.encoders import near
@@ -18,7 +18,7 @@ from aadml.search.store import Item
 from feature_extraction.assembly import Failure
 from feature_extraction.backbones import Extractor
 from feature_extraction.extract import extract
-from feature_extraction.feature_file import FeatureFile, read_features
+from feature_extraction.feature_file import MODALITIES, FeatureFile, read_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest

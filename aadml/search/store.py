@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.types import MODALITIES, Modality
+from aadml.comparison.types import Modality
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
@@ -24,6 +25,9 @@ OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "r
 
 Columns = Mapping[str, str]
 """Further column -> how SQL compares its values: TEXT or NUMERIC."""
+
+WrittenCells = tuple[JsonObject, bytes, bytes]
+"""Facts of cells, their centers (float32), and the cell of each item (int32), in the order of the items' ids."""
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,12})?")
 _WAIT = 30.0  # seconds that a transaction waits for another one
@@ -271,10 +275,16 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def set_meta(path: Path, meta: Mapping[str, JsonObject]) -> None:
-    """Write facts, in one transaction."""
+def set_meta(path: Path, meta: Mapping[str, JsonObject], cells: Mapping[Modality, WrittenCells] | None = None) -> None:
+    """Write facts, in one transaction; with them the cells of the approximate search, where they are given."""
     with closing(connect(path)) as database, _said_of(path):
         database.execute("BEGIN IMMEDIATE")
         for name, value in meta.items():
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
+        if cells is not None:
+            database.execute("DROP TABLE IF EXISTS cells")
+            database.execute("CREATE TABLE cells (modality TEXT PRIMARY KEY, facts TEXT, centers BLOB, own BLOB)")
+            for modality, (facts, centers, own) in cells.items():
+                row = (modality, json.dumps(facts), centers, own)
+                database.execute("INSERT INTO cells VALUES (?, ?, ?, ?)", row)
         database.execute("COMMIT")

@@ -35,7 +35,7 @@ EXTRACTION_FLOORS = [
 ]
 
 AADML_FLOORS = [
-    ["comparison"],
+    ["comparison", "processes"],
     ["losses", "selections", "proxies", "retrieval", "data"],
     ["objective"],
     ["methods"],

@@ -33,6 +33,15 @@ LOSSES: Table["Callable[..., Terms] | type[nn.Module]"] = Table(
 """Pure functions `(comparison, *, options) -> Terms`; those that own parameters are classes, whose instances are called
 as the functions are (see Daml)."""
 
+OF_EACH_ANCHOR = frozenset(
+    {
+        "triplet", "triplet-weighted", "ranking", "contrastive", "hinge", "angular", "supcon", "nt-xent", "cross-clr",
+        "posterior-nca",
+    }
+)  # fmt: skip
+"""Losses whose anchors may be divided over processes: nothing of one anchor's cost comes from another anchor, nothing
+is drawn, and no penalty joins them. Any other loss is computed whole by every process."""
+
 LABEL_LOSSES: Table["Callable[..., Tensor]"] = Table(
     "label loss",
     {

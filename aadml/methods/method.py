@@ -120,6 +120,11 @@ class Method(ABC):
         return "cosine"
 
     @property
+    def divides_batches(self) -> bool:
+        """Tell whether several processes may train it, each on rows of its own."""
+        return False
+
+    @property
     def precision(self) -> Precision:
         """Name the precision in which it trains, as `training.precision` resolved here."""
         return "float32"

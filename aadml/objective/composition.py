@@ -11,7 +11,7 @@ from torch import nn
 
 from aadml.comparison.options import Weight
 from aadml.comparison.types import Modality
-from aadml.losses import LOSSES
+from aadml.losses import LOSSES, OF_EACH_ANCHOR
 from aadml.objective.objective import ALL, BOTH, Loss, Objective, ObjectiveOptions, parse_directions
 from aadml.objective.sections import Named, Section, named
 from aadml.proxies import PROXIES, prefix_of
@@ -87,6 +87,7 @@ def compose_objective(
         stands_for,
         directions=directions,
         reduced=cost.shared(ObjectiveOptions),
+        divided=cost.name in OF_EACH_ANCHOR,
     )
 
 

@@ -20,6 +20,7 @@ LOSSES: Table["Callable[..., Terms] | type[nn.Module]"] = Table(
         "hinge": "aadml.losses.hinge:hinge",
         "n-pair": "aadml.losses.n_pair:n_pair",
         "angular": "aadml.losses.angular:angular",
+        "multi-similarity": "aadml.losses.multi_similarity:multi_similarity",
         "supcon": "aadml.losses.supcon:supcon",
         "nt-xent": "aadml.losses.nt_xent:nt_xent",
         "cross-clr": "aadml.losses.cross_clr:cross_clr",

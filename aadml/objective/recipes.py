@@ -88,6 +88,11 @@ RECIPES: dict[str, Recipe] = {
         "Positive and hardest negative weighed by polynomials of cosines, summed (Mei et al., 2022, equation 6).",
         {"name": "triplet-weighted", "reduction": "per-anchor", "combine": "sum"},
     ),
+    "multi-similarity": Recipe(
+        "Pairs that are hard beside an anchor's others, softly weighted (Wang et al., CVPR 2019).",
+        {"name": "multi-similarity", "reduction": "mean"},
+        {"name": "multi-similarity"},
+    ),
     "supcon": Recipe(
         "Supervised contrastive loss over both modalities as two views (Khosla et al., NeurIPS 2020).",
         {"name": "supcon", "reduction": "mean"},

@@ -30,6 +30,7 @@ STOPS_GRADIENT: dict[str, str] = {}
 """Losses whose gradient is not that of their value, because they hold something fixed on purpose: name -> what."""
 
 COSTS_WITHOUT_POSITIVES = {"contrastive": "a sum over pairs", "hinge": "a sum over pairs"}
+COSTS_WITHOUT_POSITIVES |= {"multi-similarity": "positives and negatives have a sum each"}
 COSTS_WITHOUT_NEGATIVES = COSTS_WITHOUT_POSITIVES | {
     "supcon": "positives compete with each other",
     "cross-clr": "positives compete with each other",

@@ -14,7 +14,6 @@ WITHOUT_EQUAL = {
     "audio_visual/hdml_gedml": "another algorithm: a constant distance, and no embedding layer after the generator",
     "audio_visual/cca_zoo_rcca": "another ridge: (1 - c) S + c I there, S + ridge I here",
     "audio_visual/pml_contrastive": "distances unsquared, means of positives and negatives added",
-    "audio_visual/pml_multi_similarity": "no such loss here",
     "audio_visual/pml_proxy_anchor": "no such loss here",
     "audio_visual/pml_proxy_nca": "no such loss here",
     "audio_visual/pml_soft_triple": "no such loss here",

@@ -132,7 +132,8 @@ def together(total: int, encode: Callable[[], dict[Name, Tensor]]) -> dict[Name,
         parts = encode()
     finally:
         _encoding.reset(token)
-    return dict(zip(parts, _Gathered.apply(own(total), total, *parts.values()), strict=True))
+    gather: Callable[..., tuple[Tensor, ...]] = _Gathered.apply
+    return dict(zip(parts, gather(own(total), total, *parts.values()), strict=True))
 
 
 def drawn_rows(rows: int) -> tuple[int, slice]:
@@ -226,7 +227,7 @@ class _Gathered(torch.autograd.Function):
         ctx.rows, ctx.widths = rows, [part.shape[1] for part in parts]
         whole = parts[0].new_zeros(total, sum(ctx.widths))
         whole[rows] = torch.cat(parts, 1)
-        return _reduced(whole).split(ctx.widths, 1)
+        return tuple(torch.split(_reduced(whole), ctx.widths, 1))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:

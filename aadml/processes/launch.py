@@ -68,11 +68,11 @@ class _Claim:
 
 
 def _first_in_store() -> bool:
-    from torch.distributed import TCPStore
+    from torch import distributed
 
     with suppress(RuntimeError):  # the launcher is gone: who is left may speak
         address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        store = TCPStore(address, port, is_master=False, timeout=timedelta(seconds=_STORE_SECONDS))
+        store = distributed.TCPStore(address, port, is_master=False, timeout=timedelta(seconds=_STORE_SECONDS))
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return int(store.add(f"aadml/last-word/{attempt}", 1)) == 1
     return True

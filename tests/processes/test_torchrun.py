@@ -25,7 +25,7 @@ SMALL = [
     "synthetic:ave",
 ]
 PLAIN = {"network.hidden": [16], "training.batch": 101}
-SECONDS, EPOCHS = 300, 12
+SECONDS, EPOCHS = 300, 6
 
 
 def start(folder, *arguments, processes=2):
@@ -84,14 +84,11 @@ def test_two_processes_write_one_run_with_the_figures_of_one_process(whole, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the processes of a job are found in /proc")
-def test_a_killed_process_ends_the_job_in_one_line_and_the_run_goes_on_to_the_same_bytes(
-    tmp_path, rank, whole, wait_until
-):
+def test_a_killed_process_ends_the_job_in_one_line_and_the_run_goes_on_to_the_same_bytes(tmp_path, whole, wait_until):
     job = start(tmp_path, "train", *SMALL, "--epochs", EPOCHS, "--runs", "runs")
-    wait_until(lambda: any(len(p.read_bytes().splitlines()) > 2 for p in tmp_path.glob("runs/*/metrics.jsonl")), job)
-    os.kill(of_rank(rank, job.pid), signal.SIGKILL)
+    wait_until(lambda: any(len(p.read_bytes().splitlines()) > 1 for p in tmp_path.glob("runs/*/metrics.jsonl")), job)
+    os.kill(of_rank(0, job.pid), signal.SIGKILL)
     code, out, said = ended(job)
     (folder,) = (tmp_path / "runs").iterdir()
     again = f"torchrun --nproc-per-node 2 -m aadml train --resume runs/{folder.name}"

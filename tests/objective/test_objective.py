@@ -137,9 +137,7 @@ def test_without_any_share_of_proxies_none_are_made():
 
 def test_graded_relevance_lies_in_the_block_of_its_modalities():
     places = {"audio": 0, "visual": 1}
-    embedded = replace(
-        batch(), relevance=lambda row, column: torch.full((6, 6), 10.0 * places[row] + places[column])
-    )
+    embedded = replace(batch(), relevance=lambda row, column: torch.full((6, 6), 10.0 * places[row] + places[column]))
     (comparison,) = objective(directions=["both-both"]).comparisons(embedded)
     expected = torch.tensor([[0.0, 1.0], [10.0, 11.0]]).repeat_interleave(6, 0).repeat_interleave(6, 1)
     torch.testing.assert_close(comparison.relevance, expected)

@@ -71,7 +71,8 @@ def _table(found: "Found") -> str:
         )
     for rank, hit in enumerate(found.hits, 1):
         place = hit.media.get(found.to) or next(iter(hit.media.values()), "")
-        shown = "  ".join(filter(None, (hit.id.replace("\n", " "), hit.item.label, place)))
+        when = "" if hit.moment is None else f"at {hit.moment.seconds:.1f} s"
+        shown = "  ".join(filter(None, (hit.id.replace("\n", " "), hit.item.label, place, when)))
         chance = "" if hit.probability is None else f"{hit.probability:>5.0%}  "
         lines.append(f"{rank:>4}  {hit.score:>9.4f}  {chance}{shown}")
     return "\n".join(lines)

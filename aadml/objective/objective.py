@@ -1,13 +1,14 @@
 """A training signal: the loss of a comparison of proxies, over directions, reduced to one number."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.masks import MaskCodes
 from aadml.comparison.types import Modality
 from aadml.processes import group
 from feature_extraction.feature_file import MODALITIES, is_modality
@@ -213,7 +214,7 @@ class Objective(nn.Module):
     ) -> list[Comparison]:
         """Put other vectors into comparisons of the same clips."""
         return [
-            replace(comparison, anchors=_side(anchors, direction[0]), candidates=_side(candidates, direction[1]))
+            comparison.seen_as(_side(anchors, direction[0]), _side(candidates, direction[1]))
             for comparison, direction in zip(laid, self.directions, strict=True)
         ]
 
@@ -256,14 +257,7 @@ def _own_anchors(comparison: Comparison) -> Comparison:
 def _comparison(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
     """Lay out one direction: rows of several modalities are concatenated, nobody is compared with itself."""
     rows, columns = (_modalities(batch.vectors, side) for side in direction)
-    same_group = (batch.groups[:, None] == batch.groups[None, :]).tile(len(rows), len(columns))
-    within, own = _within(rows, columns, batch.groups), _partners(rows, columns, batch.groups)
-    positives = same_group.clone() if batch.relation == "label" else torch.zeros_like(same_group)
-    for block, same_modality in _blocks(positives, rows, columns):
-        if batch.relation == "label" and same_modality:
-            block.fill_diagonal_(False)
-        elif batch.relation == "id":
-            block.fill_diagonal_(not same_modality)
+    codes, own = _codes(rows, columns, batch), _partners(rows, columns, batch.groups)
     relevance = None
     if batch.relevance is not None:
         relevance = torch.cat([torch.cat([batch.relevance(r, c) for c in columns], 1) for r in rows])
@@ -271,12 +265,12 @@ def _comparison(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
     return Comparison(
         anchors=_side(batch.vectors, direction[0]),
         candidates=_side(batch.vectors, direction[1]),
-        positives=positives,
-        negatives=~same_group,
+        positives=codes.positives,
+        negatives=codes.negatives,
         own=own,
         relevance=relevance,
         guides=batch.guides or {},
-        within=within,
+        within=codes.within,
         anchor_features=_side(features, direction[0]) if features else None,
         candidate_features=_side(features, direction[1]) if features else None,
         candidate_head=batch.heads[columns[0]] if batch.heads and len(columns) == 1 else None,
@@ -285,18 +279,24 @@ def _comparison(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
     )
 
 
-def _blocks(mask: Tensor, rows: Sequence[Modality], columns: Sequence[Modality]) -> Iterator[tuple[Tensor, bool]]:
-    """Give the part of a mask that holds each pair of modalities, and whether they are the same."""
-    for strip, row in zip(mask.chunk(len(rows)), rows, strict=True):
-        for block, column in zip(strip.chunk(len(columns), 1), columns, strict=True):
-            yield block, row == column
+def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded) -> MaskCodes:
+    """Say who belongs to whom; nobody is compared with itself."""
+    clip = torch.arange(len(batch.groups), device=batch.groups.device)
+    clips = clip.repeat(len(rows)), clip.repeat(len(columns))
+    place = {modality: number for number, modality in enumerate(columns)}
+    itself = [clip + place[row] * len(clip) if row in place else torch.full_like(clip, -1) for row in rows]
+    numbers = {modality: number for number, modality in enumerate(batch.vectors)}
+    return MaskCodes(
+        groups=(batch.groups.repeat(len(rows)), batch.groups.repeat(len(columns))),
+        clips=clips if batch.relation == "id" else None,
+        itself=torch.cat(itself) if place.keys() & set(rows) else None,
+        sides=(_sides(rows, numbers, clip), _sides(columns, numbers, clip)),
+    )
 
 
-def _within(rows: Sequence[Modality], columns: Sequence[Modality], groups: Tensor) -> Tensor:
-    """Mark the candidates of each anchor's own modality (a, c)."""
-    same = torch.tensor([[row == column for column in columns] for row in rows], device=groups.device)
-    count = len(groups)
-    return same[:, None, :, None].expand(-1, count, -1, count).reshape(len(rows) * count, len(columns) * count)
+def _sides(modalities: Sequence[Modality], numbers: Mapping[Modality, int], clip: Tensor) -> Tensor:
+    """Number the modality of each row or column of a comparison (a,)."""
+    return torch.cat([torch.full_like(clip, numbers[one]) for one in modalities])
 
 
 def _partners(rows: Sequence[Modality], columns: Sequence[Modality], groups: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from aadml.runs.session import RunSession, read_records
 from aadml.runs.store import RunStore, begun, opened
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, parse_object, to_bytes, typed
+from feature_extraction.hub_names import PREFIX
 from feature_extraction.network_run import chosen_device
 
 
@@ -265,12 +266,16 @@ def train_into(
 def config_warnings(config: Config) -> list[str]:
     """Say what people should know of a config before it trains: readings that degenerate, networks without training."""
     weights = [key for key, value in config.options.items() if key.endswith("_weights") and value == "untrained"]
-    untrained = [key.removesuffix("_weights") for key in weights]
+    untrained = [name for key in weights if not _is_pretrained(config, name := key.removesuffix("_weights"))]
     if untrained:
         return [f"the {' and the '.join(untrained)} network begin with random weights (method.{untrained[0]}_weights)"]
     proxy = config.section("proxy")
     sentence = degeneracy(proxy.options) if proxy and proxy.name == "anchor-aware" else None
     return [f"proxy: {sentence}"] if sentence else []
+
+
+def _is_pretrained(config: Config, network: str) -> bool:
+    return str(config.options.get(network, "")).startswith(PREFIX)
 
 
 def _begin(prepared: Prepared, store: RunStore, note: Callable[[str], None]) -> None:

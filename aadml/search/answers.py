@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from aadml.comparison.types import Modality
 from aadml.search.calibration import Calibration
+from aadml.search.moments import Moment
 from aadml.search.store import Item
 from feature_extraction.ground.json_values import Json, JsonObject
 
@@ -19,6 +20,7 @@ class Hit:
         score: in the unit of the similarity: a cosine, say.
         probability: that it fits; None where the index has no calibration of such a question.
         media: modality -> path of its file; empty where the index does not know it.
+        moment: where it fits best; None where nothing was kept over time.
     """
 
     item: Item
@@ -26,6 +28,7 @@ class Hit:
     score: float
     probability: float | None
     media: Mapping[str, str]
+    moment: Moment | None = None
 
     @property
     def id(self) -> str:
@@ -89,4 +92,5 @@ class Found:
         return {
             "rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability, "label": hit.item.label,
             "split": hit.item.split, "columns": dict(hit.item.columns),
+            "moment": None if hit.moment is None else {"seconds": hit.moment.seconds, "score": hit.moment.score},
         }  # fmt: skip

@@ -26,6 +26,7 @@ from aadml.search.encoders import Encoder, load_encoder
 from aadml.search.exact import Gallery
 from aadml.search.exporting import export
 from aadml.search.filters import Value, columns_to_ask, matching
+from aadml.search.moments import best_moment, read_moments
 from aadml.search.store import Item, connect, reading
 from aadml.search.validation import read_calibrations
 from aadml.search.writing import Changes
@@ -216,11 +217,12 @@ class Index:
             found = numbers[places].tolist()
             items = list(items_of(self._database, found))
             curve = self._state.calibrations.get((tuple(vectors), to))
+            moments = [best_moment(read_moments(self._database, to, one), asked, self.similarity) for one in found]
         among = len(gallery) if rows is None else len(rows)
         chances = [None] * len(found) if curve is None else curve.probability(scores, among).tolist()
         hits = (
-            Hit(item, number, float(score), chance, self._places(item))
-            for item, number, score, chance in zip(items, found, scores, chances, strict=True)
+            Hit(item, number, float(score), chance, self._places(item), moment)
+            for item, number, score, chance, moment in zip(items, found, scores, chances, moments, strict=True)
         )
         looked_at = among if looked is None else len(looked)
         return Found(tuple(hits), tuple(vectors), to, among, self.similarity, curve, looked_at)

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.comparison.types import Modality
+from aadml.search import moments
+from aadml.search.moments import Moments, write_moments
 from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from feature_extraction.ground.errors import InputError
@@ -68,11 +70,13 @@ class Entry:
         item: the clip.
         digest: of everything it was made from; equal digests need no work.
         vectors: modality -> (d,) float32.
+        moments: modality -> its vectors over time, where they are kept.
     """
 
     item: Item
     digest: bytes
     vectors: Mapping[Modality, NDArray[np.float32]]
+    moments: Mapping[Modality, Moments] = field(default_factory=dict)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -202,7 +206,10 @@ def _write(
 ) -> None:
     if columns_in(database) != dict(columns):
         _renew_columns(database, columns)
-    tables = ["item", *(["extra"] if columns else []), *(f"vector_{name}" for name in MODALITIES)]
+    for statement in moments.SCHEMA:
+        database.execute(statement)
+    kept = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]
+    tables = ["item", *(["extra"] if columns else []), *kept]
     for name in removed:
         _remove(database, name, tables)
     for entry in entries:
@@ -230,6 +237,8 @@ def _insert(database: sqlite3.Connection, entry: Entry, columns: Sequence[str]) 
     for name, vector in entry.vectors.items():
         content = np.ascontiguousarray(vector, dtype="<f4").tobytes()
         database.execute(f"INSERT INTO vector_{name} VALUES (?, ?)", (number, content))
+    assert number is not None
+    write_moments(database, number, entry.moments)
 
 
 def _path(name: str) -> str | bytes:

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Dropout, Layers, Width
 from aadml.comparison.types import Modality
-from aadml.losses.kernels.likelihood import mean_over_positives
+from aadml.losses.supcon import supcon
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Learner, Player
@@ -84,8 +84,9 @@ class ContrastiveLearner(Learner):
 
     def _terms(self, comparison: Comparison) -> Terms:
         """Cross-entropy of scaled cosines: targets are the positives, all of the comparison compete."""
-        everyone = comparison.positives | comparison.negatives
-        return mean_over_positives(self.log_scale.exp() * comparison.cosine, comparison.positives, everyone)
+        loss: Any = supcon
+        terms: Terms = loss(comparison, temperature=torch.exp(-self.log_scale))
+        return terms
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         with torch.no_grad():  # the bound is held by resetting, as a clamp in the graph would have no way back

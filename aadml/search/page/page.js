@@ -94,7 +94,8 @@
     const id = make("span", `${hit.rank}. ${hit.id}`, "id");
     const chance = hit.probability === null ? `score ${hit.score.toFixed(4)}`
       : `fits with ${percent(hit.probability)} (score ${hit.score.toFixed(4)})`;
-    item.append(figure, id, make("p", [chance, hit.label].filter(Boolean).join(" · "), "facts"));
+    const when = hit.moment ? `best at ${hit.moment.seconds.toFixed(1)} s` : "";
+    item.append(figure, id, make("p", [chance, hit.label, when].filter(Boolean).join(" · "), "facts"));
     const columns = Object.entries(hit.columns);
     if (columns.length) {
       const details = make("details", "", "facts");
@@ -153,6 +154,11 @@
       });
     }
     button.addEventListener("click", () => { if (player.paused) player.play().catch(() => {}); else player.pause(); });
+    if (hit.moment) {
+      player.addEventListener("loadedmetadata", () => {
+        if (hit.moment.seconds < player.duration - 0.2) player.currentTime = hit.moment.seconds;
+      });
+    }
     figure.replaceChildren(button);
   };
 

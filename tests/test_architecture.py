@@ -25,7 +25,7 @@ EXTRACTION_FLOORS = [
     ],
     ["tensor_files", "fingerprints", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
     ["feature_file", "weights", "decoding_workers"],
-    ["chosen_weights"],
+    ["chosen_weights", "engines"],
     ["inception_readings"],
     ["backbones"],
     ["ledger", "plan", "describing", "self_test", "hub"],

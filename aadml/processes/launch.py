@@ -68,11 +68,11 @@ class _Claim:
 
 
 def _first_in_store() -> bool:
-    from torch import distributed
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
     with suppress(RuntimeError):  # the launcher is gone: who is left may speak
         address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        store = distributed.TCPStore(address, port, is_master=False, timeout=timedelta(seconds=_STORE_SECONDS))
+        store = TCPStore(address, port, is_master=False, timeout=timedelta(seconds=_STORE_SECONDS))
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return int(store.add(f"aadml/last-word/{attempt}", 1)) == 1
     return True

@@ -11,6 +11,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.masks import MaskCodes
 from aadml.comparison.types import Modality
 from aadml.processes import group
+from aadml.proxies.memory import Memory
 from feature_extraction.feature_file import MODALITIES, is_modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import OwnSection
@@ -149,7 +150,8 @@ class Objective(nn.Module):
         losses: comparison -> terms: one for all directions, or one a direction where a loss owns parameters.
         selection: (comparison, generator) -> comparison.
         proxy: who anchors (and candidates) are seen as; None for themselves. Its `aa_on` says on which sides it acts,
-            its `aa_mix` how much of the loss is computed on proxies (the rest on the embeddings themselves).
+            its `aa_mix` how much of the loss is computed on proxies (the rest on the embeddings themselves). A memory
+            adds candidates instead.
         directions: who meets whom.
         reduced: how one number is made of all terms.
         divided: whether each process of a training costs anchors of its own, instead of all of them.
@@ -191,6 +193,8 @@ class Objective(nn.Module):
         proxy: Any = self.proxy
         if proxy is None or float(proxy.aa_mix) == 0:
             return self._compare(laid, generator)
+        if isinstance(proxy, Memory):
+            return self._compare(self._with_memory(laid, batch, proxy), generator)
         raw, mix = batch.vectors, float(proxy.aa_mix)
         proxies = proxy(raw, batch.index, encode)
         anchors = proxies if proxy.aa_on in ("all", "anchor") else raw
@@ -208,6 +212,16 @@ class Objective(nn.Module):
     def comparisons(self, batch: Embedded) -> list[Comparison]:
         """Lay out the comparison of every direction, before any selection."""
         return [_comparison(batch, direction) for direction in self.directions]
+
+    def _with_memory(self, laid: Sequence[Comparison], batch: Embedded, memory: Memory) -> list[Comparison]:
+        """Let anchors also meet what is remembered, and remember the batch."""
+        extended = []
+        for comparison, direction in zip(laid, self.directions, strict=True):
+            rows, columns = (_modalities(batch.vectors, side) for side in direction)
+            extended.append(memory.extend(comparison, rows, columns, batch.index, batch.relation == "id"))
+        if self.training:
+            memory.store(batch.vectors, batch.groups, batch.index)
+        return extended
 
     def _among(
         self, laid: Sequence[Comparison], anchors: Mapping[Modality, Tensor], candidates: Mapping[Modality, Tensor]

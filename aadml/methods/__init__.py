@@ -33,6 +33,7 @@ METHODS: Table["Callable[..., Method]"] = Table(
         "dcil": "aadml.methods.pairwise.dcil:dcil",
         "pairs": "aadml.methods.pairwise.pairs:pairs",
         "random": "aadml.methods.random_vectors:random_vectors",
+        "zero-shot": "aadml.methods.zero_shot:zero_shot",
         "audio-text": "aadml.methods.audio_text.two_towers:audio_text",
         "3cmlf": "aadml.methods.audio_text.two_towers:three_stages",
         "xie": "aadml.methods.audio_text.negative_sampling:xie",

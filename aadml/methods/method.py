@@ -25,6 +25,7 @@ class Context:
         seed: decides initial weights, batch order, dropout, draws.
         device: where neural methods compute.
         clips: number of training clips; 0 where it is not known.
+        features: modality -> what made its features, as `Facts` have it; empty where nothing is known.
         architecture: what a saved model says of networks whose shape was read from files (see `Method.architecture`);
             None where a method is built to be trained, and reads those files itself.
     """
@@ -34,6 +35,7 @@ class Context:
     seed: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     clips: int = 0
+    features: Mapping[Modality, JsonObject] = field(default_factory=dict)
     architecture: JsonObject | None = None
 
     @property
@@ -110,9 +112,11 @@ class Method(ABC):
     Attributes:
         fits_validation: whether `fit` learns from the validation clips too, as a closed form does, which has no epoch
             to choose by them.
+        takes_statistics: whether its inputs may be scaled by statistics of the training clips.
     """
 
     fits_validation: bool = True
+    takes_statistics: bool = True
 
     @property
     def similarity(self) -> str:
@@ -122,6 +126,11 @@ class Method(ABC):
     @property
     def takes_missing(self) -> bool:
         """Tell whether `fit` learns from clips that lack a modality; else it is given those that have all."""
+        return False
+
+    @property
+    def divides_batches(self) -> bool:
+        """Tell whether several processes may train it, each on rows of its own."""
         return False
 
     @property

@@ -16,7 +16,9 @@ from aadml.sweeps import compare as rows_of
 from aadml.sweeps.ablate import collected, jobs_of
 from aadml.sweeps.compare import Row
 from aadml.sweeps.compare import Settings as Shared
+from aadml.sweeps.job import Job
 from aadml.sweeps.results import CellScores
+from aadml.sweeps.shards import WHOLE, Division
 from aadml.sweeps.sweep import Outcome, check_same_data, sole_owner
 from aadml.sweeps.trials import RECORD, chosen_row, record_of, trials_of
 from feature_extraction.ground.atomic import write_text
@@ -42,6 +44,8 @@ def compare(
     seeds: int = 5,
     metrics: Sequence[str] = (),
     workers: int | None = None,
+    shard: str | None = None,
+    merge: bool = False,
     device: str | None = None,
     output: str | Path | None = None,
     command: str = "aadml.compare",
@@ -65,6 +69,8 @@ def compare(
         seeds: number of seeds per row.
         metrics: further columns.
         workers: processes; 0 runs in this process, None takes one per core.
+        shard: "i/n": train only every n-th run, for another machine to train the others.
+        merge: train nothing; refuse where a run is missing.
         device: "auto", "cpu" or "cuda".
         output: folder; by default `comparisons/NAME-HASH`.
         command: what the page says it was made with.
@@ -72,9 +78,11 @@ def compare(
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: nothing to compare, an unknown name, or a setting that fits no row.
+        InputError: nothing to compare, an unknown name, a setting that fits no row, or a run missing from a merge.
     """
-    note = on_note or _log.info
+    note, division = on_note or _log.info, Division.of(shard, merge=merge)
+    if trials > 1 and division != WHOLE:
+        raise InputError("--trials: the best of a row is chosen among all its trials; leave --shard and --merge out")
     if data is not None:
         search_beside(Path(data))
     wanted = _wanted(methods, losses)
@@ -87,10 +95,14 @@ def compare(
     notes += [f"Options of every row: the best of {trials} trials on validation clips (seed 0)."] if trials > 1 else []
     for message in notes:
         note(message)
-    with sole_owner(folder):
+    with sole_owner(division.owned(folder)):
         check_same_data(folder, shared.data)
         rows, records = _tuned(rows, trials, workers, folder, work, note) if trials > 1 else (rows, {})
-        outcomes, scores = _scored(rows, range(seeds), folder, columns, records, workers, work)
+        jobs = jobs_of(rows_of.cells_of_rows(rows), range(seeds), folder, columns)
+        outcomes = division.worked_off(jobs, lambda own: work(own, workers), note)
+        if division.shard:
+            return SweepResult((), tuple(outcomes), folder, None)
+        scores = _scored(rows, range(seeds), folder, jobs, records, outcomes)
         found, page = write_comparison(
             rows, scores, range(seeds), folder, baseline=baseline, notes=notes, command=command, metrics=columns
         )
@@ -101,19 +113,15 @@ def _scored(
     rows: Sequence[Row],
     seeds: range,
     folder: Path,
-    columns: Sequence[str],
+    jobs: Sequence[Job],
     records: Mapping[str, str],
-    workers: int | None,
-    work: RunJobs,
-) -> tuple[list[Outcome], dict[str, CellScores]]:
-    """Run every cell of the rows with every seed; the record of its trials goes into each run folder."""
-    cells = rows_of.cells_of_rows(rows)
-    jobs = jobs_of(cells, seeds, folder, columns)
-    outcomes = work(jobs, workers)
+    outcomes: Sequence[Outcome],
+) -> dict[str, CellScores]:
+    """Read the scores of every row with every seed; the record of its trials goes into each run folder."""
     for job in jobs:
         if job.folder.is_dir() and records:
             write_text(job.folder / RECORD, records[job.folder.name.rsplit("_seed=", 1)[0]])
-    return outcomes, collected(cells, seeds, folder, outcomes)
+    return collected(rows_of.cells_of_rows(rows), seeds, folder, outcomes)
 
 
 def _wanted(methods: str | None, losses: str | None) -> tuple[list[str], list[str]]:

@@ -24,6 +24,7 @@ from feature_extraction.ground.tables import Joined, lookup
 if TYPE_CHECKING:
     from aadml.methods.method import Method
 
+ZERO_SHOT = "zero-shot"
 T = TypeVar("T")
 Space = Mapping[str, Sequence[Json]]
 Setting = tuple[str, Json]
@@ -75,8 +76,8 @@ class Settings:
 
 
 def method_names() -> list[str]:
-    """Name the methods that learn from features."""
-    return [name for name in METHODS if not _takes_sound(resolve(_values_of(name)))]
+    """Name the methods that learn from any features: zero-shot, which wants those of one model, is named by itself."""
+    return [name for name in METHODS if name != ZERO_SHOT and not _takes_sound(resolve(_values_of(name)))]
 
 
 def loss_names() -> list[str]:

@@ -26,6 +26,7 @@ from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.objective import Directions, Relation
 from aadml.objective.sections import Section, named
+from aadml.processes import group
 from feature_extraction.ground.options import schema
 
 LARGEST_SCALE = math.log(100)
@@ -53,6 +54,7 @@ class PairLearner(Learner):
     """
 
     takes_missing = True
+    divides_batches = True
 
     def __init__(
         self,
@@ -117,14 +119,16 @@ class PairLearner(Learner):
         if self.log_scale is not None:
             with torch.no_grad():  # the bound is held by resetting, as a clamp in the graph would have no way back
                 self.log_scale.clamp_(0, LARGEST_SCALE)
-        hidden = {m: self._encoder(m).features(values) for m, values in batch.features.items()}
+        hidden = group.together(
+            len(batch.labels), lambda: {m: self._encoder(m).features(values) for m, values in batch.features.items()}
+        )
         heads = {m: self._encoder(m).predicted for m in hidden}
         vectors = {m: F.normalize(heads[m](values), dim=1) for m, values in hidden.items()}
         groups = batch.labels if self.label_aware else self._groups.to(batch.index.device)[batch.index]
         relation: Relation = "label" if self.label_aware else "id"
         embedded = Embedded(vectors, groups, batch.index, relation, features=hidden, heads=heads, present=batch.present)
         parts = self.objective(embedded, batch.generator)
-        return parts if self.log_scale is None else {**parts, "scale": self.log_scale.exp()}
+        return parts if self.log_scale is None else {**parts, "scale": group.portion(self.log_scale.exp())}
 
     def _tempered(self, loss: Any, comparison: Any) -> Any:
         assert self.log_scale is not None

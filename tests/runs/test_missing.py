@@ -16,7 +16,7 @@ WIDTHS = {"audio": 6, "visual": 5, "flow": 7}
 SMALL = {"network.hidden": [12], "training.batch": 16, "training.epochs": 2, "training.learning_rate": 0.01}
 TAKE_MISSING = {
     "pairs": SMALL,
-    "aadml": SMALL,
+    "aadml": {**SMALL, "loss": "triplet"},
     "cctl": SMALL,
     "clip": {**SMALL, "method.hidden": [12], "method.dimension": 6},
 }
@@ -75,7 +75,7 @@ def test_every_method_says_whether_it_takes_missing_modalities():
 
     found = set()
     for name, build in METHODS.items():
-        if build.__module__.startswith("aadml.methods.audio_text"):
+        if build.__module__.startswith("aadml.methods.audio_text") or name == "zero-shot":  # no features, no training
             continue
         config = assemble(method=name, settings={"loss": "triplet"} if name == "aadml" else ())
         context = Context({"audio": 64, "visual": 64}, 12, clips=20)

@@ -160,6 +160,31 @@ class Comparison:
         narrowed.__dict__.update(scores)
         return narrowed
 
+    def among(self, columns: Tensor) -> "Comparison":
+        """Keep some candidates.
+
+        Args:
+            columns: int64 indices of the candidates that stay, rising.
+        """
+
+        def taken(value: Tensor | None) -> Tensor | None:
+            return None if value is None else value[..., columns]
+
+        place = torch.full((len(self.candidates),), -1, device=self.own.device)
+        place[columns] = torch.arange(len(columns), device=self.own.device)
+        return replace(
+            self,
+            candidates=self.candidates[columns],
+            positives=self.positives[:, columns],
+            negatives=self.negatives[:, columns],
+            own=torch.where(self.own >= 0, place[self.own], self.own),
+            relevance=taken(self.relevance),
+            guides={name: guide[:, columns] for name, guide in self.guides.items()},
+            within=taken(self.within),
+            candidate_features=None if self.candidate_features is None else self.candidate_features[columns],
+            candidate_class=taken(self.candidate_class),
+        )
+
     def _at_rows(self, rows: Tensor) -> "Comparison":
         def taken(value: Tensor | None) -> Tensor | None:
             return None if value is None else value[rows]

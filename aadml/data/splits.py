@@ -108,7 +108,9 @@ def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) ->
     wanted = [m for m in in_order(content.features) if modalities is None or m in modalities]
     tensors = {m: torch.from_numpy(content.features[m]) for m in wanted}
     marked = None if content.all_labels is None else torch.from_numpy(content.all_labels.astype(bool))
-    return Clips(tensors, torch.from_numpy(content.labels), content.ids, content.class_names, marked)
+    masks = {m: torch.from_numpy(content.has(m)) for m in wanted if not content.has(m).all()}
+    labels = torch.from_numpy(content.labels)
+    return Clips(tensors, labels, content.ids, content.class_names, marked, present=masks)
 
 
 def has_one_label(content: FeatureFile) -> bool:

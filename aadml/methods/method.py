@@ -124,6 +124,11 @@ class Method(ABC):
         return "cosine"
 
     @property
+    def takes_missing(self) -> bool:
+        """Tell whether `fit` learns from clips that lack a modality; else it is given those that have all."""
+        return False
+
+    @property
     def divides_batches(self) -> bool:
         """Tell whether several processes may train it, each on rows of its own."""
         return False

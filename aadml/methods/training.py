@@ -151,7 +151,8 @@ class _Loop:
             own = rows[group.own(len(rows))]
             features = {m: on_device(self.train[m], own, self.learner.device) for m in self.train.modalities}
             labels = self.train.labels[rows.to(self.train.labels.device)]
-            batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch)
+            present = {m: own[rows].to(self.learner.device) for m, own in self.train.present.items()}
+            batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch, present)
             for name, player in players.items():
                 prefix = "" if len(players) == 1 else f"{name} "
                 first = not any(key.startswith(prefix) for key in figures)

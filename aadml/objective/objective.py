@@ -1,7 +1,7 @@
 """A training signal: the loss of a comparison of proxies, over directions, reduced to one number."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
 import torch
@@ -38,6 +38,7 @@ class Embedded:
         heads: modality -> the last layer, features (m, f) -> vectors (m, d), for the same.
         relevance: (anchors' modality, candidates' modality) -> (b, b) score in place of one of two vectors.
         guides: name -> (b, b) detached scores that selections may follow.
+        present: modality -> (b,) bool, whether a clip has it; who lacks it neither anchors nor is a candidate in it.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -48,6 +49,7 @@ class Embedded:
     heads: Mapping[Modality, nn.Module] | None = None
     relevance: Callable[[Modality, Modality], Tensor] | None = None
     guides: Mapping[str, Tensor] | None = None
+    present: Mapping[Modality, Tensor] = field(default_factory=dict)
 
 
 Directions = Annotated[Sequence[str], OwnSection()]
@@ -211,7 +213,7 @@ class Objective(nn.Module):
 
     def comparisons(self, batch: Embedded) -> list[Comparison]:
         """Lay out the comparison of every direction, before any selection."""
-        return [_comparison(batch, direction) for direction in self.directions]
+        return [_present(_comparison(batch, direction), batch, direction) for direction in self.directions]
 
     def _with_memory(self, laid: Sequence[Comparison], batch: Embedded, memory: Memory) -> list[Comparison]:
         """Let anchors also meet what is remembered, and remember the batch."""
@@ -235,6 +237,10 @@ class Objective(nn.Module):
     def _compare(self, comparisons: Sequence[Comparison], generator: torch.Generator) -> dict[str, Tensor]:
         losses, shares = [], []
         for loss_of, comparison in zip(self.losses, comparisons, strict=True):
+            if not (len(comparison.anchors) and len(comparison.candidates)):  # nobody of this batch has the modality
+                losses.append(comparison.anchors.sum() * 0 + comparison.candidates.sum() * 0)
+                shares.append(comparison.anchors.new_zeros(()))
+                continue
             loss, share = self._part(loss_of, self.selection(comparison, generator))
             losses.append(loss)
             shares.append(share)
@@ -291,6 +297,24 @@ def _comparison(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
         anchor_class=batch.groups.repeat(len(rows)),
         candidate_class=batch.groups.repeat(len(columns)),
     )
+
+
+def _present(comparison: Comparison, batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
+    """Leave out the anchors and candidates whose clips lack the modality."""
+    rows, columns = (_kept(batch, side) for side in direction)
+    if rows is None and columns is None:
+        return comparison
+    among = comparison if columns is None else comparison.among(columns)
+    return among if rows is None else among.narrow(rows=rows)
+
+
+def _kept(batch: Embedded, side: Side) -> Tensor | None:
+    """Number what a side keeps of its rows; None where it keeps all."""
+    modalities = _modalities(batch.vectors, side)
+    if not any(modality in batch.present for modality in modalities):
+        return None
+    everyone = torch.ones_like(batch.groups, dtype=torch.bool)
+    return torch.cat([batch.present.get(modality, everyone) for modality in modalities]).nonzero()[:, 0]
 
 
 def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded) -> MaskCodes:

@@ -115,15 +115,19 @@ def of_features(place: str | Path, index: Path, media: str | Path | None = None,
         )
         for n, name in enumerate(content.ids)
     )
-    rows = np.arange(len(items), dtype=np.int64)
-    present = {
-        m: Present(rows, torch.from_numpy(np.array(content.features[m])), _timeline(content, m) if moments else None)
-        for m in MODALITIES
-        if m in content.features
-    }
+    present = {m: _present(content, m, moments=moments) for m in MODALITIES if m in content.features}
     if moments and all(one.timeline is None for one in present.values()):
         raise InputError(f"--moments: {place} has no descriptions over time; `aadml extract --sequence` keeps them")
     return Source(items, present, content.provenance, content=content)
+
+
+def _present(content: FeatureFile, modality: Modality, *, moments: bool) -> Present:
+    """Give the items that have a modality, with what the file keeps of them over time where that is wanted."""
+    rows = np.flatnonzero(content.has(modality)).astype(np.int64)
+    timeline = _timeline(content, modality) if moments else None
+    lacking = len(rows) < len(content.ids)
+    features = torch.from_numpy(np.array(content.features[modality][rows]))
+    return Present(rows, features, timeline.select(rows) if timeline is not None and lacking else timeline)
 
 
 def _timeline(content: FeatureFile, modality: Modality) -> Timeline | None:

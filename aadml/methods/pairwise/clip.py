@@ -47,6 +47,7 @@ class ContrastiveLearner(Learner):
         label_aware: whether labels say who matches, instead of pairs alone.
     """
 
+    takes_missing = True
     divides_batches = True
 
     def __init__(
@@ -95,7 +96,7 @@ class ContrastiveLearner(Learner):
         vectors = group.together(len(batch.labels), lambda: {m: self.embed(values, m) for m, values in own.items()})
         groups = batch.labels if self.label_aware else batch.index
         relation: Relation = "label" if self.label_aware else "id"
-        embedded = Embedded(vectors, groups, batch.index, relation)
+        embedded = Embedded(vectors, groups, batch.index, relation, present=batch.present)
         return {"loss": self.objective(embedded, batch.generator)["loss"], "scale": group.portion(self.log_scale.exp())}
 
 

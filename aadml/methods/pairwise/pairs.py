@@ -53,6 +53,7 @@ class PairLearner(Learner):
         directions: who meets whom; "all" ordered pairs of modalities by default.
     """
 
+    takes_missing = True
     divides_batches = True
 
     def __init__(
@@ -125,7 +126,7 @@ class PairLearner(Learner):
         vectors = {m: F.normalize(heads[m](values), dim=1) for m, values in hidden.items()}
         groups = batch.labels if self.label_aware else self._groups.to(batch.index.device)[batch.index]
         relation: Relation = "label" if self.label_aware else "id"
-        embedded = Embedded(vectors, groups, batch.index, relation, features=hidden, heads=heads)
+        embedded = Embedded(vectors, groups, batch.index, relation, features=hidden, heads=heads, present=batch.present)
         parts = self.objective(embedded, batch.generator)
         return parts if self.log_scale is None else {**parts, "scale": group.portion(self.log_scale.exp())}
 
@@ -142,9 +143,13 @@ class PairLearner(Learner):
 def same_clips(clips: Clips) -> Tensor:
     """Number clips (n,) so that those that share their features with another in some modality have one number."""
     count = len(clips)
-    codes = [np.unique(clips.matrix(m).cpu().numpy(), axis=0, return_inverse=True)[1] for m in clips.modalities]
+    owners = [clips.rows(m).cpu().numpy() for m in clips.modalities]
+    codes = [
+        np.unique(clips.matrix(m).cpu().numpy()[own], axis=0, return_inverse=True)[1]
+        for m, own in zip(clips.modalities, owners, strict=True)
+    ]
     nodes = np.concatenate([code.reshape(-1) + number * count for number, code in enumerate(codes)])
-    clip = np.tile(np.arange(count), len(codes))
+    clip = np.concatenate(owners)
     size = count * (len(codes) + 1)  # a node for each clip, and for each distinct vector of each modality
     edges = coo_array((np.ones(len(nodes), dtype=bool), (clip, count + nodes)), shape=(size, size))
     found = connected_components(edges, directed=False)[1][:count]

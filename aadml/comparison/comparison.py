@@ -45,6 +45,8 @@ class Comparison:
         negatives: (a, c) bool, disjoint from `positives`.
         own: (a,) int64, the candidate that is the anchor's partner (same clip), or -1.
         relevance: (a, c) a score that is not of two vectors (frame/word relevance); it then *is* `cosine` and `dot`.
+        shares: (a, c) how much each positive counts beside the others of its anchor; None where all count alike. Only
+            the losses named in WEIGHS_POSITIVES look at it.
         guides: name -> (a, c) detached scores that a selection may follow (within-modality similarity).
         within: (c,) or (a, c) bool, candidates of the anchor's own modality (CrossCLR).
         anchor_features: (a, f) the encoder's penultimate features (DAML, HDML).
@@ -60,6 +62,7 @@ class Comparison:
     negatives: Tensor
     own: Tensor
     relevance: Tensor | None = None
+    shares: Tensor | None = None
     guides: Mapping[str, Tensor] = field(default_factory=dict)
     within: Tensor | None = None
     anchor_features: Tensor | None = None
@@ -154,6 +157,7 @@ class Comparison:
             negatives=self.negatives[rows],
             own=self.own[rows],
             relevance=taken(self.relevance),
+            shares=taken(self.shares),
             guides={name: guide[rows] for name, guide in self.guides.items()},
             within=taken(self.within) if self.within is not None and self.within.ndim == 2 else self.within,
             anchor_features=taken(self.anchor_features),

@@ -16,6 +16,7 @@ from aadml.methods.inputs import Inputs
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import AUTO, Precision, Training
 from aadml.objective.composition import Weighted
+from aadml.objective.neighbor_positives import NeighborOptions
 from aadml.objective.objective import ObjectiveOptions, parse_directions
 from aadml.objective.recipes import RECIPES
 from aadml.objective.sections import Named
@@ -41,6 +42,8 @@ TABLES: dict[str, tuple[Mapping[str, Callable[..., object]], tuple[Callable[...,
     "readout": (READOUTS, ()),
 }
 """Sections that name an entry of a table: the table, and what the section holds options of beside the entry."""
+UNNAMED: dict[str, Callable[..., object]] = {"network": NetworkOptions, "neighbors": NeighborOptions}
+"""Sections of some methods that name no entry: what they hold options of."""
 FIXED: dict[str, Callable[..., object]] = {"inputs": Inputs, "training": Training}
 """Sections of every config: what they hold options of."""
 
@@ -237,8 +240,8 @@ def _section(section: str, given: Default, score: Json) -> Json:
         names = checked(Annotated[tuple[str, ...], Len(1, 64)], [given] if isinstance(given, str) else given, section)
         parse_directions(names)
         return list(names)
-    if section == "network":
-        return checked_options(NetworkOptions, _mapping({section: given}, section), section, name=section)
+    if section in UNNAMED:
+        return checked_options(UNNAMED[section], _mapping({section: given}, section), section, name=section)
     table, shared = TABLES[section]
     chosen = section_of(given, section)
     entry = lookup(table, chosen.name, section.replace("_", " "))

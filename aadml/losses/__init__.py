@@ -33,6 +33,9 @@ LOSSES: Table["Callable[..., Terms] | type[nn.Module]"] = Table(
 """Pure functions `(comparison, *, options) -> Terms`; those that own parameters are classes, whose instances are called
 as the functions are (see Daml)."""
 
+WEIGHS_POSITIVES = ("nt-xent", "supcon", "cross-clr", "n-pair", "dsl")
+"""Losses in which a positive counts by its share, where a comparison says how much (soft targets)."""
+
 LABEL_LOSSES: Table["Callable[..., Tensor]"] = Table(
     "label loss",
     {

@@ -42,4 +42,4 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
     logits = tempered(comparison.cosine, temperature)
     logits = torch.where(within, within_weight * logits, logits)
     positives = comparison.positives & ~within
-    return mean_over_positives(logits, positives, positives | comparison.negatives)
+    return mean_over_positives(logits, positives, positives | comparison.negatives, comparison.shares)

@@ -39,7 +39,7 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
     rivals = comparison.positives | comparison.negatives
     scores = tempered(comparison.cosine, temperature)
     prior = _prior(tempered(scores, prior_temperature), rivals)
-    return mean_over_positives(scores * prior, comparison.positives, rivals)
+    return mean_over_positives(scores * prior, comparison.positives, rivals, comparison.shares)
 
 
 def _prior(scores: Tensor, rivals: Tensor) -> Tensor:

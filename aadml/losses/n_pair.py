@@ -39,11 +39,11 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    positives, negatives = comparison.positives, comparison.negatives
+    positives, negatives, shares = comparison.positives, comparison.negatives, comparison.shares
     if multi_positive:
-        terms = mean_over_positives(comparison.dot, positives, positives | negatives)
+        terms = mean_over_positives(comparison.dot, positives, positives | negatives, shares)
     else:
-        terms = of_each_positive(comparison.dot, positives, negatives)
+        terms = of_each_positive(comparison.dot, positives, negatives, shares)
     return Terms(terms.total, terms.active, terms.possible, _penalty(comparison, l2) if l2 else None)
 
 

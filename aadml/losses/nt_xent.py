@@ -35,4 +35,5 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
     if not mask_same_id:
         ignored = ~(comparison.positives | negatives)
         negatives = negatives | (ignored if comparison.within is None else ignored & ~comparison.within)
-    return of_each_positive(tempered(comparison.cosine, temperature), comparison.positives, negatives)
+    logits = tempered(comparison.cosine, temperature)
+    return of_each_positive(logits, comparison.positives, negatives, comparison.shares)

@@ -31,4 +31,5 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
         >>> optimizer.zero_grad()
     """
     positives, negatives = comparison.positives, comparison.negatives
-    return mean_over_positives(tempered(comparison.cosine, temperature), positives, positives | negatives)
+    logits = tempered(comparison.cosine, temperature)
+    return mean_over_positives(logits, positives, positives | negatives, comparison.shares)

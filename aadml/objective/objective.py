@@ -1,6 +1,6 @@
 """A training signal: the loss of a comparison of proxies, over directions, reduced to one number."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, get_args
 
@@ -9,39 +9,12 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.types import Modality
+from aadml.objective.embedded import SIDES, Embedded, Side, laid_out, stacked
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import OwnSection
 
-Side = Literal["audio", "visual", "text", "both"]
-SIDES: dict[str, Side] = {side: side for side in get_args(Side)}
-Relation = Literal["label", "id"]
 Encode = Callable[[Modality, Tensor], Tensor]
 Loss = Callable[[Comparison], Terms]
-
-
-@dataclass(frozen=True)
-class Embedded:
-    """A batch of b clips after the encoders.
-
-    Attributes:
-        vectors: modality -> (b, d).
-        groups: (b,) what two items must share to be positives ("label") or must not share to be negatives ("id").
-        index: (b,) rows in the training set (proxies look up neighbors by it).
-        relation: whether all of a group are positives ("label"), or a clip's own partner alone ("id").
-        features: modality -> (b, f) penultimate features, for losses that generate (DAML, HDML).
-        heads: modality -> the last layer, features (m, f) -> vectors (m, d), for the same.
-        relevance: (anchors' modality, candidates' modality) -> (b, b) score in place of one of two vectors.
-        guides: name -> (b, b) detached scores that selections may follow.
-    """
-
-    vectors: Mapping[Modality, Tensor]
-    groups: Tensor
-    index: Tensor
-    relation: Relation = "label"
-    features: Mapping[Modality, Tensor] | None = None
-    heads: Mapping[Modality, nn.Module] | None = None
-    relevance: Callable[[Modality, Modality], Tensor] | None = None
-    guides: Mapping[str, Tensor] | None = None
 
 
 Directions = Annotated[Sequence[str], OwnSection()]
@@ -158,7 +131,7 @@ class Objective(nn.Module):
         raw, mix = batch.vectors, float(proxy.aa_mix)
         proxies = proxy(raw, batch.index, encode)
         anchors = proxies if proxy.aa_on in ("all", "anchor") else raw
-        candidates = proxies if proxy.aa_on in ("all", "reference") else raw
+        candidates = proxies if proxy.aa_on in ("all", "reference") else batch.candidates.vectors
         seen = self._compare(self._among(laid, anchors, candidates), generator)
         if mix == 1:
             return seen
@@ -171,14 +144,14 @@ class Objective(nn.Module):
 
     def comparisons(self, batch: Embedded) -> list[Comparison]:
         """Lay out the comparison of every direction, before any selection."""
-        return [_comparison(batch, direction) for direction in self.directions]
+        return [laid_out(batch, direction) for direction in self.directions]
 
     def _among(
         self, laid: Sequence[Comparison], anchors: Mapping[Modality, Tensor], candidates: Mapping[Modality, Tensor]
     ) -> list[Comparison]:
         """Put other vectors into comparisons of the same clips."""
         return [
-            replace(comparison, anchors=_side(anchors, direction[0]), candidates=_side(candidates, direction[1]))
+            replace(comparison, anchors=stacked(anchors, direction[0]), candidates=stacked(candidates, direction[1]))
             for comparison, direction in zip(laid, self.directions, strict=True)
         ]
 
@@ -193,70 +166,3 @@ class Objective(nn.Module):
             "loss": loss / len(losses) if self.combine == "mean" else loss,
             "active": torch.stack([share.detach().float() for share in shares]).mean(),
         }
-
-
-def _comparison(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
-    """Lay out one direction: rows of several modalities are concatenated, nobody is compared with itself."""
-    rows, columns = (_modalities(batch.vectors, side) for side in direction)
-    same_group = (batch.groups[:, None] == batch.groups[None, :]).tile(len(rows), len(columns))
-    within, own = _within(rows, columns, batch.groups), _partners(rows, columns, batch.groups)
-    positives = same_group.clone() if batch.relation == "label" else torch.zeros_like(same_group)
-    for block, same_modality in _blocks(positives, rows, columns):
-        if batch.relation == "label" and same_modality:
-            block.fill_diagonal_(False)
-        elif batch.relation == "id" and not same_modality:
-            block.fill_diagonal_(True)
-    relevance = None
-    if batch.relevance is not None:
-        relevance = torch.cat([torch.cat([batch.relevance(r, c) for c in columns], 1) for r in rows])
-    features = batch.features
-    return Comparison(
-        anchors=_side(batch.vectors, direction[0]),
-        candidates=_side(batch.vectors, direction[1]),
-        positives=positives,
-        negatives=~same_group,
-        own=own,
-        relevance=relevance,
-        guides=batch.guides or {},
-        within=within,
-        anchor_features=_side(features, direction[0]) if features else None,
-        candidate_features=_side(features, direction[1]) if features else None,
-        candidate_head=batch.heads[columns[0]] if batch.heads and len(columns) == 1 else None,
-        anchor_class=batch.groups.repeat(len(rows)),
-        candidate_class=batch.groups.repeat(len(columns)),
-    )
-
-
-def _blocks(mask: Tensor, rows: Sequence[Modality], columns: Sequence[Modality]) -> Iterator[tuple[Tensor, bool]]:
-    """Give the part of a mask that holds each pair of modalities, and whether they are the same."""
-    for strip, row in zip(mask.chunk(len(rows)), rows, strict=True):
-        for block, column in zip(strip.chunk(len(columns), 1), columns, strict=True):
-            yield block, row == column
-
-
-def _within(rows: Sequence[Modality], columns: Sequence[Modality], groups: Tensor) -> Tensor:
-    """Mark the candidates of each anchor's own modality (a, c)."""
-    same = torch.tensor([[row == column for column in columns] for row in rows], device=groups.device)
-    count = len(groups)
-    return same[:, None, :, None].expand(-1, count, -1, count).reshape(len(rows) * count, len(columns) * count)
-
-
-def _partners(rows: Sequence[Modality], columns: Sequence[Modality], groups: Tensor) -> Tensor:
-    """Find the candidate that is each anchor's clip in the first other modality (a,), -1 where there is none."""
-    item = torch.arange(len(groups), device=groups.device)
-    other = [next((at for at, column in enumerate(columns) if column != row), None) for row in rows]
-    return torch.cat([torch.full_like(item, -1) if at is None else item + at * len(item) for at in other])
-
-
-def _side(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
-    """Concatenate what a side holds (a, d)."""
-    found = [vectors[modality] for modality in _modalities(vectors, side)]
-    return found[0] if len(found) == 1 else torch.cat(found)
-
-
-def _modalities(vectors: Mapping[Modality, Tensor], side: Side) -> list[Modality]:
-    if side == "both":
-        return list(vectors)
-    if side not in vectors:
-        raise InputError(f"directions: no {side} embeddings here; there are {', '.join(vectors)}")
-    return [side]

@@ -1,0 +1,158 @@
+"""What an objective is given: a batch after the encoders, and the comparison of each direction in it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison import Comparison
+from aadml.comparison.types import Modality
+from aadml.objective.neighbor_positives import Positives
+from feature_extraction.ground.errors import InputError
+
+Side = Literal["audio", "visual", "text", "both"]
+SIDES: dict[str, Side] = {side: side for side in get_args(Side)}
+Relation = Literal["label", "id"]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A batch of b clips after the encoders.
+
+    Attributes:
+        vectors: modality -> (b, d).
+        groups: (b,) what two items must share to be positives ("label") or must not share to be negatives ("id").
+        index: (b,) rows in the training set (proxies look up neighbors by it).
+        relation: whether all of a group are positives ("label"), or a clip's own partner alone ("id").
+        features: modality -> (b, f) penultimate features, for losses that generate (DAML, HDML).
+        heads: modality -> the last layer, features (m, f) -> vectors (m, d), for the same.
+        relevance: (anchors' modality, candidates' modality) -> (b, b) score in place of one of two vectors.
+        guides: name -> (b, b) detached scores that selections may follow.
+        neighbors: modality -> further positives of the clips as anchors of it, among the candidate clips.
+        bank: the candidates where they are not the batch itself; then `index` says where each clip's partner stands.
+    """
+
+    vectors: Mapping[Modality, Tensor]
+    groups: Tensor
+    index: Tensor
+    relation: Relation = "label"
+    features: Mapping[Modality, Tensor] | None = None
+    heads: Mapping[Modality, nn.Module] | None = None
+    relevance: Callable[[Modality, Modality], Tensor] | None = None
+    guides: Mapping[str, Tensor] | None = None
+    neighbors: Mapping[Modality, Positives] | None = None
+    bank: "Bank | None" = None
+
+    @property
+    def candidates(self) -> "Bank":
+        """Give the candidates."""
+        return Bank(self.vectors, self.groups) if self.bank is None else self.bank
+
+    @property
+    def places(self) -> Tensor:
+        """Say which of the candidates of one modality is each clip (b,)."""
+        return torch.arange(len(self.groups), device=self.groups.device) if self.bank is None else self.index
+
+
+@dataclass(frozen=True)
+class Bank:
+    """All clips of the training set, as candidates that no gradient reaches.
+
+    Attributes:
+        vectors: modality -> (n, d).
+        groups: (n,) as those of the batch.
+    """
+
+    vectors: Mapping[Modality, Tensor]
+    groups: Tensor
+
+
+def laid_out(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
+    """Lay out one direction: rows of several modalities are concatenated, nobody is compared with itself."""
+    bank, places = batch.candidates, batch.places
+    rows, columns = (_modalities(batch.vectors, side) for side in direction)
+    same_group = (batch.groups[:, None] == bank.groups[None, :]).tile(len(rows), len(columns))
+    positives, shares = _positives(batch, rows, columns, same_group)
+    relevance = None
+    if batch.relevance is not None:
+        relevance = torch.cat([torch.cat([batch.relevance(r, c) for c in columns], 1) for r in rows])
+    features = batch.features
+    within_batch = batch.bank is None
+    return Comparison(
+        anchors=stacked(batch.vectors, direction[0]),
+        candidates=stacked(bank.vectors, direction[1]),
+        positives=positives,
+        negatives=~(same_group | positives),
+        own=_partners(rows, columns, places, len(bank.groups)),
+        relevance=relevance,
+        shares=shares,
+        guides=batch.guides or {},
+        within=_within(rows, columns, len(batch.groups), bank.groups),
+        anchor_features=stacked(features, direction[0]) if features else None,
+        candidate_features=stacked(features, direction[1]) if features and within_batch else None,
+        candidate_head=batch.heads[columns[0]] if batch.heads and len(columns) == 1 else None,
+        anchor_class=batch.groups.repeat(len(rows)),
+        candidate_class=bank.groups.repeat(len(columns)),
+    )
+
+
+def _positives(
+    batch: Embedded, rows: Sequence[Modality], columns: Sequence[Modality], same_group: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """Mark the positives of one direction (a, c), further ones included, and say what each counts."""
+    item, places = torch.arange(len(batch.groups), device=batch.groups.device), batch.places
+    positives = same_group.clone() if batch.relation == "label" else torch.zeros_like(same_group)
+    for block, same_modality in _blocks(positives, rows, columns):
+        if batch.relation == "label" and same_modality:
+            block[item, places] = False
+        elif batch.relation == "id" and not same_modality:
+            block[item, places] = True
+    if batch.neighbors is None:
+        return positives, None
+    further = [batch.neighbors[row] for row in rows]
+    positives |= torch.cat([one.mask for one in further]).tile(1, len(columns))
+    shares = [one.shares for one in further if one.shares is not None]
+    return positives, torch.cat(shares).tile(1, len(columns)) if shares else None
+
+
+def _blocks(mask: Tensor, rows: Sequence[Modality], columns: Sequence[Modality]) -> Iterator[tuple[Tensor, bool]]:
+    """Give the part of a mask that holds each pair of modalities, and whether they are the same."""
+    for strip, row in zip(mask.chunk(len(rows)), rows, strict=True):
+        for block, column in zip(strip.chunk(len(columns), 1), columns, strict=True):
+            yield block, row == column
+
+
+def _within(rows: Sequence[Modality], columns: Sequence[Modality], count: int, groups: Tensor) -> Tensor:
+    """Mark the candidates of each anchor's own modality (a, c); `groups` are those of one modality's candidates."""
+    same = torch.tensor([[row == column for column in columns] for row in rows], device=groups.device)
+    each = same[:, None, :, None].expand(-1, count, -1, len(groups))
+    return each.reshape(len(rows) * count, len(columns) * len(groups))
+
+
+def _partners(rows: Sequence[Modality], columns: Sequence[Modality], places: Tensor, width: int) -> Tensor:
+    """Find the candidate that is each anchor's clip in the first other modality (a,), -1 where there is none.
+
+    Args:
+        rows: modalities of the anchors.
+        columns: modalities of the candidates.
+        places: (b,) which candidate of one modality is each clip.
+        width: candidates of one modality.
+    """
+    other = [next((at for at, column in enumerate(columns) if column != row), None) for row in rows]
+    return torch.cat([torch.full_like(places, -1) if at is None else places + at * width for at in other])
+
+
+def stacked(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
+    """Concatenate what a side holds (a, d)."""
+    found = [vectors[modality] for modality in _modalities(vectors, side)]
+    return found[0] if len(found) == 1 else torch.cat(found)
+
+
+def _modalities(vectors: Mapping[Modality, Tensor], side: Side) -> list[Modality]:
+    if side == "both":
+        return list(vectors)
+    if side not in vectors:
+        raise InputError(f"directions: no {side} embeddings here; there are {', '.join(vectors)}")
+    return [side]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Interval, Len, MinLen
 
@@ -59,6 +59,9 @@ class Common:
         device: "auto", "cpu", "cuda", "cuda:0", ...
         validation: share of the training clips set aside where the data has no validation split.
         train_per_class: clips of each class that are fitted on; null for all.
+        unlabelled: what becomes of training (and validation) clips without a label where others have one, and of
+            training clips beyond `train_per_class`: "keep" takes both without a label, "drop" neither; null keeps the
+            former and drops the latter.
         unseen_classes: share of the classes that are kept for test alone; null for the data's own split.
         relevance: what is relevant to a query where clips are scored: "own" (its own partner alone), "label" (its
             class), "labels" (a class shared), "labels-graded" (the more shared, the more), or a file of judgments;
@@ -70,6 +73,7 @@ class Common:
     device: Annotated[str, MinLen(1)] = "auto"
     validation: Fraction = 0.1
     train_per_class: Count | None = None
+    unlabelled: Literal["keep", "drop"] | None = None
     unseen_classes: Fraction | None = None
     relevance: Annotated[str, MinLen(1)] | None = None
 

@@ -12,6 +12,7 @@ from aadml.comparison.types import Clips, Splits
 from aadml.configuration.assembly import Settings, assemble
 from aadml.configuration.config import Config
 from aadml.data.splits import stratified
+from aadml.data.subsets import without_unlabelled
 from aadml.methods.session import Callbacks, Record, Session
 from aadml.model.model import Model
 from aadml.runs.data import place_of, relevance_name, starting_config, with_relevance, with_sample_data
@@ -165,8 +166,9 @@ def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: C
 
 def _in_memory(data: object, config: Config) -> Splits | None:
     """Lay data in memory out as splits; None where the config names what is to be read."""
+    drop = config.common.unlabelled == "drop"
     if isinstance(data, Splits):
-        return with_relevance(data, config.common.relevance)
+        return with_relevance(without_unlabelled(data) if drop else data, config.common.relevance)
     if not isinstance(data, Clips):
         return None
     labels, rows = data.labels.numpy(), np.arange(len(data), dtype=np.int64)
@@ -176,4 +178,4 @@ def _in_memory(data: object, config: Config) -> Splits | None:
     note = f"{len(chosen)} clips were set aside for validation ({how}, seed {config.common.seed})"
     empty = data.select(torch.arange(0))
     splits = Splits(data.select(rest), data.select(torch.from_numpy(chosen)), empty, notes=(note,))
-    return with_relevance(splits, config.common.relevance)
+    return with_relevance(without_unlabelled(splits) if drop else splits, config.common.relevance)

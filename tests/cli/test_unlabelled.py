@@ -12,7 +12,7 @@ from aadml.data.synthetic import synthetic
 from feature_extraction.feature_file import UNLABELLED, read_features, write_features
 from feature_extraction.ground.errors import InputError
 
-SMALL = ["--set", "network.hidden=[8]", "--set", "method.dimension=4", "--epochs", "2"]
+SMALL = ["--set", "network.hidden=[8]", "--epochs", "2"]
 
 
 def called(*words):
@@ -54,7 +54,7 @@ def test_a_method_that_needs_all_labels_refuses_or_trains_without_the_others(par
     with pytest.raises(InputError, match="21 training or validation clips have no label"):
         called("train", "--data", partly, "--runs", tmp_path / "runs", "--method", "aadml")
     trained = called(
-        "train", "--data", partly, "--runs", tmp_path / "runs", "--method", "aadml", *SMALL[:2], *SMALL[4:],
+        "train", "--data", partly, "--runs", tmp_path / "runs", "--method", "aadml", *SMALL,
         "--set", "unlabelled=drop",
     )  # fmt: skip
     assert "20 train clips without a label are left out" in trained.stderr

@@ -33,7 +33,7 @@ class FewLabelsLearner(Learner):
     Args:
         context: dimensions of the modalities, classes.
         network: the section of that name: hidden layers, dropout and input noise of each modality's trunk.
-        dimension: size of the sphere on which pairs are matched.
+        pair_dimension: size of the vectors by which pairs are matched; the embedding has one number a class.
         temperature: of the posteriors.
         labeled: labeled clips that each step learns classes from, drawn among all of them; all where there are fewer.
         learn_temperature: train the temperature of a loss of pairs that has one.
@@ -53,7 +53,7 @@ class FewLabelsLearner(Learner):
         context: Context,
         *,
         network: Network = NETWORK,
-        dimension: Width = 64,
+        pair_dimension: Width = 64,
         temperature: Temperature = 1.0,
         labeled: Annotated[int, Interval(ge=1, le=100_000)] = 200,
         learn_temperature: bool = True,
@@ -69,11 +69,11 @@ class FewLabelsLearner(Learner):
         classes, width = context.need_classes("few-labels", of_all=False), (0, *network.hidden)[-1]
         sizes = context.dimensions.items()
         self.encoders = nn.ModuleDict({m: LabelSpaceEncoder(size, classes, network) for m, size in sizes})
-        self.spheres = nn.ModuleDict({m: nn.Linear(width or size, dimension) for m, size in sizes})
+        self.spheres = nn.ModuleDict({m: nn.Linear(width or size, pair_dimension) for m, size in sizes})
         self.label_loss, self.label_weight = bound_label_loss(label_loss)
         self.pair_weight = named(loss).shared(Weighted).weight
         self.matching = Matching(
-            Space(context.modalities, dimension, classes=classes),
+            Space(context.modalities, pair_dimension, classes=classes),
             loss=loss, selection=selection, proxy="identity", directions=directions, neighbors=neighbors,
             learn_temperature=learn_temperature, masked=duplicates == "mask",
         )  # fmt: skip
@@ -126,7 +126,7 @@ class FewLabelsLearner(Learner):
         return on_sphere(self.spheres[modality](encoder.features(features)))
 
     def _on_sphere_all(self, clips: Clips, modality: Modality) -> Tensor:
-        """Bring all clips onto the sphere (n, dimension), in evaluation mode, without gradients."""
+        """Bring all clips onto the sphere (n, pair_dimension), in evaluation mode, without gradients."""
         was_training = self.training
         self.eval()
         with torch.no_grad():

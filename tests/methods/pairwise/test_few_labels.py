@@ -25,7 +25,7 @@ LOSS = {"name": "nt-xent", "temperature": 0.1, "reduction": "mean"}
 def learner(**options):
     torch.manual_seed(0)
     return METHODS["few-labels"](
-        CONTEXT, Training(), **({"network": NETWORK, "dimension": 4, "loss": LOSS} | options)
+        CONTEXT, Training(), **({"network": NETWORK, "pair_dimension": 4, "loss": LOSS} | options)
     ).learner
 
 

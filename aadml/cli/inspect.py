@@ -16,6 +16,14 @@ _SHOWN = 20
 @click.option("--layout", help="Layout of FILE; detected by default.")
 @click.option("--audio", help="The view to use as audio, if the layout does not say.")
 @click.option("--visual", help="The view to use as visual, if the layout does not say.")
+@click.option("--text", help="The view to use as text, if the layout does not say.")
+@click.option(
+    "--view",
+    "views",
+    multiple=True,
+    metavar="NAME=VIEW",
+    help="The view to use as another modality, flow=raft. Repeatable.",
+)
 @click.option("--near-duplicates", is_flag=True, help="Look for near-duplicates across splits however long it takes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, as_json: bool, **options: Any) -> None:

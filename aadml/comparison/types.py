@@ -1,25 +1,25 @@
 """What travels through the toolkit: clips before the encoder, embeddings after it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from aadml.comparison.arrays import all_finite, to_rows
 from aadml.comparison.relevance import Relevance, relevance_of
-from feature_extraction.feature_file import UNLABELLED
+from feature_extraction.feature_file import UNLABELLED, check_modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
-Modality = Literal["audio", "visual", "text"]
+Modality = str
+"""audio, visual, text, or any other name of a modality (see `feature_extraction.feature_file.names`)."""
+
 Direction = tuple[Modality, Modality]
 """(anchors or queries, candidates or gallery)."""
-
-MODALITIES: tuple[Modality, ...] = ("audio", "visual", "text")
 
 
 @runtime_checkable
@@ -87,7 +87,7 @@ class Clips:
             >>> clips.class_names, clips.labels.tolist(), clips.modalities
             (('cat', 'dog'), [1, 0, 1], ('audio', 'visual'))
         """
-        matrices = {cast(Modality, name): to_rows(values, name)[0] for name, values in features.items()}
+        matrices = {name: to_rows(values, name)[0] for name, values in features.items()}
         if labels is None:
             count = len(next(iter(matrices.values()), ()))
             none = torch.full((count,), UNLABELLED)
@@ -166,6 +166,10 @@ class Clips:
             raise InputError(f"clips: no {modality} features here; there are {', '.join(self.features)}")
         return self.features[modality]
 
+    def keeping(self, modalities: Collection[Modality]) -> "Clips":
+        """Return the same clips with some of their modalities."""
+        return replace(self, features={m: values for m, values in self.features.items() if m in modalities})
+
     def select(self, index: Tensor) -> "Clips":
         """Return the clips `index` (m,), in that order."""
         features = {m: f[index] if isinstance(f, Tensor) else f.select(index) for m, f in self.features.items()}
@@ -193,8 +197,11 @@ class Clips:
 
 
 def _check_features(modality: str, features: Features, count: int) -> None:
-    if modality not in MODALITIES:
-        raise InputError(f"clips: no modality '{modality}'; there are {', '.join(MODALITIES)}")
+    check_modality(modality, "clips")
+    if hasattr(nn.ModuleDict, modality):  # networks are kept under the names of their modalities
+        raise InputError(
+            f"clips: '{modality}' is a word of torch and cannot be the name of a modality here; take another"
+        )
     if not isinstance(features, Tensor | Source):
         raise InputError(f"clips: the {modality} features are not a tensor but {type(features).__name__}; see Clips.of")
     if len(features) != count:

@@ -10,7 +10,7 @@ from typing import NotRequired, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.reading import open_data
+from aadml.data.reading import Views, open_data
 from aadml.data.split_duplicates import DuplicatePair, duplicate_pairs, is_too_large
 from feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
 from feature_extraction.ground.json_values import JsonObject
@@ -94,6 +94,8 @@ def inspect(
     layout: str | None = None,
     audio: str | None = None,
     visual: str | None = None,
+    text: str | None = None,
+    views: Views = (),
     near_duplicates: bool = False,
 ) -> Examination:
     """Say what is in features of any layout: counts, ranges, duplicates, origin, warnings.
@@ -103,13 +105,18 @@ def inspect(
         layout: of the file; recognized by default.
         audio: the view that counts as audio, where the layout does not say.
         visual: the view that counts as visual, where the layout does not say.
+        text: the view that counts as text, where the layout does not say.
+        views: those taken as further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         near_duplicates: look for clips that stand in two splits up to noise and encoding however long that takes; by
             default it is not done where it would take many minutes, and a warning says so.
 
     Raises:
         InputError: nothing there, no known layout, or content that contradicts itself.
     """
-    return examine(open_data(path, layout=layout, audio=audio, visual=visual), near_duplicates=near_duplicates)
+    return examine(
+        open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views),
+        near_duplicates=near_duplicates,
+    )
 
 
 def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examination:

@@ -9,7 +9,7 @@ from annotated_types import Interval
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.comparison.types import MODALITIES, Clips, Features, Modality
+from aadml.comparison.types import Clips, Features, Modality
 from feature_extraction.ground.markers import Choice, Tuning
 from feature_extraction.ground.tables import lookup
 
@@ -111,7 +111,8 @@ def fit_scaling(train: Clips, inputs: Inputs = STANDARD) -> Scaling:
 def load_scaling(state: Mapping[str, Tensor], inputs: Inputs) -> Scaling:
     """Rebuild a scaling from `Scaling.state` and the options it was fitted with."""
     shift, scale = (
-        {m: state[key] for m in MODALITIES if (key := f"{part}.{m}") in state} for part in ("shift", "scale")
+        {key.removeprefix(f"{part}."): value for key, value in state.items() if key.startswith(f"{part}.")}
+        for part in ("shift", "scale")
     )
     return _scaling(shift, scale, inputs)
 

@@ -41,6 +41,11 @@ class LearnedMethod(Method):
         return self.learner.similarity
 
     @property
+    def divides_batches(self) -> bool:
+        """Tell whether several processes may train the learner."""
+        return self.learner.divides_batches
+
+    @property
     def precision(self) -> Precision:
         """Name the precision in which the learner trains."""
         return self.settings.precision

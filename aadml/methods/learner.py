@@ -39,7 +39,7 @@ class Batch:
     """What a player's loss is given.
 
     Attributes:
-        features: modality -> (b, d), or the padded batch of a source.
+        features: modality -> (b, d), or the padded batch of a source; of several processes each has its own rows.
         labels: (b,) int64.
         index: (b,) rows in the training set.
         generator: the only source of draws.
@@ -122,12 +122,15 @@ class Learner(nn.Module, ABC):
         margin: of the hinge whose mean is logged as "metric_loss"; None where there is none.
         in_bfloat16: whether `training.precision` may be bfloat16: "no", "possible", or "shown", where runs of several
             seeds scored the same in both precisions (docs/speed.md), so that "auto" may take it.
+        divides_batches: whether several processes may train it: its losses then take the features of the process's own
+            rows (`group.together` gathers what is made of them), and return the process's part of a sum.
     """
 
     criterion: str = "map_mean"
     takes_criterion: bool = True
     margin: float | None = None
     in_bfloat16: Literal["no", "possible", "shown"] = "possible"
+    divides_batches: bool = False
 
     @property
     def similarity(self) -> str:

@@ -1,19 +1,22 @@
 """What an objective is given: a batch after the encoders, and the comparison of each direction in it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison
+from aadml.comparison.masks import MaskCodes
 from aadml.comparison.types import Modality
 from aadml.objective.neighbor_positives import Positives
 from feature_extraction.ground.errors import InputError
 
-Side = Literal["audio", "visual", "text", "both"]
-SIDES: dict[str, Side] = {side: side for side in get_args(Side)}
+Side = str
+"""A modality, or BOTH: all of them together."""
+
+BOTH = "both"
 Relation = Literal["label", "id"]
 
 
@@ -73,62 +76,61 @@ def laid_out(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
     """Lay out one direction: rows of several modalities are concatenated, nobody is compared with itself."""
     bank, places = batch.candidates, batch.places
     rows, columns = (_modalities(batch.vectors, side) for side in direction)
-    same_group = (batch.groups[:, None] == bank.groups[None, :]).tile(len(rows), len(columns))
-    positives, shares = _positives(batch, rows, columns, same_group)
+    codes = _codes(rows, columns, batch)
+    near, shares = _near(rows, columns, batch)
+    positives = None if near is None else codes.positives(slice(None)) | near
     relevance = None
     if batch.relevance is not None:
         relevance = torch.cat([torch.cat([batch.relevance(r, c) for c in columns], 1) for r in rows])
     features = batch.features
-    within_batch = batch.bank is None
     return Comparison(
         anchors=stacked(batch.vectors, direction[0]),
         candidates=stacked(bank.vectors, direction[1]),
-        positives=positives,
-        negatives=~(same_group | positives),
+        positives=codes.positives if positives is None else positives,
+        negatives=codes.negatives if positives is None else codes.negatives(slice(None)) & ~positives,
         own=_partners(rows, columns, places, len(bank.groups)),
         relevance=relevance,
         shares=shares,
         guides=batch.guides or {},
-        within=_within(rows, columns, len(batch.groups), bank.groups),
+        within=codes.within,
         anchor_features=stacked(features, direction[0]) if features else None,
-        candidate_features=stacked(features, direction[1]) if features and within_batch else None,
+        candidate_features=stacked(features, direction[1]) if features and batch.bank is None else None,
         candidate_head=batch.heads[columns[0]] if batch.heads and len(columns) == 1 else None,
         anchor_class=batch.groups.repeat(len(rows)),
         candidate_class=bank.groups.repeat(len(columns)),
     )
 
 
-def _positives(
-    batch: Embedded, rows: Sequence[Modality], columns: Sequence[Modality], same_group: Tensor
-) -> tuple[Tensor, Tensor | None]:
-    """Mark the positives of one direction (a, c), further ones included, and say what each counts."""
-    item, places = torch.arange(len(batch.groups), device=batch.groups.device), batch.places
-    positives = same_group.clone() if batch.relation == "label" else torch.zeros_like(same_group)
-    for block, same_modality in _blocks(positives, rows, columns):
-        if batch.relation == "label" and same_modality:
-            block[item, places] = False
-        elif batch.relation == "id" and not same_modality:
-            block[item, places] = True
+def _near(
+    rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded
+) -> tuple[Tensor | None, Tensor | None]:
+    """Mark the further positives of one direction (a, c), and say what each positive counts."""
     if batch.neighbors is None:
-        return positives, None
+        return None, None
     further = [batch.neighbors[row] for row in rows]
-    positives |= torch.cat([one.mask for one in further]).tile(1, len(columns))
     shares = [one.shares for one in further if one.shares is not None]
-    return positives, torch.cat(shares).tile(1, len(columns)) if shares else None
+    near = torch.cat([one.mask for one in further]).tile(1, len(columns))
+    return near, torch.cat(shares).tile(1, len(columns)) if shares else None
 
 
-def _blocks(mask: Tensor, rows: Sequence[Modality], columns: Sequence[Modality]) -> Iterator[tuple[Tensor, bool]]:
-    """Give the part of a mask that holds each pair of modalities, and whether they are the same."""
-    for strip, row in zip(mask.chunk(len(rows)), rows, strict=True):
-        for block, column in zip(strip.chunk(len(columns), 1), columns, strict=True):
-            yield block, row == column
+def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded) -> MaskCodes:
+    """Say who belongs to whom; nobody is compared with itself."""
+    bank, places = batch.candidates, batch.places
+    clip = torch.arange(len(bank.groups), device=bank.groups.device)
+    place = {modality: number for number, modality in enumerate(columns)}
+    itself = [places + place[row] * len(clip) if row in place else torch.full_like(places, -1) for row in rows]
+    numbers = {modality: number for number, modality in enumerate(batch.vectors)}
+    return MaskCodes(
+        groups=(batch.groups.repeat(len(rows)), bank.groups.repeat(len(columns))),
+        clips=(places.repeat(len(rows)), clip.repeat(len(columns))) if batch.relation == "id" else None,
+        itself=torch.cat(itself) if place.keys() & set(rows) else None,
+        sides=(_sides(rows, numbers, places), _sides(columns, numbers, clip)),
+    )
 
 
-def _within(rows: Sequence[Modality], columns: Sequence[Modality], count: int, groups: Tensor) -> Tensor:
-    """Mark the candidates of each anchor's own modality (a, c); `groups` are those of one modality's candidates."""
-    same = torch.tensor([[row == column for column in columns] for row in rows], device=groups.device)
-    each = same[:, None, :, None].expand(-1, count, -1, len(groups))
-    return each.reshape(len(rows) * count, len(columns) * len(groups))
+def _sides(modalities: Sequence[Modality], numbers: Mapping[Modality, int], clip: Tensor) -> Tensor:
+    """Number the modality of each row or column of a comparison (a,)."""
+    return torch.cat([torch.full_like(clip, numbers[one]) for one in modalities])
 
 
 def _partners(rows: Sequence[Modality], columns: Sequence[Modality], places: Tensor, width: int) -> Tensor:
@@ -151,7 +153,7 @@ def stacked(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
 
 
 def _modalities(vectors: Mapping[Modality, Tensor], side: Side) -> list[Modality]:
-    if side == "both":
+    if side == BOTH:
         return list(vectors)
     if side not in vectors:
         raise InputError(f"directions: no {side} embeddings here; there are {', '.join(vectors)}")

@@ -1,7 +1,7 @@
 """A training signal: the loss of a comparison of proxies, over directions, reduced to one number."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 import torch
@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.types import Modality
-from aadml.objective.embedded import SIDES, Embedded, Side, laid_out, stacked
+from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, stacked
+from aadml.processes import group
+from feature_extraction.feature_file import MODALITIES, is_modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import OwnSection
 
@@ -27,16 +29,19 @@ def parse_directions(names: Sequence[str]) -> tuple[tuple[Side, Side], ...]:
     """Read directions written as "anchors-candidates", for example "audio-visual" or "both-both"; "all" is none yet.
 
     Raises:
-        InputError: a name that is not two of audio, visual, text, both.
+        InputError: a name that is not two of them.
     """
     if list(names) == [ALL]:
         return ()
     directions = []
     for name in names:
         sides = str(name).split("-")
-        if len(sides) != 2 or any(side not in SIDES for side in sides):
-            raise InputError(f"directions: '{name}' is not ANCHORS-CANDIDATES, two of {', '.join(SIDES)}")
-        directions.append((SIDES[sides[0]], SIDES[sides[1]]))
+        if len(sides) != 2 or not all(side == BOTH or is_modality(side) for side in sides):
+            raise InputError(
+                f"directions: '{name}' is not ANCHORS-CANDIDATES, two of {', '.join(MODALITIES)} (or another modality "
+                f"of the data), {BOTH}"
+            )
+        directions.append((sides[0], sides[1]))
     return tuple(directions)
 
 
@@ -59,24 +64,49 @@ class ObjectiveOptions:
 REDUCED = ObjectiveOptions()
 
 
-def reduce(terms: Terms, reduction: str) -> Tensor:
+@dataclass(frozen=True)
+class Counts:
+    """What a loss is divided by: of all anchors of a direction, in whichever process they are.
+
+    Attributes:
+        active: terms that are not zero.
+        possible: terms.
+        anchors: how many.
+    """
+
+    active: Tensor
+    possible: Tensor
+    anchors: Tensor | int
+
+    @classmethod
+    def of(cls, terms: Terms) -> "Counts":
+        """Count the terms of one comparison."""
+        return cls(terms.active.sum(), terms.possible.sum(), len(terms.total))
+
+    def over_processes(self) -> "Counts":
+        """Add up the counts of all processes, each of which has anchors of its own."""
+        return Counts(*group.summed([self.active, self.possible, torch.as_tensor(self.anchors)]))
+
+
+def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor:
     """Make one number of per-anchor terms.
 
     Args:
         terms: totals, active and possible counts, each (a,).
         reduction: "sum" of all terms; "mean" over possible terms; "mean-of-active" over terms that are not zero;
             "per-anchor": the mean of the anchors' totals.
+        counts: what to divide by; by default what these terms count.
 
     Returns:
         A scalar; 0 where there are no terms. A penalty is added as it is.
     """
-    total = terms.total.sum()
+    total, counts = terms.total.sum(), counts or Counts.of(terms)
     if reduction == "mean":
-        total = total / terms.possible.sum().clamp_min(1)
+        total = total / counts.possible.clamp_min(1)
     elif reduction == "mean-of-active":
-        total = total / terms.active.sum().clamp_min(1)
+        total = total / counts.active.clamp_min(1)
     elif reduction == "per-anchor":
-        total = total / max(len(terms.total), 1)
+        total = total / max(int(counts.anchors), 1)
     elif reduction != "sum":
         raise InputError(f"loss.reduction: no '{reduction}'; there are {', '.join(get_args(Reduction))}")
     return total if terms.penalty is None else total + terms.penalty
@@ -92,6 +122,7 @@ class Objective(nn.Module):
             its `aa_mix` how much of the loss is computed on proxies (the rest on the embeddings themselves).
         directions: who meets whom.
         reduced: how one number is made of all terms.
+        divided: whether each process of a training costs anchors of its own, instead of all of them.
     """
 
     def __init__(
@@ -102,6 +133,7 @@ class Objective(nn.Module):
         *,
         directions: Sequence[str],
         reduced: ObjectiveOptions = REDUCED,
+        divided: bool = False,
     ) -> None:
         super().__init__()
         self.directions = parse_directions(directions)
@@ -112,9 +144,10 @@ class Objective(nn.Module):
         self.selection = selection
         self.proxy = proxy
         self.reduction, self.combine = reduced.reduction, reduced.combine
+        self.divided = divided
 
     def forward(self, batch: Embedded, generator: torch.Generator, encode: Encode | None = None) -> dict[str, Tensor]:
-        """Return the objective of a batch.
+        """Return the objective of a batch; of several processes each returns its part of a sum.
 
         Args:
             batch: embeddings and who belongs together.
@@ -151,18 +184,41 @@ class Objective(nn.Module):
     ) -> list[Comparison]:
         """Put other vectors into comparisons of the same clips."""
         return [
-            replace(comparison, anchors=stacked(anchors, direction[0]), candidates=stacked(candidates, direction[1]))
+            comparison.seen_as(stacked(anchors, direction[0]), stacked(candidates, direction[1]))
             for comparison, direction in zip(laid, self.directions, strict=True)
         ]
 
     def _compare(self, comparisons: Sequence[Comparison], generator: torch.Generator) -> dict[str, Tensor]:
         losses, shares = [], []
         for loss_of, comparison in zip(self.losses, comparisons, strict=True):
-            terms = loss_of(self.selection(comparison, generator))
-            losses.append(reduce(terms, self.reduction))
-            shares.append(terms.active.sum() / terms.possible.sum().clamp_min(1))
+            loss, share = self._part(loss_of, self.selection(comparison, generator))
+            losses.append(loss)
+            shares.append(share)
         loss = torch.stack(losses).sum()
         return {
             "loss": loss / len(losses) if self.combine == "mean" else loss,
             "active": torch.stack([share.detach().float() for share in shares]).mean(),
         }
+
+    def _part(self, loss_of: Loss, comparison: Comparison) -> tuple[Tensor, Tensor]:
+        """Give this process's part of a direction's loss, and of the share of its terms that are not zero."""
+        if not self.divided:
+            terms = loss_of(comparison)
+            counts = Counts.of(terms)
+            return group.portion(reduce(terms, self.reduction)), group.portion(_share(counts, counts))
+        terms = loss_of(_own_anchors(comparison))
+        here = Counts.of(terms)
+        counts = here.over_processes()
+        return reduce(terms, self.reduction, counts), _share(here, counts)
+
+
+def _share(here: Counts, everywhere: Counts) -> Tensor:
+    return here.active / everywhere.possible.clamp_min(1)
+
+
+def _own_anchors(comparison: Comparison) -> Comparison:
+    """Keep the anchors that this process costs, against all candidates."""
+    count = len(comparison.anchors)
+    if group.own(count) == slice(0, count):
+        return comparison
+    return comparison.narrow(rows=torch.arange(count, device=comparison.anchors.device)[group.own(count)])

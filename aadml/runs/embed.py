@@ -14,8 +14,10 @@ from aadml.comparison.types import Modality
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
 from aadml.model.model import Model
+from aadml.retrieval.embeddings_file import LISTED
 from aadml.runs.later_data import check_features, read_for
 from aadml.runs.loading import load
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.feature_file.output import hdf5_output
 from feature_extraction.ground.atomic import atomic_path
 
@@ -98,6 +100,8 @@ def _write(
             file.create_dataset(modality, data=values.numpy(), track_times=False)
         if texts["class_names"]:
             file.create_dataset("label", data=labels, track_times=False)
+        if not set(vectors) <= set(MODALITIES):
+            texts = {**texts, LISTED: list(vectors)}
         for name, written in texts.items():
             strings = np.array(written, dtype=object)
             file.create_dataset(name, data=strings, dtype=h5py.string_dtype(), track_times=False)

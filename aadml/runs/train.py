@@ -15,6 +15,7 @@ from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
 from aadml.model.files import build_method, load_model
 from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS, pack_model
+from aadml.processes import group
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.runs.data import load_splits, protocol_of
 from aadml.runs.diagnosis import Diagnosis, without_diagnosis
@@ -29,6 +30,7 @@ from aadml.runs.session import RunSession, read_records
 from aadml.runs.store import RunStore, begun, opened
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, parse_object, to_bytes, typed
+from feature_extraction.hub_names import PREFIX
 from feature_extraction.network_run import chosen_device
 
 
@@ -61,7 +63,7 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     """
     splits = load_splits(config) if splits is None else splits
     sha256 = data_hash(splits)
-    model = untrained_model(config, splits, chosen_device(config.common.device, "config"))
+    model = untrained_model(config, splits, group.own_device(chosen_device(config.common.device, "config")))
     config = config.trained_in(model.method.precision)
     facts = replace(model.facts, training=config.training, data=training_data(splits, sha256))
     return Prepared(config, splits, sha256, replace(model, facts=facts))
@@ -140,7 +142,7 @@ def train_run(
         InputError: the data changed since the run began, or training cannot go on.
     """
     note = on_note or (lambda message: None)
-    _begin(prepared, store)
+    _begin(prepared, store, note)
 
     def score_stage(name: str) -> None:
         reached = _with_facts(prepared.model, session)
@@ -253,7 +255,7 @@ def train_into(
     with opened(folder, wait=wait) if is_run(folder) else begun(folder) as store:
         if CONFIG in store.manifest.files and read_config(folder).yaml() != config.yaml():
             raise InputError(f"{folder}: holds a run of another config; remove it, or choose another folder")
-        _begin(prepared, store)
+        _begin(prepared, store, on_note or (lambda message: None))
         if is_finished(folder):
             model = load_model(folder, chosen_device(config.common.device, "config"))
             return replace(model, evaluation=parse_object(store.read(EVALUATION), folder / EVALUATION))
@@ -265,7 +267,7 @@ def train_into(
 def config_warnings(config: Config) -> list[str]:
     """Say what people should know of a config before it trains: readings that degenerate, networks without training."""
     weights = [key for key, value in config.options.items() if key.endswith("_weights") and value == "untrained"]
-    untrained = [key.removesuffix("_weights") for key in weights]
+    untrained = [name for key in weights if not _is_pretrained(config, name := key.removesuffix("_weights"))]
     if untrained:
         return [f"the {' and the '.join(untrained)} network begin with random weights (method.{untrained[0]}_weights)"]
     proxy = config.section("proxy")
@@ -273,10 +275,17 @@ def config_warnings(config: Config) -> list[str]:
     return [f"proxy: {sentence}"] if sentence else []
 
 
-def _begin(prepared: Prepared, store: RunStore) -> None:
+def _is_pretrained(config: Config, network: str) -> bool:
+    return str(config.options.get(network, "")).startswith(PREFIX)
+
+
+def _begin(prepared: Prepared, store: RunStore, note: Callable[[str], None]) -> None:
     """Commit config and environment of a new run; of one that goes on, check that the data are the same."""
     if ENVIRONMENT in store.manifest.files:
-        if read_environment(store.folder).data.sha256 != prepared.sha256:
+        before = read_environment(store.folder)
+        if before.processes != group.count():
+            note(f"begun by {before.processes} processes, continued by {group.count()}: equal up to rounding alone")
+        if before.data.sha256 != prepared.sha256:
             name = prepared.splits.name
             raise InputError(f"{name}: the data changed since {store.folder} was begun; start a new run")
         return

@@ -12,7 +12,8 @@ first). A file is written in the lowest version that can hold it, and every vers
 """
 
 from feature_extraction.feature_file.checks import check
-from feature_extraction.feature_file.content import FORMAT, MODALITIES, UNLABELLED, FeatureFile, Shard, Timeline
+from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile, Shard, Timeline
+from feature_extraction.feature_file.names import MODALITIES, check_modality, in_order, is_modality
 from feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
 from feature_extraction.feature_file.rows import Cursor, ModalityRows, Rows, gathered
 from feature_extraction.feature_file.writing import write_features, write_rows
@@ -28,8 +29,11 @@ __all__ = [
     "Shard",
     "Timeline",
     "check",
+    "check_modality",
     "gathered",
+    "in_order",
     "is_feature_file",
+    "is_modality",
     "open_features",
     "read_features",
     "write_features",

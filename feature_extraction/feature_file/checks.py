@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file.content import MODALITIES, UNLABELLED, FeatureFile
+from feature_extraction.feature_file.content import UNLABELLED, FeatureFile
+from feature_extraction.feature_file.names import MODALITIES, check_modality
 from feature_extraction.feature_file.rows import ModalityRows, Rows
 from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import SPLITS
@@ -46,12 +47,11 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
     """
     n = len(content.ids)
     if not rows:
-        raise InputError(f"{place}: holds no modality; one of {', '.join(MODALITIES)} is needed")
+        raise InputError(f"{place}: holds no modality; {', '.join(MODALITIES)} or another is needed")
     if n == 0 and content.shard is None:
         raise InputError(f"{place}: holds no clips")
     for name, found in rows.items():
-        if name not in MODALITIES:
-            raise InputError(f"{place}: '{name}' is not a modality; possible are {', '.join(MODALITIES)}")
+        check_modality(name, place)
         _check_matrix(found.pooled, n, f"{place}: /{name}")
     _check_head(content, n, place)
     alone = sorted(set(content.sequences) - set(rows))

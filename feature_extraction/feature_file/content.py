@@ -10,7 +10,6 @@ from feature_extraction.feature_file.rows import ModalityRows, Rows
 from feature_extraction.ground.json_values import JsonObject, inner, texts
 
 FORMAT = "aadml-features"
-MODALITIES = ("audio", "visual", "text")
 UNLABELLED = -1
 """The label of a clip without one: of every clip of a file without class names."""
 

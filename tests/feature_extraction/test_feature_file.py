@@ -92,7 +92,8 @@ def test_names_the_rows_of_a_split():
     ("changes", "message"),
     [
         ({"features": {}}, "holds no modality"),
-        ({"features": {"smell": np.ones((4, 1), np.float32)}}, "'smell' is not a modality"),
+        ({"features": {"Smell": np.ones((4, 1), np.float32)}}, "'Smell' cannot be the name of a modality"),
+        ({"features": {"audio_times": np.ones((4, 1), np.float32)}}, "'audio_times' cannot be the name of a modality"),
         ({"features": {"audio": np.ones((3, 2), np.float32)}}, "/audio has 3 rows, but there are 4 ids"),
         ({"features": {"audio": np.ones(4, np.float32)}}, r"/audio has shape (4,)"),
         ({"features": {"audio": np.ones((4, 2))}}, "/audio holds float64; float32 is needed"),

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -123,6 +125,24 @@ def test_proxies_stand_on_the_sides_that_aa_on_names(on, sides):
     torch.testing.assert_close(seen, expected)
 
 
+def test_without_any_share_of_proxies_none_are_made():
+    class Unwanted(Doubled):
+        aa_mix = 0.0
+
+        def forward(self, embeddings, index, encode=None):
+            raise AssertionError("proxies cost a pass through the bank")
+
+    assert torch.isfinite(objective(proxy=Unwanted())(batch(), draws())["loss"])
+
+
+def test_graded_relevance_lies_in_the_block_of_its_modalities():
+    places = {"audio": 0, "visual": 1}
+    embedded = replace(batch(), relevance=lambda row, column: torch.full((6, 6), 10.0 * places[row] + places[column]))
+    (comparison,) = objective(directions=["both-both"]).comparisons(embedded)
+    expected = torch.tensor([[0.0, 1.0], [10.0, 11.0]]).repeat_interleave(6, 0).repeat_interleave(6, 1)
+    torch.testing.assert_close(comparison.relevance, expected)
+
+
 def test_aa_mix_weighs_the_loss_on_proxies_against_the_loss_on_embeddings():
     proxy = Doubled()
     seen, plain = objective(proxy=proxy)(batch(), draws())["loss"], objective()(batch(), draws())["loss"]
@@ -132,7 +152,7 @@ def test_aa_mix_weighs_the_loss_on_proxies_against_the_loss_on_embeddings():
     torch.testing.assert_close(objective(proxy=proxy)(batch(), draws())["loss"], plain)
 
 
-@pytest.mark.parametrize("wrong", ["audio", "audio-sound", "audio-visual-text", ""])
+@pytest.mark.parametrize("wrong", ["audio", "audio-Sound", "audio-visual-text", ""])
 def test_a_direction_that_is_not_two_sides_is_refused(wrong):
     with pytest.raises(InputError, match="directions"):
         parse_directions([wrong])

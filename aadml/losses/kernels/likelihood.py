@@ -1,79 +1,100 @@
 """Negative log-likelihoods of positives among rivals: the two ways softmax losses deal with many positives."""
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.comparison import Terms
-from aadml.comparison.pairwise import counted, masked_logsumexp, masked_mean
+from aadml.losses.kernels.row_blocks import Costs, counted, excluding
 from feature_extraction.ground.errors import InputError
 
+T = TypeVar("T", float, Tensor)
+NOTHING = 1e-30
+"""A share that changes no sum."""
 
-def of_each_positive(logits: Tensor, positives: Tensor, negatives: Tensor, shares: Tensor | None = None) -> Terms:
+
+def of_each_positive(logits: Tensor, positives: Tensor, negatives: Tensor, shares: Tensor | None = None) -> Costs:
     """Let every positive stand alone against the negatives; other positives of the anchor stay out of its sum.
 
         total_i = sum over p in P_i of  u_ip log(1 + sum over n in N_i of exp(s_in - s_ip))
+        slope_ip = -h_ip,   slope_in = softmax over N_i of (s_in) at n  times  sum over p of h_ip,
+        h_ip = u_ip / (1 + exp(s_ip - log sum over n of exp(s_in)))
 
     Args:
-        logits: s (a, c).
-        positives: (a, c) bool.
-        negatives: (a, c) bool.
+        logits: s (a, c); `total` is differentiable by them too, so that small matrices need no engine.
+        positives: (a, c) zeros and ones.
+        negatives: (a, c) zeros and ones, disjoint from `positives`.
         shares: (a, c) of the positives; u is such a share over the mean share of its anchor. None: u = 1.
 
     Returns:
         One term a positive, for anchors that have negatives; nothing for the others.
     """
-    contested = negatives.any(1, keepdim=True)
-    pairs = positives & contested
-    rivals = masked_logsumexp(logits, negatives)[:, None].masked_fill(~contested, 0)
-    cost = softplus((rivals - logits).masked_select(pairs))
-    if shares is not None:
-        mean = masked_mean(shares, positives)[:, None]
-        cost = cost * (shares / torch.where(mean > 0, mean, 1)).to(cost.dtype).masked_select(pairs)
-    return terms_of_pairs(cost, pairs)
+    share, rivals = _softmax(logits, negatives)
+    pairs = positives * some(negatives)[:, None]
+    weights = pairs if shares is None else pairs * _targets(positives, shares) * positives.sum(1, keepdim=True)
+    gap = rivals[:, None] - logits
+    cost = softplus(gap) * weights
+    here = torch.sigmoid(gap).mul_(weights)
+    slope = share.mul_(here.sum(1, keepdim=True)).sub_(here)
+    return Costs(cost.sum(1), counted(cost), counted(pairs), slope)
 
 
-def mean_over_positives(logits: Tensor, positives: Tensor, rivals: Tensor, shares: Tensor | None = None) -> Terms:
+def mean_over_positives(logits: Tensor, positives: Tensor, rivals: Tensor, shares: Tensor | None = None) -> Costs:
     """Take the mean over positives of their log-probability among all `rivals`, the positives included.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip) / sum over j in rivals_i of exp(s_ij) )
+        slope_ij = softmax over rivals_i of (s_ij) at j  minus  1/|P_i| where j is in P_i
 
-    With shares u it is the cross-entropy with soft targets, the mean over positives being weighed by u.
+    With shares it is the cross-entropy with soft targets: a positive's share of all its anchor's takes the place of
+    1/|P_i|.
 
     Args:
         logits: s (a, c).
-        positives: (a, c) bool.
-        rivals: (a, c) bool, a superset of `positives`.
+        positives: (a, c) zeros and ones.
+        rivals: (a, c) zeros and ones, a superset of `positives`.
         shares: (a, c) of the positives, not negative; None takes all alike.
 
     Returns:
         One term an anchor, for anchors that have positives; nothing for the others.
     """
-    possible = positives.any(1)
-    everyone = masked_logsumexp(logits, rivals).masked_fill(~possible, 0)
-    total = (everyone - _mean(logits, positives, shares)).masked_fill(~possible, 0).clamp_min(0)
-    return Terms(total, ((total > 0) & possible).long(), possible.long())
+    possible = some(positives)
+    share, everyone = _softmax(logits, rivals)
+    if shares is not None:
+        targets = _targets(positives, shares)
+        total = (everyone * possible - (logits * targets).sum(1)).clamp_min_(0)
+        return Costs(total, (total > 0).long(), possible.long(), share.mul_(possible[:, None]).sub_(targets))
+    part = possible / positives.sum(1).clamp_min(1)
+    mean = (logits * positives).sum(1) * part
+    total = (everyone * possible - mean).clamp_min_(0)
+    slope = share.mul_(possible[:, None]).addcmul_(positives, -part[:, None])
+    return Costs(total, (total > 0).long(), possible.long(), slope)
 
 
-def _mean(values: Tensor, mask: Tensor, shares: Tensor | None) -> Tensor:
-    """Take the mean over the entries of `mask`, by row, weighed by shares: (a, c) -> (a,)."""
-    if shares is None:
-        return masked_mean(values, mask)
-    shares = shares.to(values.dtype).masked_fill(~mask, 0)
-    whole = shares.sum(1)
-    mean = (shares * values.masked_fill(~mask, 0)).sum(1) / torch.where(whole > 0, whole, 1)
-    return torch.where(whole > 0, mean, masked_mean(values, mask))
+def _softmax(logits: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Give each row's softmax within a mask (a, c), zero outside, and the log of the sum of its exponentials (a,)."""
+    if not logits.shape[1]:
+        return torch.zeros_like(logits), logits.new_zeros(len(logits))
+    kept = excluding(logits, mask)
+    peak = kept.amax(1, keepdim=True)
+    share = (kept - peak).exp()
+    mass = share.sum(1, keepdim=True)
+    # what is smaller than any rounding is none: denormal numbers slow down products a hundred times
+    part = F.threshold(share * (some(mask)[:, None] / mass), NOTHING, 0.0, inplace=True)
+    return part, (peak + mass.log())[:, 0]
 
 
-def terms_of_pairs(cost: Tensor, pairs: Tensor) -> Terms:
-    """Sum by anchor what the pairs cost, computed for them alone: positives are few among all entries.
+def _targets(positives: Tensor, shares: Tensor) -> Tensor:
+    """Give the positives' shares of all shares of their anchor (a, c); equal ones where these are all 0."""
+    weights = positives * shares
+    whole = weights.sum(1, keepdim=True)
+    weights = torch.where(whole > 0, weights, positives)
+    return weights / torch.where(whole > 0, whole, positives.sum(1, keepdim=True).clamp_min(1))
 
-    Args:
-        cost: (m,) of the m pairs, in the order of `Tensor.masked_select`.
-        pairs: (a, c) bool.
-    """
-    spread = cost.new_zeros(pairs.shape).masked_scatter(pairs, cost)
-    return Terms(spread.sum(1), counted(spread > 0), counted(pairs))
+
+def some(mask: Tensor) -> Tensor:
+    """Say (r,), by a one, which rows of zeros and ones hold a one."""
+    return mask.sum(1).clamp_max(1)
 
 
 def tempered(scores: Tensor, temperature: float) -> Tensor:
@@ -82,9 +103,18 @@ def tempered(scores: Tensor, temperature: float) -> Tensor:
     Raises:
         InputError: a temperature that is not above 0.
     """
+    return scores * inverse(temperature)
+
+
+def inverse(temperature: T) -> T:
+    """Give the factor that a temperature means.
+
+    Raises:
+        InputError: a temperature that is not above 0.
+    """
     if not temperature > 0:
         raise InputError(f"loss: a temperature must be above 0, not {temperature:g}")
-    return scores / temperature
+    return temperature**-1
 
 
 def softplus(values: Tensor) -> Tensor:

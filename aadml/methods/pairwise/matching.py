@@ -21,6 +21,7 @@ from aadml.objective.embedded import Bank, Relation
 from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositives
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
+from aadml.processes import group
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import schema
 
@@ -138,7 +139,7 @@ class Matching(nn.Module):
             return encode(on_device(self._train[modality], rows, rows.device), modality)
 
         parts = self.objective(embedded, batch.generator, encoded)
-        return parts if self.log_scale is None else {**parts, "scale": self.log_scale.exp()}
+        return parts if self.log_scale is None else {**parts, "scale": group.portion(self.log_scale.exp())}
 
     def _tempered(self, loss: Any, comparison: Any) -> Any:
         assert self.log_scale is not None

@@ -20,6 +20,7 @@ from aadml.objective.composition import Space
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section
+from aadml.processes import group
 
 
 class PairLearner(Learner):
@@ -44,6 +45,8 @@ class PairLearner(Learner):
         neighbors: which clips besides the own partner are positives, found without labels, and how much each counts.
         directions: who meets whom; "all" ordered pairs of modalities by default.
     """
+
+    divides_batches = True
 
     def __init__(
         self,
@@ -105,7 +108,9 @@ class PairLearner(Learner):
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         self._take_in()
-        hidden = {m: self._encoder(m).features(values) for m, values in batch.features.items()}
+        hidden = group.together(
+            len(batch.labels), lambda: {m: self._encoder(m).features(values) for m, values in batch.features.items()}
+        )
         heads = {m: self._encoder(m).predicted for m in hidden}
         vectors = {m: on_sphere(heads[m](values)) for m, values in hidden.items()}
         parts: dict[str, Tensor] = self.matching(vectors, batch, self._encode, features=hidden, heads=heads)

@@ -58,13 +58,13 @@ def pair(value: tuple[float, float], *more: tuple[float, float]) -> Errors:
     return {"loss": max(values), "gradient": max(gradients)}
 
 
-def _of_label(loss: Mapping[str, Any]) -> Any:
+def _of_label(loss: Mapping[str, Any], selection: Any = None) -> Any:
     """Compare across modalities and within both together, by label, as pytorch-metric-learning stores it."""
 
     def measure(arrays: Arrays) -> Errors:
         return pair(
-            compare(objective(loss, LABELS), arrays, "loss_cross", "grad_cross_wrt_{}"),
-            compare(objective(loss, ("both-both",)), arrays, "loss_together", "grad_together_wrt_{}"),
+            compare(objective(loss, LABELS, selection), arrays, "loss_cross", "grad_cross_wrt_{}"),
+            compare(objective(loss, ("both-both",), selection), arrays, "loss_together", "grad_together_wrt_{}"),
         )
 
     return measure
@@ -178,6 +178,7 @@ def _bic_net(arrays: Arrays) -> Errors:
 
 
 VALUES = ("loss", "gradient")
+CLOSE = 1e-10
 NO_ACTIVE = "The source takes the mean over the terms above 0, as `mean-of-active` does."
 
 LOSS_CERTIFICATES = (
@@ -237,5 +238,10 @@ LOSS_CERTIFICATES = (
         "triplet (bic-net)", "audio_visual/bicnet", "lionel-hing/BiC-Net @ 7fa4cb6, `ContrastiveLoss`", VALUES,
         _bic_net,
         deviations="The loss alone; the network works on frames there and on feature vectors here.",
+    ),
+    Certificate(
+        "multi-similarity", "audio_visual/pml_multi_similarity", f"{PML}, `MultiSimilarityLoss`", VALUES,
+        _of_label({"name": "multi-similarity"}, "all"), tolerance=CLOSE,
+        deviations="Of all pairs; the selection `multi-similarity` is a class of its own there.",
     ),
 )  # fmt: skip

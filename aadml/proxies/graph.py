@@ -71,9 +71,10 @@ def neighbors(
     index = torch.full((len(asked), k), -1, dtype=torch.int64, device=bank.device)
     score = torch.full((len(asked), k), -torch.inf, dtype=torch.float64, device=bank.device)
     for rows, members in _classes(len(asked), len(bank), labels, query_labels, bank.device):
+        part = bank[members]
         found, score[rows] = nearest(
-            asked[rows],
-            bank[members],
+            part if asked is bank and rows is members else asked[rows],
+            part,
             k=k,
             similarity=similarity,
             query_codes=None if codes is None else codes[rows],
@@ -186,8 +187,13 @@ def _check(bank: Tensor, queries: Tensor, k: int, same_rows: bool) -> None:
         raise InputError(f"graph: a bank {tuple(bank.shape)} cannot be asked by queries {tuple(queries.shape)}")
     if same_rows and len(bank) != len(queries):
         raise InputError(f"graph: {len(queries)} queries are not the {len(bank)} rows of the bank")
-    if not bool(torch.isfinite(bank).all()) or not bool(torch.isfinite(queries).all()):
+    if not _is_finite(bank) or (queries is not bank and not _is_finite(queries)):
         raise InputError("graph: the vectors hold NaN or infinity; has the training diverged?")
+
+
+def _is_finite(vectors: Tensor) -> bool:
+    """Say whether there is no NaN or infinity; a finite sum has none, which is faster to see than every entry."""
+    return bool(torch.isfinite(vectors.sum())) or bool(torch.isfinite(vectors).all())
 
 
 def _on(device: torch.device, codes: Tensor | None) -> Tensor | None:

@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison import pairwise
+from aadml.comparison.masks import Mask, MaskCodes, RowsOfMask, rows_of
 from feature_extraction.ground.errors import InputError
 
 SCORES_KEPT = ("squared_distance", "distance", "dot", "cosine")
 """The scores of a comparison that are computed when first asked for."""
+MASKS = ("positives", "negatives", "within")
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class Comparison:
     """a anchors against c candidates; a loss never sees labels, modalities, models or config.
 
     An entry in neither mask is ignored. `negatives` is what a selection leaves, not the complement of `positives`.
-    Scores are computed once, in float32 or better (also under autocast), when first asked for.
+    Scores are computed once, in float32 or better (also under autocast), when first asked for. A mask may be given by
+    what makes its rows (see `MaskCodes`): it is then made when first read, and never where blocks of rows are enough.
 
     Attributes:
         anchors: (a, d) vectors.
@@ -56,12 +60,12 @@ class Comparison:
 
     anchors: Tensor
     candidates: Tensor
-    positives: Tensor
-    negatives: Tensor
-    own: Tensor
+    positives: Mask[Tensor] = Mask()  # noqa: RUF009
+    negatives: Mask[Tensor] = Mask()  # noqa: RUF009
+    own: Tensor  # type: ignore[misc]  # the masks before it have no default, though they look as if they had
     relevance: Tensor | None = None
     guides: Mapping[str, Tensor] = field(default_factory=dict)
-    within: Tensor | None = None
+    within: Mask[Tensor | None] = Mask(optional=True)  # noqa: RUF009
     anchor_features: Tensor | None = None
     candidate_features: Tensor | None = None
     candidate_head: nn.Module | None = None
@@ -89,16 +93,14 @@ class Comparison:
             own: (a,) each anchor's partner or -1; by default row i of both sides where the counts agree, else none.
             itself: (a,) the column that holds the anchor itself or -1; it is neither a positive nor a negative.
         """
-        positives = labels[:, None] == candidate_labels[None, :]
-        negatives = ~positives
+        codes = MaskCodes((labels, candidate_labels), itself=itself)
         if own is None:
             row = torch.arange(len(labels), device=labels.device)
             own = row if len(labels) == len(candidate_labels) and itself is None else torch.full_like(row, -1)
-        if itself is not None:
-            positives = positives & ~_marked(itself, len(candidate_labels))
         return cls(
-            anchors, candidates, positives, negatives, own, anchor_class=labels, candidate_class=candidate_labels
-        )
+            anchors, candidates, codes.positives, codes.negatives, own,
+            anchor_class=labels, candidate_class=candidate_labels,
+        )  # fmt: skip
 
     @classmethod
     def of_ids(
@@ -120,8 +122,23 @@ class Comparison:
             own: (a,) each anchor's partner or -1; by default candidate i of anchor i.
         """
         own = torch.arange(len(groups), device=groups.device) if own is None else own
-        positives = _marked(own, len(candidate_groups))
-        return cls(anchors, candidates, positives, groups[:, None] != candidate_groups[None, :], own)
+        clips = torch.arange(len(candidate_groups), device=groups.device)
+        codes = MaskCodes((groups, candidate_groups), (own, clips))
+        return cls(anchors, candidates, codes.positives, codes.negatives, own)
+
+    def seen_as(self, anchors: Tensor, candidates: Tensor) -> "Comparison":
+        """Put other vectors, anchors (a, d) and candidates (c, d), in place of the present ones."""
+        made: Any = self._masks()  # what gives rows stays what it is
+        return replace(self, anchors=anchors, candidates=candidates, **made)
+
+    def rows_of(self, mask: str, rows: slice, kind: torch.dtype) -> Tensor | None:
+        """Give some rows (r, c) of "positives", "negatives" or "within" as zeros and ones; None where it is absent."""
+        kept = self._masks()[mask]
+        return None if kept is None else rows_of(kept, rows, kind)
+
+    def _masks(self) -> dict[str, Tensor | RowsOfMask | None]:
+        """Give the masks as they are kept."""
+        return {name: self.__dict__[name] for name in MASKS}
 
     def narrow(
         self, positives: Tensor | None = None, negatives: Tensor | None = None, rows: Tensor | None = None
@@ -142,6 +159,31 @@ class Comparison:
             scores = {name: score[rows] for name, score in scores.items()}
         narrowed.__dict__.update(scores)
         return narrowed
+
+    def among(self, columns: Tensor) -> "Comparison":
+        """Keep some candidates.
+
+        Args:
+            columns: int64 indices of the candidates that stay, rising.
+        """
+
+        def taken(value: Tensor | None) -> Tensor | None:
+            return None if value is None else value[..., columns]
+
+        place = torch.full((len(self.candidates),), -1, device=self.own.device)
+        place[columns] = torch.arange(len(columns), device=self.own.device)
+        return replace(
+            self,
+            candidates=self.candidates[columns],
+            positives=self.positives[:, columns],
+            negatives=self.negatives[:, columns],
+            own=torch.where(self.own >= 0, place[self.own], self.own),
+            relevance=taken(self.relevance),
+            guides={name: guide[:, columns] for name, guide in self.guides.items()},
+            within=taken(self.within),
+            candidate_features=None if self.candidate_features is None else self.candidate_features[columns],
+            candidate_class=taken(self.candidate_class),
+        )
 
     def _at_rows(self, rows: Tensor) -> "Comparison":
         def taken(value: Tensor | None) -> Tensor | None:
@@ -216,8 +258,3 @@ class Comparison:
         if self.relevance is not None:
             raise InputError(f"{who} needs vectors; this comparison carries a relevance score instead")
         return pairwise.at_least_float32(self.anchors), pairwise.at_least_float32(self.candidates)
-
-
-def _marked(column: Tensor, count: int) -> Tensor:
-    """Mark one column a row: (a,) -> (a, count) bool; no column where it is -1."""
-    return column[:, None] == torch.arange(count, device=column.device)[None, :]

@@ -12,19 +12,23 @@ TINY = 1e-12
 
 
 def squared_distance(anchors: Tensor, candidates: Tensor) -> Tensor:
-    """Squared Euclidean distance of all pairs: anchors (a, d), candidates (c, d) -> (a, c), never negative.
+    """Squared Euclidean distance of all pairs: anchors (a, d), candidates (c, d) -> (a, c), never negative."""
+    return dot(*as_products(anchors, candidates)).relu_()
 
-    One matrix product of the vectors, each with its squared norm and a one appended, so that the backward pass is
-    two products and nothing else. Both sets are seen from the candidates' mean, which changes no distance and saves
-    the digits that large norms would cancel.
+
+def as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """Give vectors (a, d + 2) and (c, d + 2) whose inner products are the squared distances of all pairs.
+
+    Each vector has its squared norm and a one appended, so that the backward pass is two products and nothing else.
+    Both sets are seen from the candidates' mean, which changes no distance and saves the digits that large norms would
+    cancel.
     """
     center = candidates.detach().mean(0) if len(candidates) else torch.zeros_like(candidates.sum(0))
     anchors, candidates = anchors - center, candidates - center
     anchor_norms = anchors.square().sum(1, keepdim=True)
     candidate_norms = candidates.square().sum(1, keepdim=True)
     left = torch.cat([-2 * anchors, anchor_norms, torch.ones_like(anchor_norms)], 1)
-    right = torch.cat([candidates, torch.ones_like(candidate_norms), candidate_norms], 1)
-    return dot(left, right).relu_()
+    return left, torch.cat([candidates, torch.ones_like(candidate_norms), candidate_norms], 1)
 
 
 def distance(anchors: Tensor, candidates: Tensor) -> Tensor:
@@ -40,7 +44,12 @@ def dot(anchors: Tensor, candidates: Tensor) -> Tensor:
 
 def cosine(anchors: Tensor, candidates: Tensor) -> Tensor:
     """Cosine similarity of all pairs (a, c), in [-1, 1]; a zero vector has similarity 0 with everything."""
-    return dot(F.normalize(anchors, dim=1, eps=TINY), F.normalize(candidates, dim=1, eps=TINY)).clamp(-1, 1)
+    return dot(normalized(anchors), normalized(candidates)).clamp(-1, 1)
+
+
+def normalized(vectors: Tensor) -> Tensor:
+    """Bring vectors (n, d) to length 1; a zero vector stays one."""
+    return F.normalize(vectors, dim=1, eps=TINY)
 
 
 def masked_logsumexp(values: Tensor, mask: Tensor) -> Tensor:

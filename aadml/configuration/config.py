@@ -60,6 +60,7 @@ class Common:
         relevance: what is relevant to a query where clips are scored: "own" (its own partner alone), "label" (its
             class), "labels" (a class shared), "labels-graded" (the more shared, the more), or a file of judgments;
             null decides it by the data.
+        modalities: which of the data's modalities are read, as [audio, visual] or "audio,visual"; null for all.
     """
 
     data: Annotated[str, MinLen(1)] | None = None
@@ -69,6 +70,7 @@ class Common:
     train_per_class: Count | None = None
     unseen_classes: Fraction | None = None
     relevance: Annotated[str, MinLen(1)] | None = None
+    modalities: Annotated[tuple[str, ...], Len(1, 16)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,6 +188,8 @@ def _resolved(values: JsonObject) -> Config:
     wanted = sections(build)
     named = {key: _with_name(values[key], wanted[key]) for key in wanted if key in values and key in TABLES}
     default = wanted.get("loss", REQUIRED)
+    if isinstance(chosen := values.get("modalities"), str):
+        values = {**values, "modalities": [name.strip() for name in chosen.split(",")]}
     own = {} if default is REQUIRED else {"loss": default}
     values = expand_loss({**own, **values, **named})
     if "proxy" not in wanted and "proxy" in values and not prefix_of(section_of(values["proxy"], "proxy").name):

@@ -10,7 +10,7 @@ import numpy as np
 
 from aadml.data.division import divide, shares_of
 from aadml.data.raw import read_class_names
-from aadml.data.reading import SYNTHETIC, open_data
+from aadml.data.reading import SYNTHETIC, Views, open_data
 from aadml.data.released import RELEASED, like_released, write_split_keys
 from aadml.data.split_duplicates import without_duplicates
 from aadml.data.splits import without_incomplete_classes
@@ -27,6 +27,8 @@ def convert(
     layout: str | None = None,
     audio: str | None = None,
     visual: str | None = None,
+    text: str | None = None,
+    views: Views = (),
     class_names: str | os.PathLike[str] | None = None,
     test_fold: int | None = None,
     incomplete_classes: Literal["keep", "drop"] = "keep",
@@ -45,6 +47,8 @@ def convert(
             looks like those of the papers (see `aadml.data.released`), to rehearse on.
         audio: the view that counts as audio, where the layout does not say.
         visual: the view that counts as visual, where the layout does not say.
+        text: the view that counts as text, where the layout does not say.
+        views: those taken as further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: a file with the names of the classes, one per line, in the order of the labels.
         test_fold: which fold is the test split; the last by default.
         incomplete_classes: what is done with classes that miss train or test clips.
@@ -67,8 +71,8 @@ def convert(
         raise InputError(f"{target}: is what is read; name another OUT")
     names = read_class_names(class_names) if class_names else None
     content = open_data(
-        source, layout=layout, audio=audio, visual=visual, class_names=names, test_fold=test_fold,
-        undivided=split is not None,
+        source, layout=layout, audio=audio, visual=visual, text=text, views=views, class_names=names,
+        test_fold=test_fold, undivided=split is not None,
     )  # fmt: skip
     notes: list[str] = []
     if split is not None:

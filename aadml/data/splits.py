@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.types import MODALITIES, Clips, Splits
-from feature_extraction.feature_file import FeatureFile
+from aadml.comparison.types import Clips, Splits
+from feature_extraction.feature_file import FeatureFile, in_order
 from feature_extraction.ground.errors import InputError
 
 Incomplete = Literal["refuse", "keep", "drop"]
@@ -103,13 +103,14 @@ def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
     return replace(kept, labels=codes, class_names=names, all_labels=marked)
 
 
-def clips_of(content: FeatureFile, modalities: Collection[str] = MODALITIES) -> Clips:
-    """Give all clips of a feature file, with the features of some modalities."""
-    tensors = {
-        m: torch.from_numpy(content.features[m]) for m in MODALITIES if m in modalities and m in content.features
-    }
+def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) -> Clips:
+    """Give all clips of a feature file, with the features of some modalities; None for all."""
+    wanted = [m for m in in_order(content.features) if modalities is None or m in modalities]
+    tensors = {m: torch.from_numpy(content.features[m]) for m in wanted}
     marked = None if content.all_labels is None else torch.from_numpy(content.all_labels.astype(bool))
-    return Clips(tensors, torch.from_numpy(content.labels), content.ids, content.class_names, marked)
+    masks = {m: torch.from_numpy(content.has(m)) for m in wanted if not content.has(m).all()}
+    labels = torch.from_numpy(content.labels)
+    return Clips(tensors, labels, content.ids, content.class_names, marked, present=masks)
 
 
 def has_one_label(content: FeatureFile) -> bool:

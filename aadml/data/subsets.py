@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.types import MODALITIES, Clips, Splits
-from aadml.data.splits import require_one_label
+from aadml.comparison.types import Clips, Splits
+from aadml.data.splits import clips_of, require_one_label
 from feature_extraction.feature_file import FeatureFile
 from feature_extraction.ground.errors import InputError
 
@@ -83,6 +83,5 @@ def _first_of_each(labels: NDArray[np.int64], count: int, seed: int) -> torch.Te
 def _clips_of(content: FeatureFile, classes: Sequence[int]) -> Clips:
     rows = np.flatnonzero(np.isin(content.labels, classes))
     labels = np.searchsorted(np.asarray(classes), content.labels[rows]).astype(np.int64)
-    features = {m: torch.from_numpy(content.features[m][rows]) for m in MODALITIES if m in content.features}
     names = tuple(content.class_names[label] for label in classes)
-    return Clips(features, torch.from_numpy(labels), tuple(content.ids[row] for row in rows), names)
+    return replace(clips_of(content.select(rows)), labels=torch.from_numpy(labels), class_names=names)

@@ -8,7 +8,8 @@ from annotated_types import Interval, Unit
 
 from aadml.comparison import Comparison, Terms, pairwise
 from aadml.comparison.options import Fidelity
-from aadml.losses.kernels.likelihood import softplus, terms_of_pairs
+from aadml.comparison.pairwise import counted
+from aadml.losses.kernels.likelihood import softplus
 
 STEEPEST = 70.0
 """Degrees up to which the exponentials of unit vectors, exp(8 tan^2(alpha)) at most, stay within float32."""
@@ -54,4 +55,6 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
     to_anchor = (4 * slope * lengths * comparison.cosine).exp().masked_fill(~comparison.negatives, 0)  # (a, c)
     to_positive = (4 * slope * lengths * pairwise.cosine(candidates, candidates)).exp()  # (c, c)
     crowd = pairwise.dot(to_anchor, to_positive).masked_select(pairs)
-    return terms_of_pairs(softplus(crowd.log() - 2 * (1 + slope) * comparison.cosine.masked_select(pairs)), pairs)
+    cost = softplus(crowd.log() - 2 * (1 + slope) * comparison.cosine.masked_select(pairs))
+    spread = cost.new_zeros(pairs.shape).masked_scatter(pairs, cost)
+    return Terms(spread.sum(1), counted(spread > 0), counted(pairs))

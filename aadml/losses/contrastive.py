@@ -1,10 +1,8 @@
 """Contrastive loss (Hadsell, Chopra and LeCun, CVPR 2006)."""
 
-import torch
-
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
-from aadml.comparison.pairwise import counted
+from aadml.losses.kernels.row_blocks import Costs, Rows, counted, scores_of, summed
 
 
 def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_distance: bool = False) -> Terms:
@@ -32,7 +30,10 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    distance = comparison.squared_distance if legacy_eq9_distance else comparison.distance
-    pairs = comparison.positives | comparison.negatives
-    gap = torch.where(comparison.positives, distance, margin - distance).relu().masked_fill(~pairs, 0)
-    return Terms(0.5 * gap.square().sum(1), counted(gap > 0), counted(pairs))
+
+    def cost(rows: Rows) -> Costs:
+        near, far = rows.positives * rows.scores, rows.negatives * (margin - rows.scores).relu_()
+        pairs = counted(rows.positives) + counted(rows.negatives)
+        return Costs(0.5 * (near + far).square().sum(1), counted(near) + counted(far), pairs, near - far)
+
+    return summed(comparison, scores_of(comparison, "squared-euclidean" if legacy_eq9_distance else "euclidean"), cost)

@@ -1,10 +1,11 @@
 """CrossCLR (Zolfaghari et al., Cross-modal contrastive learning for multi-modal video representations, ICCV 2021)."""
 
-import torch
+from dataclasses import replace
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature, Weight
-from aadml.losses.kernels.likelihood import mean_over_positives, tempered
+from aadml.losses.kernels.likelihood import inverse, mean_over_positives
+from aadml.losses.kernels.row_blocks import Costs, Rows, scores_of, summed
 
 
 def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within_weight: Weight = 0.8) -> Terms:
@@ -38,8 +39,13 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
         >>> loss.backward()
         >>> optimizer.step()
     """
-    within = comparison.need("within", "cross-clr").expand_as(comparison.positives)
-    logits = tempered(comparison.cosine, temperature)
-    logits = torch.where(within, within_weight * logits, logits)
-    positives = comparison.positives & ~within
-    return mean_over_positives(logits, positives, positives | comparison.negatives)
+
+    def cost(rows: Rows) -> Costs:
+        assert rows.within is not None
+        weight = 1 + (within_weight - 1) * rows.within
+        positives = rows.positives * (1 - rows.within)
+        costs = mean_over_positives(rows.scores * weight, positives, positives + rows.negatives)
+        return replace(costs, slope=costs.slope.mul_(weight))
+
+    comparison.need("within", "cross-clr")
+    return summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)

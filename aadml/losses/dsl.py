@@ -1,11 +1,11 @@
 """Dual softmax loss (Cheng et al., Improving video-text retrieval by multi-stream corpus alignment, CAMoE, 2021)."""
 
-import torch
-from torch import Tensor
+from dataclasses import replace
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
-from aadml.losses.kernels.likelihood import mean_over_positives, tempered
+from aadml.losses.kernels.likelihood import inverse, mean_over_positives
+from aadml.losses.kernels.row_blocks import Costs, Rows, log_mean_exp_of_columns, scores_of, summed
 
 
 def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temperature: Temperature = 1000.0) -> Terms:
@@ -36,14 +36,14 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    rivals = comparison.positives | comparison.negatives
-    scores = tempered(comparison.cosine, temperature)
-    prior = _prior(tempered(scores, prior_temperature), rivals)
-    return mean_over_positives(scores * prior, comparison.positives, rivals)
 
+    def cost(rows: Rows) -> Costs:
+        assert rows.columns is not None
+        prior = (rows.scores * flatness).sub_(rows.columns).exp_()
+        costs = mean_over_positives(rows.scores * prior, rows.positives, rows.positives + rows.negatives)
+        by_prior = costs.slope.mul_(prior)
+        return replace(costs, slope=by_prior * (1 + flatness * rows.scores), column_slope=-by_prior * rows.scores)
 
-def _prior(scores: Tensor, rivals: Tensor) -> Tensor:
-    """Softmax over anchors times their number, so that a flat prior is 1 everywhere; 1 outside `rivals` too."""
-    somebody = rivals.any(0)
-    kept = scores.masked_fill(~rivals & somebody, -torch.inf)
-    return torch.where(rivals, torch.softmax(kept, 0) * rivals.sum(0), 1)
+    flatness = inverse(prior_temperature)
+    scores = scores_of(comparison, "cosine", inverse(temperature))
+    return summed(comparison, scores, cost, columns=log_mean_exp_of_columns(comparison, scores, flatness))

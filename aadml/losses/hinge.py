@@ -1,10 +1,8 @@
 """Thresholded hinge embedding loss (Bailer, Varanasi and Stricker, CVPR 2017)."""
 
-import torch
-
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
-from aadml.comparison.pairwise import counted
+from aadml.losses.kernels.row_blocks import Costs, Rows, counted, scores_of, summed
 
 
 def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1.0) -> Terms:
@@ -31,7 +29,11 @@ def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    excess = comparison.distance - threshold
-    pairs = comparison.positives | comparison.negatives
-    cost = torch.where(comparison.positives, excess, margin - excess).relu().masked_fill(~pairs, 0)
-    return Terms(cost.sum(1), counted(cost > 0), counted(pairs))
+
+    def cost(rows: Rows) -> Costs:
+        excess = rows.scores - threshold
+        near, far = rows.positives * excess.relu(), rows.negatives * (margin - excess).relu_()
+        pairs = counted(rows.positives) + counted(rows.negatives)
+        return Costs((near + far).sum(1), counted(near) + counted(far), pairs, near.sign() - far.sign())
+
+    return summed(comparison, scores_of(comparison, "euclidean"), cost)

@@ -5,6 +5,7 @@ from torch import Tensor
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Weight
 from aadml.losses.kernels.likelihood import mean_over_positives, of_each_positive
+from aadml.losses.kernels.row_blocks import Costs, Rows, scores_of, summed
 
 
 def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = False) -> Terms:
@@ -39,11 +40,13 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    positives, negatives = comparison.positives, comparison.negatives
-    if multi_positive:
-        terms = mean_over_positives(comparison.dot, positives, positives | negatives)
-    else:
-        terms = of_each_positive(comparison.dot, positives, negatives)
+
+    def cost(rows: Rows) -> Costs:
+        if multi_positive:
+            return mean_over_positives(rows.scores, rows.positives, rows.positives + rows.negatives)
+        return of_each_positive(rows.scores, rows.positives, rows.negatives)
+
+    terms = summed(comparison, scores_of(comparison, "dot"), cost)
     return Terms(terms.total, terms.active, terms.possible, _penalty(comparison, l2) if l2 else None)
 
 

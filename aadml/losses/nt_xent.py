@@ -2,7 +2,8 @@
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
-from aadml.losses.kernels.likelihood import of_each_positive, tempered
+from aadml.losses.kernels.likelihood import inverse, of_each_positive
+from aadml.losses.kernels.row_blocks import Costs, Rows, scores_of, summed
 
 
 def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_same_id: bool = True) -> Terms:
@@ -31,8 +32,12 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    negatives = comparison.negatives
-    if not mask_same_id:
-        ignored = ~(comparison.positives | negatives)
-        negatives = negatives | (ignored if comparison.within is None else ignored & ~comparison.within)
-    return of_each_positive(tempered(comparison.cosine, temperature), comparison.positives, negatives)
+
+    def cost(rows: Rows) -> Costs:
+        negatives = rows.negatives
+        if not mask_same_id:
+            others = 1 - rows.positives
+            negatives = negatives.maximum(others if rows.within is None else others * (1 - rows.within))
+        return of_each_positive(rows.scores, rows.positives, negatives)
+
+    return summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)

@@ -2,9 +2,10 @@
 
 import torch
 
-from aadml.comparison import Comparison, Terms, pairwise
+from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
-from aadml.losses.kernels.likelihood import tempered
+from aadml.losses.kernels.likelihood import some, tempered
+from aadml.losses.kernels.row_blocks import Costs, Rows, Scores, summed
 
 
 def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> Terms:
@@ -35,11 +36,15 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
         >>> optimizer.zero_grad()
     """
     anchors, candidates = comparison.vectors("posterior-nca")
-    posteriors = [torch.softmax(tempered(vectors, temperature), 1) for vectors in (anchors, candidates)]
-    likelihood = pairwise.dot(*posteriors)
-    possible = comparison.positives.any(1) & comparison.negatives.any(1)
-    tiny = torch.finfo(likelihood.dtype).tiny
-    alike = pairwise.masked_sum(likelihood, comparison.positives) + tiny
-    other = pairwise.masked_sum(likelihood, comparison.negatives)
-    total = ((alike + other).log() - alike.log()).masked_fill(~possible, 0)
-    return Terms(total, ((total > 0) & possible).long(), possible.long())
+    left, right = (torch.softmax(tempered(vectors, temperature), 1) for vectors in (anchors, candidates))
+    return summed(comparison, Scores(left, right), _cost)
+
+
+def _cost(rows: Rows) -> Costs:
+    possible = some(rows.positives) * some(rows.negatives)
+    alike = (rows.scores * rows.positives).sum(1) + torch.finfo(rows.scores.dtype).tiny
+    every = alike + (rows.scores * rows.negatives).sum(1)
+    total = (every.log() - alike.log()) * possible
+    by_every, by_alike = possible / every, possible / alike
+    slope = (rows.positives + rows.negatives) * by_every[:, None] - rows.positives * by_alike[:, None]
+    return Costs(total, (total > 0).long(), possible.long(), slope)

@@ -1,11 +1,15 @@
 """Ranking loss of audio-text retrieval (Xie et al., On negative sampling for contrastive retrieval, ICASSP 2023)."""
 
+from functools import partial
 from typing import Literal, get_args
+
+from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
-from aadml.comparison.pairwise import counted, masked_mean, masked_sum
-from aadml.comparison.scores import Score, dissimilarity
+from aadml.comparison.scores import Score
+from aadml.losses.kernels.likelihood import some
+from aadml.losses.kernels.row_blocks import Costs, Rows, counted, dissimilarities, summed
 from aadml.losses.kernels.violations import violations
 from feature_extraction.ground.errors import InputError
 
@@ -42,14 +46,28 @@ def ranking(
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    distance = dissimilarity(comparison, score)
-    pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
-    if full_reduce == "hinge_then_mean":
-        rivals = counted(comparison.negatives).clamp_min(1)
-        counts = violations(distance, pairs, comparison.negatives, margin)
-        total = ((counts * distance).sum(1) + margin * counts.clamp_min(0).sum(1)) / rivals
-        return Terms(total, counted(counts > 0), counted(pairs))
-    if full_reduce == "mean_then_hinge":
-        cost = (distance - masked_mean(distance, comparison.negatives)[:, None] + margin).relu()
-        return Terms(masked_sum(cost, pairs), counted((cost > 0) & pairs), counted(pairs))
+    costs = {"hinge_then_mean": _hinge_then_mean, "mean_then_hinge": _mean_then_hinge}
+    if full_reduce in costs:
+        return summed(comparison, dissimilarities(comparison, score), partial(costs[full_reduce], margin=margin))
     raise InputError(f"loss.full_reduce: ranking has no '{full_reduce}'; there are {', '.join(get_args(FullReduce))}")
+
+
+def _hinge_then_mean(rows: Rows, margin: float) -> Costs:
+    pairs, rivals = _contested(rows), rows.negatives.sum(1).clamp_min(1)
+    counts = violations(rows.scores, pairs, rows.negatives, margin)
+    total = ((counts * rows.scores).sum(1) + margin * counts.clamp_min(0).sum(1)) / rivals
+    return Costs(total, counted(counts), counted(pairs), counts / rivals[:, None])
+
+
+def _mean_then_hinge(rows: Rows, margin: float) -> Costs:
+    pairs, rivals = _contested(rows), rows.negatives.sum(1, keepdim=True).clamp_min(1)
+    mean = (rows.scores * rows.negatives).sum(1, keepdim=True) / rivals
+    cost = (rows.scores - mean + margin).relu_().mul_(pairs)
+    active = cost.sign()
+    slope = active - rows.negatives * (active.sum(1, keepdim=True) / rivals)
+    return Costs(cost.sum(1), counted(cost), counted(pairs), slope)
+
+
+def _contested(rows: Rows) -> Tensor:
+    """Mark the positives of anchors that have negatives (r, c), by ones."""
+    return rows.positives * some(rows.negatives)[:, None]

@@ -2,7 +2,8 @@
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
-from aadml.losses.kernels.likelihood import mean_over_positives, tempered
+from aadml.losses.kernels.likelihood import inverse, mean_over_positives
+from aadml.losses.kernels.row_blocks import Costs, Rows, scores_of, summed
 
 
 def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
@@ -30,5 +31,8 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    positives, negatives = comparison.positives, comparison.negatives
-    return mean_over_positives(tempered(comparison.cosine, temperature), positives, positives | negatives)
+
+    def cost(rows: Rows) -> Costs:
+        return mean_over_positives(rows.scores, rows.positives, rows.positives + rows.negatives)
+
+    return summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)

@@ -2,8 +2,8 @@
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
-from aadml.comparison.pairwise import counted
-from aadml.comparison.scores import Score, dissimilarity
+from aadml.comparison.scores import Score
+from aadml.losses.kernels.row_blocks import Costs, Rows, counted, dissimilarities, summed
 from aadml.losses.kernels.violations import violations
 
 
@@ -12,9 +12,9 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
 
         total_i = sum over p in P_i, n in N_i of  max(0, d_ip - d_in + margin),   d = squared Euclidean distance
 
-    Exact over all triplets in O(a c log c) time and O(a c) memory: a hinge over pairs of one row is a sum over its
-    sorted values, and its gradient is a count (see `violations`). Equation 8 of the AADML paper (Zeng et al., ICMR
-    2024) is this loss; the triplets that a selection leaves are a hard, semi-hard or complete-triplet loss.
+    Exact over all triplets in O(a c log c) time and in memory for a block of rows: a hinge over pairs of one row is a
+    sum over its sorted values, and its gradient is a count (see `violations`). Equation 8 of the AADML paper (Zeng et
+    al., ICMR 2024) is this loss; the triplets that a selection leaves are a hard, semi-hard or complete-triplet loss.
 
     Args:
         comparison: a anchors against c candidates; pairs by label or by id.
@@ -33,8 +33,11 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    distance = dissimilarity(comparison, score)
-    counts = violations(distance, comparison.positives, comparison.negatives, margin)
-    active = counts.abs().sum(1) / 2
-    possible = counted(comparison.positives) * counted(comparison.negatives)
-    return Terms((counts * distance).sum(1) + margin * active, active, possible)
+
+    def cost(rows: Rows) -> Costs:
+        counts = violations(rows.scores, rows.positives, rows.negatives, margin)
+        active = counts.abs().sum(1) / 2
+        possible = counted(rows.positives) * counted(rows.negatives)
+        return Costs((counts * rows.scores).sum(1) + margin * active, active, possible, counts)
+
+    return summed(comparison, dissimilarities(comparison, score), cost)

@@ -43,6 +43,20 @@ class Context:
         """Name the modalities."""
         return tuple(self.dimensions)
 
+    def need_pair(self, method: str) -> tuple[Modality, Modality]:
+        """Give the two modalities to a method of two views.
+
+        Raises:
+            InputError: there are not two; says how to choose.
+        """
+        if len(self.modalities) != 2:
+            raise InputError(
+                f"{method} learns from two modalities, and these clips have {', '.join(self.modalities)}; choose two "
+                f"(--modalities {','.join(self.modalities[:2])}), or take a method of any number (pairs, clip, aadml)"
+            )
+        first, second = self.modalities
+        return first, second
+
     def need_classes(self, method: str) -> int:
         """Give the number of classes to a method that learns them.
 
@@ -108,6 +122,16 @@ class Method(ABC):
     def similarity(self) -> str:
         """Name the similarity by which its embeddings are compared; a class may have it as a plain attribute."""
         return "cosine"
+
+    @property
+    def takes_missing(self) -> bool:
+        """Tell whether `fit` learns from clips that lack a modality; else it is given those that have all."""
+        return False
+
+    @property
+    def divides_batches(self) -> bool:
+        """Tell whether several processes may train it, each on rows of its own."""
+        return False
 
     @property
     def precision(self) -> Precision:

@@ -1,15 +1,15 @@
 """The data a config names: a file of any layout, or the sample clips."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from aadml.comparison.relevance import LABEL, RULES, check_relevance
 from aadml.comparison.types import Clips, Splits
-from aadml.configuration.config import Config
+from aadml.configuration.config import Common, Config
 from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
 from aadml.data.captioned_sets import captioned_splits, is_captioned
-from aadml.data.reading import SYNTHETIC
+from aadml.data.reading import SYNTHETIC, Views
 from aadml.data.splits import has_one_label, require_one_label
 from aadml.data.subsets import disjoint_classes, few_a_class
 from aadml.retrieval.judgments import chosen_relevance
@@ -45,7 +45,7 @@ def load_splits(config: Config) -> Splits:
                 "`aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
             )
         return read_captioned(data, config.options)
-    return with_relevance(_divided(config, open_data(data)), common.relevance)
+    return as_configured(_divided(config, open_data(data)), common)
 
 
 def _divided(config: Config, content: FeatureFile) -> Splits:
@@ -60,6 +60,29 @@ def _divided(config: Config, content: FeatureFile) -> Splits:
     require_one_label(content, data, "train_per_class")
     drawn = unseen is None and "valid" not in content.splits
     return few_a_class(splits, count, validation=common.validation if drawn else None, seed=common.seed)
+
+
+def as_configured(splits: Splits, common: Common) -> Splits:
+    """Keep the modalities that a config reads, and set what is relevant."""
+    return with_relevance(with_modalities(splits, common.modalities), common.relevance)
+
+
+def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
+    """Keep some modalities of a data set; None keeps all. The notes say what was left out.
+
+    Raises:
+        InputError: one that the data do not have.
+    """
+    if names is None:
+        return splits
+    there = splits.train.modalities
+    for name in names:
+        if name not in there:
+            raise InputError(f"modalities: {splits.name or 'the data'} has no {name}; there are {', '.join(there)}")
+    left = [name for name in there if name not in names]
+    train, valid, test = (part.keeping(names) for part in (splits.train, splits.valid, splits.test))
+    notes = [f"of its modalities, {', '.join(left)} was left out (modalities)"] if left else []
+    return replace(splits, train=train, valid=valid, test=test, notes=(*splits.notes, *notes))
 
 
 def with_relevance(splits: Splits, name: str | None) -> Splits:
@@ -138,6 +161,8 @@ def read(
     layout: str | None = None,
     audio: str | None = None,
     visual: str | None = None,
+    text: str | None = None,
+    views: Views = (),
     validation: float = 0.1,
     seed: int = 0,
     cleaning: str = "mei",
@@ -150,6 +175,8 @@ def read(
         layout: of the file; recognized by default.
         audio: the view taken as audio, where the layout does not say.
         visual: the view taken as visual, where the layout does not say.
+        text: the view taken as text, where the layout does not say.
+        views: those taken as further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         validation: share of each class's training clips that validates, where the data have no validation split.
         seed: of that choice.
         cleaning: of captions, as the method that will learn from them wants it ("mei", "xie").
@@ -168,7 +195,7 @@ def read(
     """
     if is_captioned(path):
         return captioned_splits(path, cleaning=cleaning, captions=captions)
-    content = open_data(path, layout=layout, audio=audio, visual=visual)
+    content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
     return to_splits(content, validation=validation, seed=seed, name=str(path))
 
 

@@ -113,9 +113,10 @@ def triple_cost(
         assert rivals is not None
         mine = (anchor * positive).sum(1, keepdim=True)
         everyone = torch.cat([mine, dot(anchor, negative)], 1)
-        first = torch.zeros_like(everyone, dtype=torch.bool)
-        first[:, 0] = True
-        return of_each_positive(everyone, first, torch.cat([torch.zeros_like(rivals[:, :1]), rivals], 1)).total
+        first = torch.zeros_like(everyone)
+        first[:, 0] = 1
+        others = torch.cat([torch.zeros_like(mine), rivals.to(mine.dtype)], 1)
+        return of_each_positive(everyone, first, others).total
     near = (anchor - positive).square().sum(1)
     far = (anchor - negative).square().sum(1)
     if form == "triplet":

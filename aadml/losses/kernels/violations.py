@@ -30,8 +30,8 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
 
     Args:
         far: (a, c) a score in which smaller is nearer; its gradient is not followed.
-        positives: (a, c) bool.
-        negatives: (a, c) bool, disjoint from `positives`.
+        positives: (a, c) zeros and ones, of the type of `far`.
+        negatives: (a, c) zeros and ones, disjoint from `positives`.
         margin: how much nearer is near enough, in the units of `far`.
 
     Returns:
@@ -42,7 +42,7 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
     if far.numel() == 0:
         return torch.zeros_like(far)
     for one in (positives, negatives):
-        if int(one.sum(1, dtype=torch.int32).max()) <= 1:
+        if int(one.sum(1).max()) <= 1:
             return _beside_one(far, positives, negatives, margin, one)
     if far.device.type == "cpu" and far.dtype == torch.float32 and sys.byteorder == "little":
         return _by_packed_sort(far, positives, negatives, margin)
@@ -51,10 +51,14 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
 
 def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float, one: Tensor) -> Tensor:
     """Count where one side, `one`, has at most one entry a row (pairs by id, most selections): no order is needed."""
-    column = one.view(torch.uint8).argmax(1, keepdim=True)
+    column = one.argmax(1, keepdim=True)
     value, present = far.gather(1, column), one.gather(1, column)
-    hit = negatives & (far < value + margin) if one is positives else positives & (far + margin > value)
-    counts = (hit & present).to(far.dtype)
+    others, hit = torch.empty_like(far), (negatives if one is positives else positives) * present
+    if one is positives:
+        torch.lt(far, value + margin, out=others)
+    else:
+        torch.gt(far + margin, value, out=others)
+    counts = hit.mul_(others)
     counts.scatter_(1, column, -counts.sum(1, keepdim=True))
     return counts.neg_() if one is positives else counts
 
@@ -62,11 +66,12 @@ def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float
 def _by_search(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
     """Count on any device and in any precision: both sides sorted, each looked up in the other."""
     shifted = far + margin
-    reach = shifted.masked_fill(~positives, torch.inf).sort(1).values
-    ahead = far.masked_fill(~negatives, torch.inf).sort(1).values
+    anchored, against = positives > 0, negatives > 0
+    reach = shifted.masked_fill(~anchored, torch.inf).sort(1).values
+    ahead = far.masked_fill(~against, torch.inf).sort(1).values
     below = torch.searchsorted(ahead, shifted.contiguous())
-    above = positives.sum(1, keepdim=True) - torch.searchsorted(reach, far.contiguous(), right=True)
-    return below.masked_fill(~positives, 0).sub_(above.masked_fill_(~negatives, 0)).to(far.dtype)
+    above = anchored.sum(1, keepdim=True) - torch.searchsorted(reach, far.contiguous(), right=True)
+    return below.masked_fill(~anchored, 0).sub_(above.masked_fill_(~against, 0)).to(far.dtype)
 
 
 def _by_packed_sort(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
@@ -101,8 +106,8 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
 
 def _count_block(
     far: NDArray[np.float32],
-    positives: NDArray[np.bool_],
-    negatives: NDArray[np.bool_],
+    positives: NDArray[np.float32],
+    negatives: NDArray[np.float32],
     counts: NDArray[np.float32],
     margin: float,
 ) -> None:
@@ -114,7 +119,7 @@ def _count_block(
     aside = (low >> np.uint32(31)).view(np.int32)
     # negatives up to here: at a positive, what it counts (NumPy's cumsum is slower and holds the interpreter)
     counted = torch.cumsum(torch.from_numpy(aside), 1, dtype=torch.int32).numpy()
-    after = positives.sum(1, dtype=np.int32)[:, None] - np.arange(1, columns + 1, dtype=np.int32)
+    after = positives.sum(1).astype(np.int32)[:, None] - np.arange(1, columns + 1, dtype=np.int32)
     after += counted  # positives from here on: at a negative, what it counts
     after += counted
     after *= aside
@@ -124,7 +129,7 @@ def _count_block(
 
 
 def _packed_keys(
-    far: NDArray[np.float32], positives: NDArray[np.bool_], negatives: NDArray[np.bool_], margin: float
+    far: NDArray[np.float32], positives: NDArray[np.float32], negatives: NDArray[np.float32], margin: float
 ) -> NDArray[np.int64]:
     """Build sortable keys: the value's bits above; below, whether it is not a positive, and where in the block it is.
 
@@ -133,14 +138,15 @@ def _packed_keys(
     """
     values: NDArray[np.float32] = positives * np.float32(margin)
     values += far
-    ignored = ~(positives | negatives)
-    if ignored.any():
-        values[ignored] = np.inf
+    met = positives + negatives
+    if met.min() < 1:
+        values[met == 0] = np.inf
     high = values.view(np.int32)
     if margin < 0 or far.min() < 0:
         high ^= (high >> 31) & np.int32(INDEX)
-    low = (~positives).astype(np.uint32)
-    low <<= np.uint32(31)
+    low = (1 - positives).view(np.uint32)  # the bits of a one, moved up so that the highest is set
+    low <<= np.uint32(2)
+    low &= FLAG
     low += np.arange(far.size, dtype=np.uint32).reshape(far.shape)
     halves = np.empty((*far.shape, 2), np.uint32)
     halves[..., 0], halves[..., 1] = low, high.view(np.uint32)

@@ -26,6 +26,7 @@ from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.objective import Directions, Relation
 from aadml.objective.sections import Section, named
+from aadml.processes import group
 from feature_extraction.ground.options import schema
 
 LARGEST_SCALE = math.log(100)
@@ -51,6 +52,9 @@ class PairLearner(Learner):
         selection: of the pairs that count.
         directions: who meets whom; "all" ordered pairs of modalities by default.
     """
+
+    takes_missing = True
+    divides_batches = True
 
     def __init__(
         self,
@@ -115,14 +119,16 @@ class PairLearner(Learner):
         if self.log_scale is not None:
             with torch.no_grad():  # the bound is held by resetting, as a clamp in the graph would have no way back
                 self.log_scale.clamp_(0, LARGEST_SCALE)
-        hidden = {m: self._encoder(m).features(values) for m, values in batch.features.items()}
+        hidden = group.together(
+            len(batch.labels), lambda: {m: self._encoder(m).features(values) for m, values in batch.features.items()}
+        )
         heads = {m: self._encoder(m).predicted for m in hidden}
         vectors = {m: F.normalize(heads[m](values), dim=1) for m, values in hidden.items()}
         groups = batch.labels if self.label_aware else self._groups.to(batch.index.device)[batch.index]
         relation: Relation = "label" if self.label_aware else "id"
-        embedded = Embedded(vectors, groups, batch.index, relation, features=hidden, heads=heads)
+        embedded = Embedded(vectors, groups, batch.index, relation, features=hidden, heads=heads, present=batch.present)
         parts = self.objective(embedded, batch.generator)
-        return parts if self.log_scale is None else {**parts, "scale": self.log_scale.exp()}
+        return parts if self.log_scale is None else {**parts, "scale": group.portion(self.log_scale.exp())}
 
     def _tempered(self, loss: Any, comparison: Any) -> Any:
         assert self.log_scale is not None
@@ -137,9 +143,13 @@ class PairLearner(Learner):
 def same_clips(clips: Clips) -> Tensor:
     """Number clips (n,) so that those that share their features with another in some modality have one number."""
     count = len(clips)
-    codes = [np.unique(clips.matrix(m).cpu().numpy(), axis=0, return_inverse=True)[1] for m in clips.modalities]
+    owners = [clips.rows(m).cpu().numpy() for m in clips.modalities]
+    codes = [
+        np.unique(clips.matrix(m).cpu().numpy()[own], axis=0, return_inverse=True)[1]
+        for m, own in zip(clips.modalities, owners, strict=True)
+    ]
     nodes = np.concatenate([code.reshape(-1) + number * count for number, code in enumerate(codes)])
-    clip = np.tile(np.arange(count), len(codes))
+    clip = np.concatenate(owners)
     size = count * (len(codes) + 1)  # a node for each clip, and for each distinct vector of each modality
     edges = coo_array((np.ones(len(nodes), dtype=bool), (clip, count + nodes)), shape=(size, size))
     found = connected_components(edges, directed=False)[1][:count]

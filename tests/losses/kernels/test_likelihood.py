@@ -3,12 +3,12 @@ import math
 import pytest
 import torch
 
-from aadml.losses.kernels.likelihood import mean_over_positives, of_each_positive, softplus, tempered, terms_of_pairs
+from aadml.losses.kernels.likelihood import mean_over_positives, of_each_positive, softplus, tempered
 from feature_extraction.ground.errors import InputError
 
 LOGITS = torch.tensor([[1.0, 2.0, 4.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
-FIRST_TWO = torch.tensor([[True, True, False], [False, False, False]])
-LAST = torch.tensor([[False, False, True], [False, False, True]])
+FIRST_TWO = torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
+LAST = torch.tensor([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
 
 
 def test_each_positive_stands_alone_against_the_negatives():
@@ -18,7 +18,7 @@ def test_each_positive_stands_alone_against_the_negatives():
 
 
 def test_positives_share_the_softmax_when_their_mean_is_taken():
-    terms = mean_over_positives(LOGITS, FIRST_TWO, FIRST_TWO | LAST)
+    terms = mean_over_positives(LOGITS, FIRST_TWO, FIRST_TWO + LAST)
     everyone = math.log(math.exp(1) + math.exp(2) + math.exp(4))
     assert terms.total.tolist() == pytest.approx([everyone - 1.5, 0])
     assert (terms.active.tolist(), terms.possible.tolist()) == ([1, 0], [1, 0])
@@ -30,12 +30,6 @@ def test_a_positive_that_is_all_there_is_costs_nothing_and_is_not_active():
     assert (terms.active.tolist(), terms.possible.tolist()) == ([0, 0], [1, 1])
 
 
-def test_costs_of_pairs_land_at_their_anchors():
-    terms = terms_of_pairs(torch.tensor([0.0, 5.0, 2.0]), FIRST_TWO | LAST[[1, 0]] & torch.tensor([[False], [True]]))
-    assert terms.total.tolist() == [5.0, 2.0]
-    assert (terms.active.tolist(), terms.possible.tolist()) == ([1, 1], [2, 1])
-
-
 def test_softplus_is_exact_where_torchs_own_is_the_identity():
     values = torch.tensor([-800.0, 0.0, 20.5, 800.0], dtype=torch.float64)
     assert softplus(values).tolist() == pytest.approx([0, math.log(2), 20.5 + math.exp(-20.5), 800], rel=0, abs=1e-12)
@@ -43,7 +37,7 @@ def test_softplus_is_exact_where_torchs_own_is_the_identity():
 
 def test_gradients_are_finite_for_scores_of_any_size():
     logits = (LOGITS * 1e4).requires_grad_()
-    for terms in (of_each_positive(logits, FIRST_TWO, LAST), mean_over_positives(logits, FIRST_TWO, FIRST_TWO | LAST)):
+    for terms in (of_each_positive(logits, FIRST_TWO, LAST), mean_over_positives(logits, FIRST_TWO, FIRST_TWO + LAST)):
         (gradient,) = torch.autograd.grad(terms.total.sum(), logits)
         assert torch.isfinite(gradient).all()
         assert not gradient[1].any()

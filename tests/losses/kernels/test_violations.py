@@ -3,7 +3,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.losses.kernels.violations import _by_packed_sort, _by_search, violations
+from aadml.losses.kernels import violations as kernel
+
+
+def counting(count):
+    """A way of counting, given masks in bits."""
+    return lambda far, positives, negatives, margin: count(
+        far, positives.to(far.dtype), negatives.to(far.dtype), margin
+    )
+
+
+violations, _by_packed_sort, _by_search = map(counting, (kernel.violations, kernel._by_packed_sort, kernel._by_search))
 
 
 def definition(far, positives, negatives, margin):

@@ -1,0 +1,110 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aadml.comparison import Comparison
+from aadml.comparison.masks import MaskCodes
+from aadml.losses import LOSSES
+from aadml.losses.kernels import row_blocks
+from aadml.losses.kernels.likelihood import mean_over_positives
+
+THROUGH_BLOCKS = (
+    "triplet", "ranking", "contrastive", "hinge", "n-pair", "supcon", "nt-xent", "cross-clr", "dsl", "posterior-nca",
+)  # fmt: skip
+
+
+def batch(size=40, candidates=37, dimension=6, dtype=torch.float64):
+    random = torch.Generator().manual_seed(3)
+    x, r = (torch.randn(n, dimension, generator=random, dtype=dtype).requires_grad_() for n in (size, candidates))
+    comparison = Comparison.of_labels(x, r, torch.arange(size) % 5, torch.arange(candidates) % 6)
+    return replace(comparison, within=torch.arange(candidates) % 2 == 0), (x, r)
+
+
+def gradients(terms, points, weights=None):
+    total = terms.total if weights is None else terms.total * weights
+    return torch.autograd.grad(total.sum(), points)
+
+
+@pytest.mark.parametrize("name", THROUGH_BLOCKS)
+@pytest.mark.parametrize("entries", [1, 100, 1 << 18])
+def test_the_height_of_blocks_changes_nothing(monkeypatch, name, entries):
+    comparison, points = batch()
+    whole = LOSSES[name](comparison)
+    expected = gradients(whole, points)
+    monkeypatch.setitem(row_blocks.BLOCK, "cpu", entries)
+    cut = LOSSES[name](comparison)
+    assert torch.allclose(cut.total, whole.total, rtol=1e-12, atol=1e-12)
+    assert torch.equal(cut.active, whole.active)
+    assert torch.equal(cut.possible, whole.possible)
+    for one, other in zip(gradients(cut, points), expected, strict=True):
+        assert torch.allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", THROUGH_BLOCKS)
+def test_anchors_that_weigh_differently_pull_differently(name):
+    comparison, points = batch()
+    weights = torch.linspace(0, 2, len(comparison.anchors), dtype=torch.float64)
+    together = gradients(LOSSES[name](comparison), points, weights)
+    alone = [
+        gradients(LOSSES[name](comparison), points, weights * (torch.arange(len(weights)) == row))
+        for row in range(len(weights))
+    ]
+    for side, gradient in enumerate(together):
+        assert torch.allclose(gradient, sum(one[side] for one in alone), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", THROUGH_BLOCKS)
+def test_scores_that_a_selection_has_computed_cost_the_same(name):
+    comparison, points = batch()
+    expected = LOSSES[name](comparison)
+    for score in ("squared_distance", "distance", "cosine", "dot"):
+        getattr(comparison, score)
+    terms = LOSSES[name](comparison)
+    assert torch.allclose(terms.total, expected.total, rtol=1e-10, atol=1e-10)
+    for one, other in zip(gradients(terms, points), gradients(expected, points), strict=True):
+        assert torch.allclose(one, other, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", THROUGH_BLOCKS)
+def test_a_gradient_of_a_gradient_is_refused(name):
+    comparison, (x, _) = batch()
+    (gradient,) = torch.autograd.grad(LOSSES[name](comparison).total.sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="no second derivative"):
+        gradient.sum().backward()
+
+
+@pytest.mark.parametrize("name", THROUGH_BLOCKS)
+def test_masks_of_all_pairs_are_never_made(name):
+    points = tuple(torch.randn(n, 6, requires_grad=True) for n in (40, 37))
+    codes = MaskCodes((torch.arange(40) % 5, torch.arange(37) % 6), sides=(torch.zeros(40), torch.arange(37) % 2))
+    fresh = Comparison(*points, codes.positives, codes.negatives, torch.arange(40), within=codes.within)
+    gradients(LOSSES[name](fresh, **({"l2": 0.0} if name == "n-pair" else {})), points)
+    assert callable(fresh.__dict__["positives"])
+    assert callable(fresh.__dict__["negatives"])
+
+
+@given(seed=st.integers(0, 2**32 - 1), spread=st.floats(1, 200))
+def test_no_slope_is_a_denormal_number(seed, spread):
+    random = torch.Generator().manual_seed(seed)
+    x, r = (torch.randn(30, 4, generator=random) * spread for _ in range(2))
+    labels = torch.arange(30) % 3
+    slopes = []
+
+    def cost(rows):
+        costs = mean_over_positives(rows.scores, rows.positives, rows.positives + rows.negatives)
+        slopes.append(costs.slope)
+        return costs
+
+    comparison = Comparison.of_labels(x, r, labels, labels)
+    row_blocks.summed(comparison, row_blocks.scores_of(comparison, "dot"), cost)
+    sizes = torch.cat(slopes).abs()
+    assert not ((sizes > 0) & (sizes < torch.finfo(torch.float32).tiny)).any()
+
+
+def test_nothing_is_compared_without_anchors():
+    points = torch.zeros(0, 3, requires_grad=True)
+    terms = LOSSES["supcon"](Comparison.of_labels(points, torch.ones(4, 3), torch.zeros(0), torch.arange(4.0)))
+    assert terms.total.shape == (0,)

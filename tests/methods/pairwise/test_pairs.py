@@ -10,6 +10,7 @@ from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.pairwise.matching import same_clips
+from aadml.methods.session import Checkpoint, Session
 from aadml.methods.settings import Training
 from aadml.objective.neighbor_positives import NeighborOptions
 from feature_extraction.ground.errors import InputError
@@ -190,3 +191,33 @@ def test_options_that_do_not_go_together_are_refused(options, message):
 def test_more_neighbors_than_clips_are_refused():
     with pytest.raises(InputError, match=r"neighbors\.k: 9 .* 8 at most"):
         cost(learner(neighbors=NeighborOptions(positives="own", k=9)), clips())
+
+
+class Interrupted(Session):
+    """Dies after two epochs, and goes on where it was."""
+
+    state = None
+
+    def save(self, checkpoint):
+        self.state = Checkpoint({k: v.clone() for k, v in checkpoint.tensors.items()}, dict(checkpoint.facts))
+        if checkpoint.facts["epochs_done"] == 2:
+            raise KeyboardInterrupt
+
+    def resume(self):
+        return self.state
+
+
+@pytest.mark.parametrize("control", ["none", "random"])
+def test_a_training_with_neighbors_goes_on_to_the_same_bytes(control):
+    def built():
+        torch.manual_seed(0)
+        neighbors = NeighborOptions(positives="either", k=2, control=control, candidates="bank")
+        settings = Training(epochs=4, batch=4, learning_rate=0.01)
+        return METHODS["pairs"](CONTEXT, settings, network=NETWORK, dimension=4, loss=LOSS, neighbors=neighbors)
+
+    whole, begun, later, session = built(), built(), built(), Interrupted()
+    whole.fit(clips(), clips())
+    with pytest.raises(KeyboardInterrupt):
+        begun.fit(clips(), clips(), session)
+    later.fit(clips(), clips(), session)
+    assert all(torch.equal(value, later.state()[key]) for key, value in whole.state().items())

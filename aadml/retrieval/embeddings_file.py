@@ -206,7 +206,7 @@ def _check_unique(names: Sequence[str], where: str) -> None:
 
 def _classes(labels: NDArray[Any], names: NDArray[Any] | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Give labels 0..C-1 and the names of the classes: the file's where its labels are positions among them."""
-    if names is not None and labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < len(names):
+    if names is not None and labels.dtype.kind in "iu" and labels.min() >= UNLABELLED and labels.max() < len(names):
         return labels.astype(np.int64), tuple(_text(name) for name in names.tolist())
     values, codes = np.unique(labels, return_inverse=True)
     return codes.astype(np.int64), tuple(str(value) for value in values.tolist())

@@ -1,6 +1,7 @@
 """Zero-shot: the two towers of one pretrained model, compared as they are."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -9,7 +10,7 @@ from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import inner
+from feature_extraction.ground.json_values import JsonObject, inner
 from feature_extraction.hub.families import FAMILIES
 
 _HOW = "extract both with one model of two towers (`--audio hf:MODEL --text hf:MODEL`; docs/encoders.md says which)"
@@ -53,19 +54,44 @@ def zero_shot(context: Context, settings: Training) -> Method:
     """
     if len(context.modalities) < 2:
         raise InputError(f"zero-shot: needs two modalities; the data have {', '.join(context.modalities)}")
-    towers = {modality: _tower(context, modality) for modality in context.modalities}
-    if len(set(towers.values())) > 1:
-        named = ", ".join(f"{m} {family} {weights[:12]}" for m, (family, weights) in towers.items())
+    spaces = {modality: _space(context, modality) for modality in context.modalities}
+    if len(set(spaces.values())) > 1:
+        named = ", ".join(f"{m} {one.family} {one.weights[:12]}" for m, one in spaces.items())
         raise InputError(f"zero-shot: the features are of different models ({named}); {_HOW}")
     return ZeroShot()
 
 
-def _tower(context: Context, modality: Modality) -> tuple[str, str]:
-    """Give the family and the checksum of the model whose shared space the features of a modality lie in."""
-    origin = context.features.get(modality) or {}
+@dataclass(frozen=True)
+class SharedSpace:
+    """The space that the towers of one pretrained model share.
+
+    Attributes:
+        family: of the model.
+        weights: checksum of its file.
+    """
+
+    family: str
+    weights: str
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """Name the modalities whose towers end in it."""
+        return FAMILIES[self.family].shared
+
+
+def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
+    """Say in which shared space the features of a modality lie, by what made them; None where in none."""
     family, weights = (str(inner(origin, "parameters", key) or "") for key in ("family", "weights"))
     shared = FAMILIES[family].shared if family in FAMILIES else ()
-    if origin.get("extractor") != f"hf-{modality}" or modality not in shared or not weights:
+    own = origin.get("extractor") == f"hf-{modality}" and modality in shared and weights
+    return SharedSpace(family, weights) if own else None
+
+
+def _space(context: Context, modality: Modality) -> SharedSpace:
+    origin = context.features.get(modality) or {}
+    found = shared_space(origin, modality)
+    if found is None:
+        family = str(inner(origin, "parameters", "family") or "")
         made = f"by {origin['extractor']}{f' ({family})' if family else ''}" if origin else "by what is not known"
         raise InputError(f"zero-shot: the {modality} features were made {made}, which shares no space; {_HOW}")
-    return family, weights
+    return found

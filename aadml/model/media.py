@@ -52,9 +52,14 @@ def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Fe
 
 def describe_media(facts: Facts, modality: Modality, paths: Sequence[str]) -> Tensor:
     """Extract the features (n, d) of media, or of texts, as the model expects them; values are those of extraction."""
+    return described(extractor_of(facts, modality), paths)
+
+
+def described(chosen: Extractor, paths: Sequence[str]) -> Tensor:
+    """Extract the features (n, d) of media, or of texts, by an extractor; values are those of extraction."""
+    modality = chosen.modality
     for path in paths if modality != "text" else ():
         _check_file(path)
-    chosen = extractor_of(facts, modality)
     rows = tuple(Row(str(i), {modality: path}, label="-", split="test", columns={}) for i, path in enumerate(paths))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "features.h5"

@@ -73,7 +73,7 @@ def _embedded(encoder: Encoder, modality: Modality, value: Question) -> Tensor:
             raise InputError("--text: no words given")
         return embed_media(encoder, modality, [str(value)])
     rows, _ = to_rows(value, modality)
-    width = encoder.facts.dimensions[modality]
+    width = encoder.facts.dimensions.get(modality, rows.shape[-1])  # words that no item has: of the items' own space
     if rows.shape != (1, width):
         raise InputError(f"{modality}: features of shape {tuple(rows.shape)} given; one row of {width} is wanted")
     return encoder.embed(rows, modality)

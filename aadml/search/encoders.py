@@ -15,12 +15,13 @@ from torch import Tensor
 from aadml.comparison.types import Features, Modality
 from aadml.methods.inputs import Inputs, Scaling, load_scaling
 from aadml.methods.settings import Training
+from aadml.methods.zero_shot import SharedSpace, shared_space
 from aadml.model.facts import Facts, MethodFacts, fingerprint
-from aadml.model.media import extractor_of, media_features
+from aadml.model.media import described, extractor_of, media_features
 from aadml.model.model import Model
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.runs.loading import load
-from feature_extraction.backbones import Extractor
+from feature_extraction.backbones import Extractor, extractor
 from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, nested, typed
@@ -86,6 +87,9 @@ class ModelEncoder:
 class PlainEncoder:
     """Extractors alone: features scaled by the items of the first build; a modality asks for itself.
 
+    Modalities that the towers of one pretrained model bring into one space (CLAP, CLIP, SigLIP, PE-AV) are taken as
+    they are and ask for each other; words ask too, though no item is of words.
+
     Attributes:
         facts: which extractors, and their widths.
         scaling: fitted when the index was built, and kept, so that vectors of later items fit to it.
@@ -97,10 +101,36 @@ class PlainEncoder:
 
     def may_ask(self, modality: Modality, to: Modality) -> bool:
         """Tell whether a question of one modality can be compared with items of another."""
-        return modality == to and modality in self.facts.modalities
+        if to not in self.facts.modalities:
+            return False
+        space = self.space(to)
+        return modality == to or (space is not None and self.space(modality) == space)
+
+    def space(self, modality: Modality) -> SharedSpace | None:
+        """Say in which space of towers the vectors of a modality lie; None where in none."""
+        if modality in self.facts.modalities:
+            return shared_space(self.facts.features.get(modality) or {}, modality)
+        return next((one for m in self.facts.modalities if (one := self.space(m)) and modality in one.modalities), None)
+
+    def other_tower(self, modality: Modality) -> Extractor:
+        """Build the tower of a modality that no item has, of the model that made the items.
+
+        Raises:
+            InputError: the model is not found, or is another one now.
+        """
+        space = self.space(modality)
+        own = next(m for m in self.facts.modalities if self.space(m) == space)
+        source = nested(self.facts.features[own], "source")
+        built = extractor(f"hf-{modality}", modality, dict(source))
+        if space is None or built.parameters.get("weights") != space.weights:
+            raise InputError(f"{modality}: the model {source.get('model')} is another one than made this index")
+        return built
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
-        """Scale n items of one modality (n, d)."""
+        """Scale n items of one modality (n, d); vectors of a shared space stay as they are."""
+        if self.space(modality) is not None:
+            assert isinstance(features, Tensor)
+            return features.float()
         return cast(Tensor, self.scaling.features(features, modality))
 
     def to_json(self, folder: Path) -> JsonObject:
@@ -170,6 +200,8 @@ def _plain(features: Mapping[str, Json], dimensions: Mapping[str, Json], scaling
 
 def embed_media(encoder: Encoder, modality: Modality, paths: Sequence[str]) -> Tensor:
     """Embed media files, or captions where the modality is text: (n, e)."""
+    if isinstance(encoder, PlainEncoder) and modality not in encoder.facts.modalities and encoder.space(modality):
+        return described(encoder.other_tower(modality), paths)
     if modality not in encoder.facts.modalities:
         known = ", ".join(encoder.facts.modalities)
         raise InputError(f"{modality}: this index cannot be asked with {modality}; it knows {known}")

@@ -92,9 +92,9 @@ class Service:
             for to in index.modalities
             if any(encoder.may_ask(m, to) for m in asking)
         ]
-        model = (
-            f"model {encoder.facts.label}" if isinstance(encoder, ModelEncoder) else "no model: each modality by itself"
-        )
+        alone = all(kind == to for kind, to in questions)
+        untrained = "no model: each modality by itself" if alone else "towers of a pretrained model, not trained here"
+        model = f"model {encoder.facts.label}" if isinstance(encoder, ModelEncoder) else untrained
         return {
             "name": index.path.name, "items": len(index), "modalities": list(index.modalities), "questions": questions,
             "vectors": index.counts(), "columns": index.columns(), "model": model, "most_bytes": self._limits.bytes,

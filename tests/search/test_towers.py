@@ -1,0 +1,92 @@
+"""Search by the towers of one pretrained model, without any training: words and sounds, words and pictures."""
+
+import csv
+import shutil
+
+import cv2
+import numpy as np
+import pytest
+
+import aadml
+from aadml.search import Index
+from feature_extraction.backbones import extractor
+from feature_extraction.ground.errors import InputError
+from tests.feature_extraction.hub import tiny
+
+pytest.importorskip("transformers")
+
+WORDS = "a dog barks loudly"
+
+
+@pytest.fixture(scope="module")
+def clip_model(tmp_path_factory):
+    return tiny.written("clip", tmp_path_factory.mktemp("clip"))
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    generator = np.random.default_rng(0)
+    for number in range(6):
+        blocks = np.kron(generator.integers(0, 256, (4, 4, 3)), np.ones((16, 16, 1))).astype(np.uint8)
+        cv2.imwrite(str(folder / f"{number}.png"), blocks)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(pictures, clip_model, tmp_path_factory):
+    place = tmp_path_factory.mktemp("index") / "i"
+    return Index.build(pictures, place, audio=None, visual=f"hf:{clip_model}", workers=1)
+
+
+def described(model, modality, items):
+    from aadml.model.media import described
+
+    return described(extractor(f"hf:{model}", modality, {}), items).double().numpy()
+
+
+def test_words_rank_pictures_as_the_towers_do(index, pictures, clip_model):
+    paths = sorted(pictures.iterdir())
+    items, words = described(clip_model, "visual", list(map(str, paths))), described(clip_model, "text", [WORDS])[0]
+    scores = items @ words / np.linalg.norm(items, axis=1) / np.linalg.norm(words)
+    found = index.search(text=WORDS, to="visual", k=6)
+    assert [hit.id for hit in found.hits] == [paths[n].name for n in np.argsort(-scores)]
+    np.testing.assert_allclose([hit.score for hit in found.hits], np.sort(scores)[::-1], atol=1e-5)
+    assert index.search(visual=paths[2], to="visual").hits[0].id == paths[2].name
+    same = index.search(text=words.astype(np.float32), to="visual", k=6)  # features in the place of words
+    assert [hit.id for hit in same.hits] == [hit.id for hit in found.hits]
+
+
+def test_what_shares_no_space_is_refused(index, pictures):
+    with pytest.raises(InputError, match="audio to visual: this index was made without a model"):
+        index.search(audio=pictures / "0.png", to="visual")
+    with pytest.raises(InputError, match="one row of"):
+        index.search(text=np.zeros((2, 8), dtype=np.float32), to="visual")
+
+
+def test_another_model_in_its_place_is_refused(pictures, tmp_path):
+    folder = tiny.written("clip", tmp_path / "model")
+    index = Index.build(pictures, tmp_path / "i", audio=None, visual=f"hf:{folder}", workers=1)
+    shutil.rmtree(folder)
+    with pytest.raises(InputError):
+        index.search(text=WORDS, to="visual")
+    index.close()
+
+
+@pytest.mark.slow
+def test_sounds_and_texts_of_one_feature_file_ask_for_each_other(tmp_path):
+    model = tiny.written("clap", tmp_path)
+    manifest = aadml.sample_data(tmp_path / "clips", clips=60, seconds=0.5)
+    with manifest.open() as file:
+        rows = [[row["id"], row["media"], row["label"], row["split"], row["label"]] for row in csv.DictReader(file)]
+    with manifest.open("w", newline="") as file:
+        csv.writer(file).writerows([["id", "media", "label", "split", "text"], *rows])
+    aadml.extract(manifest, tmp_path / "f.h5", audio=f"hf:{model}", visual=None, text=f"hf:{model}", workers=1)
+    clips = aadml.read(tmp_path / "f.h5").test
+    sounds, texts = (clips[m].double().numpy() for m in ("audio", "text"))
+    with Index.build(tmp_path / "f.h5", tmp_path / "i") as index:
+        assert index.modalities == ("audio", "text")
+        found = index.search(audio=sounds[0].astype(np.float32), to="text", k=len(clips), where="split = 'test'")
+        scores = texts @ sounds[0] / np.linalg.norm(texts, axis=1) / np.linalg.norm(sounds[0])
+        np.testing.assert_allclose([hit.score for hit in found.hits], np.sort(scores)[::-1], atol=1e-5)
+        assert index.search(text="rain", to="audio", k=3).among == len(index)

@@ -12,8 +12,9 @@ class DropoutLayer(nn.Module):
     """Drop a share of the units while training and scale up the others, so that the mean stays.
 
     On a processor the mask is cut from 64-bit draws, which takes a quarter of the time of `nn.Dropout`, whose masks
-    were a seventh of a training step. The share is rounded to a 65,536th there, and the scale belongs to the rounded
-    share. Draws come from the process-wide generator and do not depend on the number of threads.
+    were a seventh of a training step; not where `torch.compile` takes the layer. The share is rounded to a 65,536th
+    there, and the scale belongs to the rounded share. Draws come from the process-wide generator and do not depend on
+    the number of threads.
 
     Args:
         share: of the units, from 0 to less than 1.
@@ -28,7 +29,7 @@ class DropoutLayer(nn.Module):
         """Return `inputs` of any shape with some entries zero, or as they are in evaluation."""
         if not self.training or not self.share:
             return inputs
-        if inputs.device.type != "cpu":
+        if inputs.device.type != "cpu" or torch.compiler.is_compiling():
             return F.dropout(inputs, self.share)
         kept = _draws(inputs.numel()).view(inputs.shape) >= self._dropped - LEVELS // 2
         return inputs * kept.to(inputs.dtype).mul_(LEVELS / (LEVELS - self._dropped))

@@ -101,16 +101,28 @@ def decode_all(
     Raises:
         RuntimeError: a process ended before it was ready: a defect of the installation, not of a clip.
     """
-    parts: dict[int, list[Part]] = {}
+    with decoders(wanted, workers=workers, time_limit=time_limit, limits=limits, gives_way=gives_way) as pool:
+        yield from decoded_by(pool, tasks)
+
+
+def decoders(
+    wanted: Mapping[str, Wanted], *, workers: int, time_limit: float, limits: Limits, gives_way: bool = False
+) -> WorkerPool[Task]:
+    """Give the processes that decode clips, to be used as a context; args as of `decode_all`."""
     conditions = Conditions(_PATIENCE * time_limit, time_limit, gives_way=gives_way, setup=_quiet)
-    with WorkerPool(partial(_decoded, dict(wanted), limits), workers, conditions) as pool:
-        for event in pool.work_off(tasks):
-            known = parts.setdefault(event.task.number, [])
-            if isinstance(event, Reported):
-                known.append(event.value)
-                continue
-            yield event.task, _without(known, event) if isinstance(event, Lost) else [*known, event.value]
-            del parts[event.task.number]
+    return WorkerPool(partial(_decoded, dict(wanted), limits), workers, conditions)
+
+
+def decoded_by(pool: WorkerPool[Task], tasks: Iterator[Task]) -> Generator[tuple[Task, list[Part]]]:
+    """Decode clips in processes that are there; see `decode_all`."""
+    parts: dict[int, list[Part]] = {}
+    for event in pool.work_off(tasks):
+        known = parts.setdefault(event.task.number, [])
+        if isinstance(event, Reported):
+            known.append(event.value)
+            continue
+        yield event.task, _without(known, event) if isinstance(event, Lost) else [*known, event.value]
+        del parts[event.task.number]
 
 
 def _without(known: Sequence[Part], event: Lost[Task]) -> list[Part]:

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from feature_extraction.assembly import Failure, assemble, refuse_foreign, write
 from feature_extraction.backbones import Extractor
-from feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
+from feature_extraction.decoding_workers import Part, Task, Wanted
 from feature_extraction.describing import Describer
+from feature_extraction.engines import Engine, engine_of
 from feature_extraction.file_content import content_of, stamp_of, text_stamp
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
@@ -76,6 +77,7 @@ def extract(
     output: str | os.PathLike[str],
     extractors: Sequence[Extractor],
     *,
+    engine: str = "local",
     workers: int | None = None,
     time_limit: float = 120.0,
     limits: Limits | None = None,
@@ -94,6 +96,7 @@ def extract(
         manifest: the clips.
         output: the feature file to make.
         extractors: one a modality.
+        engine: where clips are decoded: "local", "ray", or "ray:ADDRESS" for a cluster that runs already.
         workers: decoding processes; None: one a processor.
         time_limit: seconds of processor time that one modality of a clip may take to decode.
         limits: what is too large to be decoded.
@@ -113,13 +116,14 @@ def extract(
     plan = Plan(manifest, tuple(extractors), limits or Limits(), shard, sequence)
     if time_limit <= 0 or (workers is not None and workers < 1):
         raise InputError(f"time limit {time_limit:g} s, {workers} workers: both must be above zero")
+    decode = engine_of(engine)
     refuse_foreign(place)
     with open_ledger(place.with_name(place.name + ".work")) as ledger:
         job = _Job(plan, ledger, retry_failed, progress or (lambda done, failed: None))
         ledger.note(Beginning(time.time(), len(plan.rows), command, str(Path.cwd())))
         written = None
         while written is None:
-            _work(job, workers or _processors(), time_limit)
+            _work(job, decode, workers, time_limit)
             written = _write(job, place)
     is_written, failures, warnings = written
     path = str(place) if is_written else None
@@ -142,15 +146,15 @@ def _write(job: _Job, place: Path) -> tuple[bool, list[Failure], list[tuple[str,
     return assembled is not None, failures, warnings
 
 
-def _work(job: _Job, workers: int, time_limit: float) -> None:
+def _work(job: _Job, decode: Engine, workers: int | None, time_limit: float) -> None:
     """Do what the ledger does not have yet."""
     extractors = job.plan.by_modality
     wanted = {name: _wanted(one, job.plan) for name, one in extractors.items()}
-    count = min(workers, max(1, len(job.plan.rows)))
-    decoded = decode_all(
+    decoded = decode(
         _tasks(job),
         wanted,
-        workers=count,
+        clips=max(1, len(job.plan.rows)),
+        workers=workers,
         time_limit=time_limit,
         limits=job.plan.limits,
         gives_way=any(one.describe is not None for one in extractors.values()),
@@ -234,11 +238,6 @@ def _record(job: _Job, number: int, part: Part, description: NDArray[Any] | None
         ),
         values,
     )
-
-
-def _processors() -> int:
-    """Count the processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _count(job: _Job, reasons: Iterable[str]) -> None:

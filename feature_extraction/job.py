@@ -34,6 +34,7 @@ def extract(
     recipe: str | None = None,
     options: Options | None = None,
     weights: str | None = None,
+    engine: str = "local",
     workers: int | None = None,
     time_limit: float = 120.0,
     max_seconds: float = 3600.0,
@@ -54,6 +55,7 @@ def extract(
         recipe: a key of RECIPES, in the place of both names; `options` and `weights` are laid over its own.
         options: of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
         weights: "auto" (the published ones), a file, or "untrained", for the extractors that take weights.
+        engine: where clips are decoded: "local", "ray", or "ray:ADDRESS" for a cluster that runs already.
         workers: decoding processes; None: one a processor.
         time_limit: seconds that decoding one clip may take.
         max_seconds: longer clips are refused.
@@ -74,8 +76,8 @@ def extract(
     extractors = choose_extractors({"audio": audio, "visual": visual, "text": text}, options, weights, recipe)
     limits = Limits(seconds=max_seconds)
     return carry_out(
-        rows, shard_path(output, shard), extractors, workers=workers, time_limit=time_limit, limits=limits, shard=shard,
-        retry_failed=retry_failed, sequence=sequence, command=command, progress=progress,
+        rows, shard_path(output, shard), extractors, engine=engine, workers=workers, time_limit=time_limit,
+        limits=limits, shard=shard, retry_failed=retry_failed, sequence=sequence, command=command, progress=progress,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ EXTRACTION_FLOORS = [
     ],
     ["tensor_files", "fingerprints", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
     ["feature_file", "weights", "decoding_workers"],
-    ["chosen_weights"],
+    ["chosen_weights", "engines"],
     ["inception_readings"],
     ["backbones"],
     ["ledger", "plan", "describing", "self_test", "hub"],
@@ -35,7 +35,7 @@ EXTRACTION_FLOORS = [
 ]
 
 AADML_FLOORS = [
-    ["comparison"],
+    ["comparison", "processes"],
     ["losses", "selections", "proxies", "retrieval", "data"],
     ["objective"],
     ["methods"],
@@ -138,3 +138,27 @@ def test_dictionaries_of_anything_are_rare():
     found = [f"{path.relative_to(ROOT)}: {line.strip()}" for path in files for line in path.read_text().splitlines()
              if kind.search(line)]  # fmt: skip
     assert len(found) <= 10, "give records types, and any JSON the type Json:\n" + "\n".join(found)
+
+
+MUTABLE = {
+    "aadml/methods/training.py": {"_Progress", "_Loop"},
+    "aadml/reports/reproduction_page.py": {"Made"},
+    "aadml/search/index.py": {"_State"},
+    "feature_extraction/extract.py": {"_Job"},
+    "feature_extraction/ground/worker_pool.py": {"_Worker"},
+    "feature_extraction/status.py": {"_Notes"},
+    "feature_extraction/whitening.py": {"Moments"},
+}
+"""Dataclasses that change while they are used; every other one is frozen."""
+
+
+@pytest.mark.parametrize("package", ["aadml", "feature_extraction"])
+def test_dataclasses_are_frozen(package):
+    found: dict[str, set[str]] = {}
+    for path in modules(package):
+        for node in ast.walk(ast.parse(path.read_text())):
+            decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
+            named = [ast.unparse(one) for one in decorators]
+            if any(one.startswith("dataclass") and "frozen=True" not in one for one in named):
+                found.setdefault(str(path.relative_to(ROOT)), set()).add(node.name)
+    assert found == {place: names for place, names in MUTABLE.items() if place.startswith(package)}

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import click
 
+from aadml.processes.launch import ProcessLost, claim_last_word, one_voice, started
 from feature_extraction.ground.errors import InputError
 
 COMMANDS = {
@@ -79,11 +80,14 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="aadml", prog_name="aadml")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Audio-visual and audio-text retrieval with Anchor-Aware proxies, under honest protocols.
 
     A first session: aadml sample-data clips, aadml extract clips/manifest.csv -o clips.h5, aadml train --data clips.h5.
     """
+    if started() and context.invoked_subcommand != "train":
+        raise InputError(f"{context.invoked_subcommand}: runs in one process; only train takes torchrun")
 
 
 class Interruption:
@@ -105,6 +109,7 @@ class Interruption:
 def main() -> None:
     """Run the command line; a wrong input is one line and exit code 2, an interruption exit code 130."""
     warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
+    one_voice()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, Interruption())
     try:
@@ -119,11 +124,20 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except InputError as error:
-        click.echo(f"aadml: {' '.join(str(error).split())}", err=True)
+        _last_word(" ".join(str(error).split()))
         sys.exit(2)
+    except ProcessLost as error:
+        _last_word(str(error))
+        sys.exit(1)
     except KeyboardInterrupt:
         click.echo("aadml: interrupted; nothing half-written was left behind", err=True)
         _leave_interrupted()
+
+
+def _last_word(message: str) -> None:
+    """Say why this process ends, unless another one of its job did."""
+    if claim_last_word():
+        click.echo(f"aadml: {message}", err=True)
 
 
 def _leave_interrupted() -> None:

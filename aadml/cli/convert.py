@@ -11,6 +11,14 @@ import click
 @click.option("--layout", help="Layout of IN; detected by default (see `aadml list datasets`).")
 @click.option("--audio", help="The view to use as audio, if the layout does not say.")
 @click.option("--visual", help="The view to use as visual, if the layout does not say.")
+@click.option("--text", help="The view to use as text, if the layout does not say.")
+@click.option(
+    "--view",
+    "views",
+    multiple=True,
+    metavar="NAME=VIEW",
+    help="The view to use as another modality, flow=raft. Repeatable.",
+)
 @click.option("--class-names", type=click.Path(), help="File with the class names, one per line, in label order.")
 @click.option("--test-fold", type=click.IntRange(min=1), help="Fold to use as the test split.  [default: the last]")
 @click.option(

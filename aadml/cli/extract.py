@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     metavar="auto|FILE|FOLDER|untrained",
     help="Weights for the extractors that take them: the published ones, a file or its folder, or random ones.",
 )
+@click.option(
+    "--engine",
+    default="local",
+    show_default=True,
+    metavar="NAME",
+    help="Where clips are decoded: local, ray (this machine, or RAY_ADDRESS), or ray:ADDRESS.",
+)
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Decoding processes.  [default: processors]")
 @click.option("--time-limit", default=120.0, show_default=True, help="Limit on processor seconds to decode one clip.")
 @click.option("--max-seconds", default=3600.0, show_default=True, help="Refuse clips longer than this.")
@@ -50,6 +57,7 @@ def command(
     recipe: str | None,
     settings: tuple[str, ...],
     weights: str | None,
+    engine: str,
     workers: int | None,
     time_limit: float,
     max_seconds: float,
@@ -82,9 +90,9 @@ def command(
     chosen = {modality: None if name == "none" else name or DEFAULTS.get(modality) for modality, name in names.items()}
     with _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
         outcome = extract(
-            rows, output, **chosen, recipe=recipe, options=options, weights=weights, workers=workers,
-            time_limit=time_limit, max_seconds=max_seconds, shard=part, retry_failed=retry_failed, sequence=sequence,
-            command=command_line("extract"), progress=bar.show,
+            rows, output, **chosen, recipe=recipe, options=options, weights=weights, engine=engine,
+            workers=workers, time_limit=time_limit, max_seconds=max_seconds, shard=part,
+            retry_failed=retry_failed, sequence=sequence, command=command_line("extract"), progress=bar.show,
         )  # fmt: skip
     _print(outcome, output, as_json)
     if outcome.failures:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="Set an option of an extractor.")
 @click.option("--weights", metavar="auto|FILE|untrained", help="Weights for the extractors that take them.")
 @click.option("--media", type=click.Path(), metavar="MANIFEST", help="Where the media of a feature file are.")
+@click.option("--moments", is_flag=True, help="Keep features over time, so that a hit names its best moment.")
 @click.option(
     "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
 )
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="How often a best hit shall fit, unless it is said that none does.",
 )
+@click.option(
+    "--approximate",
+    type=float,
+    metavar="RECALL",
+    help="In 100,000 clips and more, look at the part that holds this share of the ten best.  [default: exact]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(
     source: str,
@@ -45,10 +52,12 @@ def command(
     settings: tuple[str, ...],
     weights: str | None,
     media: str | None,
+    moments: bool,
     allow_other_features: bool,
     workers: int | None,
     calibrate: str | None,
     precision: float,
+    approximate: float | None,
     as_json: bool,
 ) -> None:
     """Make an index of SOURCE: a folder of sounds, pictures and videos, a manifest, or a feature file.
@@ -67,9 +76,9 @@ def command(
     chosen = {m: None if name == "none" else name or DEFAULTS[m] for m, name in names.items()}
     with JobBar() as bar:
         changes = build(
-            source, output, model=model, **chosen, options=read_settings(settings), weights=weights, media=media,
-            allow_other_features=allow_other_features, workers=workers, calibrate=calibrate,
-            precision=precision, progress=bar.show, on_note=note,
+            source, output, model=model, **chosen, options=read_settings(settings), weights=weights,
+            media=media, moments=moments, allow_other_features=allow_other_features, workers=workers,
+            calibrate=calibrate, precision=precision, approximate=approximate, progress=bar.show, on_note=note,
         )  # fmt: skip
     _print(changes, output, as_json)
     if changes.failures:

@@ -16,6 +16,14 @@ _SHOWN = 20
 @click.option("--layout", help="Layout of FILE; detected by default.")
 @click.option("--audio", help="The view to use as audio, if the layout does not say.")
 @click.option("--visual", help="The view to use as visual, if the layout does not say.")
+@click.option("--text", help="The view to use as text, if the layout does not say.")
+@click.option(
+    "--view",
+    "views",
+    multiple=True,
+    metavar="NAME=VIEW",
+    help="The view to use as another modality, flow=raft. Repeatable.",
+)
 @click.option("--near-duplicates", is_flag=True, help="Look for near-duplicates across splits however long it takes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, as_json: bool, **options: Any) -> None:
@@ -50,6 +58,9 @@ def _lines(path: str, found: "Examination") -> list[str]:
         )
         origin = found.provenance.get(name, {})
         lines.append(f"  from {json.dumps(origin, ensure_ascii=False, sort_keys=True)}")
+    for name, counts in found.present.items():
+        there = ", ".join(f"{count} of {found.splits[split]} {split}" for split, count in counts.items())
+        lines.append(f"{name} is there for {there} clips; the others are masked")
     for kind, duplicates in found.duplicates.items():
         within = ", ".join(f"{count} in {split}" for split, count in duplicates.within.items())
         across = ", ".join(f"{count} in {pair}" for pair, count in duplicates.across.items())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aadml.cli.settings import GENERAL, config_options, key_flag
+from aadml.cli.sweeps import SHARDS
 
 if TYPE_CHECKING:
     from aadml.sweeps.reproduce.cost import Forecast
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0),
     help="Worker processes, one thread each; 0 runs in this process.  [default: one per core]",
 )
-@click.option("--shard", metavar="I/N", help="Train only shard I (from 0) of N; then copy the folders into one.")
-@click.option("--merge", is_flag=True, help="Train nothing: lay out the page, or say which runs are missing.")
+@SHARDS[1]
+@SHARDS[0]
 @click.option("--yes", is_flag=True, help="Do not ask before a job of more than an hour.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: reproductions/PAPER]")

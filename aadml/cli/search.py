@@ -21,16 +21,20 @@ MODALITIES = click.Choice(["audio", "visual", "text"])
 @click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="How many hits.")
 @click.option("--where", metavar="SQL", help="Search only where this holds, as \"label = 'dog' AND seconds > 3\".")
 @click.option("--model", type=click.Path(), metavar="RUN", help="Where the index's model lies, if it was moved.")
+@click.option("--exact", is_flag=True, help="Look at every item, where the index was made with --approximate.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--export", type=click.Path(), metavar="NAME", help="Write the vectors as NAME.MODALITY.npy instead.")
+@click.option("--format", "kind", type=click.Choice(["npy", "parquet"]), help="Of exported vectors.  [default: npy]")
 def command(
     index: str,
     to: Any,
     k: int,
     where: str | None,
+    exact: bool,
     model: str | None,
     as_json: bool,
     export: str | None,
+    kind: str | None,
     **question: str | None,
 ) -> None:
     """Search INDEX for what fits a question best.
@@ -44,9 +48,11 @@ def command(
         if any(question.values()):
             raise click.UsageError("give either a question or --export")
         with Index(index, model=model) as opened:
-            click.echo("\n".join(map(str, opened.export(export))))
+            click.echo("\n".join(map(str, opened.export(export, kind=kind or "npy"))))
         return
-    found = search(index, **question, to=to, k=k, where=where, model=model)
+    if kind is not None:
+        raise click.UsageError("--format goes with --export")
+    found = search(index, **question, to=to, k=k, where=where, exact=exact, model=model)
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else _table(found))
 
 
@@ -54,6 +60,8 @@ def _table(found: "Found") -> str:
     lines = [
         f"{'-'.join(found.asked)} to {found.to}: {len(found.hits)} of {found.among:,} clips, by {found.similarity}"
     ]
+    if found.looked_at is not None and found.looked_at < found.among:
+        lines.append(f"approximate: {found.looked_at:,} clips were looked at; --exact looks at all")
     one = found.calibration
     if one is None:
         lines.append("no probabilities: the index has no validation clips for such a question")
@@ -63,7 +71,8 @@ def _table(found: "Found") -> str:
         )
     for rank, hit in enumerate(found.hits, 1):
         place = hit.media.get(found.to) or next(iter(hit.media.values()), "")
-        shown = "  ".join(filter(None, (hit.id.replace("\n", " "), hit.item.label, place)))
+        when = "" if hit.moment is None else f"at {hit.moment.seconds:.1f} s"
+        shown = "  ".join(filter(None, (hit.id.replace("\n", " "), hit.item.label, place, when)))
         chance = "" if hit.probability is None else f"{hit.probability:>5.0%}  "
         lines.append(f"{rank:>4}  {hit.score:>9.4f}  {chance}{shown}")
     return "\n".join(lines)

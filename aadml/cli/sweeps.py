@@ -18,10 +18,18 @@ if TYPE_CHECKING:
     from feature_extraction.ground.json_values import JsonObject
 
 
+SHARDS = (
+    click.option("--merge", is_flag=True, help="Train nothing: lay out the page, or say which runs are missing."),
+    click.option("--shard", metavar="I/N", help="Train only shard I (from 0) of N; then copy the folders into one."),
+)
+"""Flags of everything that trains many runs: a part of them for each machine, then the page."""
+
+
 def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--metric`, `--seeds`, `--workers`, `--device` and `--json` to a command."""
+    """Add `--metric`, `--seeds`, `--workers`, `--device`, `--shard`, `--merge` and `--json` to a command."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
+        *SHARDS,
         key_flag("--device", "device", GENERAL),
         click.option(
             "--workers",

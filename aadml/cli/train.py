@@ -18,6 +18,7 @@ from aadml.cli.settings import GENERAL, PROXY, TRAINING, config_options, key_fla
 @key_flag("--epochs", "training.epochs", TRAINING, int)
 @key_flag("--criterion", "training.criterion", TRAINING)
 @key_flag("--relevance", "relevance", GENERAL)
+@key_flag("--modalities", "modalities", GENERAL)
 @key_flag("--device", "device", GENERAL)
 @click.option(
     "--runs",
@@ -34,6 +35,7 @@ def command(runs: Path, resume: Path | None, as_json: bool, settings: tuple[str,
     The last line printed is the run folder; continue with `aadml evaluate RUN` and `aadml report RUN`.
     """
     from aadml.cli.progress import TrainingProgress
+    from aadml.processes.launch import ProcessLost
     from aadml.runs.fit import fit, resume_run
     from feature_extraction.ground.errors import InputError
 
@@ -48,15 +50,29 @@ def command(runs: Path, resume: Path | None, as_json: bool, settings: tuple[str,
             model = fit(settings=settings, runs=runs, on_run=progress.began, **flags, **progress.callbacks())
     except KeyboardInterrupt:
         progress.close()
-        folder = resume or progress.folder
-        if folder is not None and (folder / "config.yaml").is_file():
-            click.echo(f"aadml: interrupted; continue with: aadml train --resume {folder}", err=True)
+        if again := _continuation(resume or progress.folder):
+            click.echo(f"aadml: interrupted; continue with: {again}", err=True)
         raise
+    except ProcessLost as lost:
+        progress.close()
+        again = _continuation(resume or progress.folder)
+        raise ProcessLost(f"{lost}; continue with: {again}" if again else str(lost)) from lost
     finally:
         progress.close()
-    assert model.evaluation is not None
-    _print(model.evaluation, as_json)
+    if model.evaluation is not None:
+        _print(model.evaluation, as_json)
     click.echo(model.folder)
+
+
+def _continuation(folder: Path | None) -> str:
+    """Say how to go on with a run; nothing where none was begun."""
+    from aadml.processes.launch import process_count
+
+    if folder is None or not (folder / "config.yaml").is_file():
+        return ""
+    count = process_count()
+    program = "aadml" if count == 1 else f"torchrun --nproc-per-node {count} -m aadml"
+    return f"{program} train --resume {folder}"
 
 
 def _print(result: Any, as_json: bool) -> None:

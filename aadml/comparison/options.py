@@ -18,10 +18,16 @@ Margin = Annotated[float, Interval(ge=0, le=1e4)]
 """How much nearer is near enough, in units of a score."""
 Temperature = Annotated[float, Interval(ge=1e-4, le=1e4)]
 """What divides scores before a softmax."""
+Scale = Annotated[float, Interval(ge=1e-4, le=1e4)]
+"""What multiplies scores before a softmax."""
+Cosine = Annotated[float, Interval(ge=-1, le=1)]
+"""A cosine similarity."""
 Ridge = Annotated[float, Interval(ge=0, le=1e6)]
 """What is added to the diagonal of a covariance."""
 LearningRate = Annotated[float, Interval(ge=0, le=10)]
 """A step of an optimizer."""
+Length = Annotated[float, Interval(ge=1e-4, le=1e4)]
+"""The Euclidean length of a vector."""
 Width = Annotated[int, Interval(ge=1, le=65_536)]
 """Units of a layer, or dimensions of a vector."""
 Layers = Annotated[tuple[Width, ...], Len(0, 64)]

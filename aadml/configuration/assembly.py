@@ -9,7 +9,7 @@ from aadml.configuration.config import Config, resolve
 from aadml.configuration.files import ConfigFile, open_config
 from aadml.configuration.shipped import configs_folder
 from aadml.methods import METHODS
-from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.ground.json_values import Json, JsonObject
 from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import lookup
 
@@ -29,6 +29,7 @@ def assemble(
     epochs: int | None = None,
     criterion: str | None = None,
     relevance: str | None = None,
+    modalities: Sequence[str] | str | None = None,
     device: str | None = None,
     sample: bool = False,
 ) -> Config:
@@ -45,6 +46,7 @@ def assemble(
         epochs: `training.epochs`.
         criterion: `training.criterion`.
         relevance: see `Common`.
+        modalities: see `Common`.
         device: see `Common`.
         sample: whether the sample clips are trained on, for which there are configs of their own.
 
@@ -53,8 +55,16 @@ def assemble(
     """
     if data is not None:
         search_beside(Path(data))
-    flags = {"loss": loss, "proxy.k": k, "data": data, "seed": seed, "relevance": relevance, "device": device}
-    flags |= {"training.epochs": epochs, "training.criterion": criterion}
+    flags: dict[str, Json] = {
+        "loss": loss,
+        "proxy.k": k,
+        "data": data,
+        "seed": seed,
+        "relevance": relevance,
+        "device": device,
+    }
+    chosen = modalities if modalities is None or isinstance(modalities, str) else list(modalities)
+    flags |= {"modalities": chosen, "training.epochs": epochs, "training.criterion": criterion}
     return assembled(starting_file(config, method, sample=sample), flags, settings)
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from aadml.data.division import divide, shares_of
 from aadml.data.raw import read_class_names
-from aadml.data.reading import SYNTHETIC, open_data
+from aadml.data.reading import SYNTHETIC, Views, open_data
 from aadml.data.released import RELEASED, like_released, write_split_keys
 from aadml.data.split_duplicates import without_duplicates
 from aadml.data.splits import without_incomplete_classes
-from feature_extraction.feature_file import FeatureFile, write_features
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, write_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import inner, nested, texts
 from feature_extraction.manifest import SPLITS
@@ -27,6 +27,8 @@ def convert(
     layout: str | None = None,
     audio: str | None = None,
     visual: str | None = None,
+    text: str | None = None,
+    views: Views = (),
     class_names: str | os.PathLike[str] | None = None,
     test_fold: int | None = None,
     incomplete_classes: Literal["keep", "drop"] = "keep",
@@ -45,6 +47,8 @@ def convert(
             looks like those of the papers (see `aadml.data.released`), to rehearse on.
         audio: the view that counts as audio, where the layout does not say.
         visual: the view that counts as visual, where the layout does not say.
+        text: the view that counts as text, where the layout does not say.
+        views: those taken as further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: a file with the names of the classes, one per line, in the order of the labels.
         test_fold: which fold is the test split; the last by default.
         incomplete_classes: what is done with classes that miss train or test clips.
@@ -67,8 +71,8 @@ def convert(
         raise InputError(f"{target}: is what is read; name another OUT")
     names = read_class_names(class_names) if class_names else None
     content = open_data(
-        source, layout=layout, audio=audio, visual=visual, class_names=names, test_fold=test_fold,
-        undivided=split is not None,
+        source, layout=layout, audio=audio, visual=visual, text=text, views=views, class_names=names,
+        test_fold=test_fold, undivided=split is not None,
     )  # fmt: skip
     notes: list[str] = []
     if split is not None:
@@ -107,7 +111,7 @@ def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     kind, _, shares = rule.partition(":")
     if kind != "random":
         raise InputError(f"--split {rule}: write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2")
-    labels = [(content.class_names[label],) if content.class_names else () for label in content.labels]
+    labels = [() if label == UNLABELLED else (content.class_names[label],) for label in content.labels]
     splits = tuple(divide(labels, content.ids, shares_of(shares), seed))
     counts = ", ".join(f"{splits.count(part)} {part}" for part in SPLITS)
     note = f"the split was drawn at random ({shares}, seed {seed}): {counts}"
@@ -120,10 +124,13 @@ def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:
     """Keep of each clip its first label, and the classes that are left."""
-    left, labels = np.unique(content.labels, return_inverse=True)
+    labelled = content.labels != UNLABELLED
+    left, codes = np.unique(content.labels[labelled], return_inverse=True)
+    labels = np.full(len(labelled), UNLABELLED, dtype=np.int64)
+    labels[labelled] = codes
     names = tuple(content.class_names[label] for label in left)
     lost = [name for name in content.class_names if name not in names]
     note = "of clips with several labels the first was kept"
     if lost:
         note += f"; no clip has one of these as its first: {', '.join(lost)}"
-    return replace(content, labels=labels.astype(np.int64), class_names=names, all_labels=None), [note]
+    return replace(content, labels=labels, class_names=names, all_labels=None), [note]

@@ -62,8 +62,8 @@ def log_mels(sounds: Waveforms | PackedWaveforms, settings: LogMelSettings, *, b
     return LogMels(sounds.at(settings.sample_rate), settings, budget)
 
 
-def at_most_once(source: LogMels) -> Tensor:
-    """Give for each file the first item that is it: rows (f',) in the order of the files that occur."""
-    _, place = source.items.unique(return_inverse=True)
+def at_most_once(items: Tensor) -> Tensor:
+    """Give for each file the first item that is it: rows (f',) in the order of the files that occur in items (n,)."""
+    _, place = items.unique(return_inverse=True)
     first = torch.full((int(place.max()) + 1 if len(place) else 0,), len(place), dtype=torch.int64)
     return first.scatter_reduce(0, place, torch.arange(len(place)), "amin")

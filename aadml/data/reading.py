@@ -2,6 +2,7 @@
 
 import fnmatch
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import h5py
@@ -10,7 +11,7 @@ from aadml.data.ave import with_official_validation
 from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.layout import Layout, ReadOptions, h5_keys
 from aadml.data.synthetic import SHAPES, synthetic
-from feature_extraction.feature_file import FeatureFile, is_feature_file, read_features
+from feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
 from feature_extraction.foreign import npz_keys
 from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
@@ -22,6 +23,9 @@ FEATURE_FILE = "feature-file"
 COLUMNS = "columns"
 """The layout of npz files with an array a modality."""
 
+Views = Mapping[str, str] | Sequence[str]
+"""Which view is taken for which modality: {"flow": VIEW}, or ["flow=VIEW"]."""
+
 SYNTHETIC = "synthetic:"
 """What stands before a name of `SHAPES` where features are to be drawn."""
 
@@ -32,6 +36,8 @@ def open_data(
     layout: str | None = None,
     audio: str | None = None,
     visual: str | None = None,
+    text: str | None = None,
+    views: Views = (),
     class_names: tuple[str, ...] | None = None,
     test_fold: int | None = None,
     undivided: bool = False,
@@ -43,6 +49,8 @@ def open_data(
         layout: its layout; by default it is recognized.
         audio: the view taken as audio, where the layout does not say.
         visual: the view taken as visual, where the layout does not say.
+        text: the view taken as text, where the layout does not say.
+        views: those taken as further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: names of the classes in the order of their values; by default the values.
         test_fold: number of the test fold, where there are folds; the last by default.
         undivided: take a file that does not say which clips are for what; all of them count as train.
@@ -53,10 +61,10 @@ def open_data(
     Raises:
         InputError: nothing there, no known layout, or content that contradicts itself; one line says what is possible.
     """
-    place = Path(path)
+    place, named = Path(path), named_views(audio, visual, text, views)
     if str(path).startswith(SYNTHETIC):
         return synthetic(**lookup(SHAPES, str(path).removeprefix(SYNTHETIC), "synthetic data"))
-    name = layout or (COLUMNS if _has_columns(place, audio, visual) else recognize(place))
+    name = layout or (COLUMNS if _has_columns(place, named) else recognize(place))
     if name == FEATURE_FILE:
         content = read_features(place)
         if class_names is not None:
@@ -64,13 +72,37 @@ def open_data(
         return content
     reader = lookup(LAYOUTS, name, "layout")
     _check_kind(place, reader.kind)
-    options = ReadOptions(audio, visual, class_names, test_fold, undivided)
+    options = ReadOptions(named, class_names, test_fold, undivided)
     return with_official_validation(reader.read(place, options))
 
 
-def _has_columns(path: Path, audio: str | None, visual: str | None) -> bool:
+def named_views(audio: str | None, visual: str | None, text: str | None, views: Views) -> dict[str, str]:
+    """Say which view is taken for which modality: modality -> view.
+
+    Raises:
+        InputError: not NAME=VIEW, a name that no modality can have, or one named twice.
+    """
+    pairs = list(views.items()) if isinstance(views, Mapping) else [_pair(one) for one in views]
+    given = [*(("audio", audio), ("visual", visual), ("text", text)), *pairs]
+    found: dict[str, str] = {}
+    for name, view in ((name, view) for name, view in given if view):
+        check_modality(name, "--view")
+        if name in found:
+            raise InputError(f"--view: {name} is named twice, as '{found[name]}' and as '{view}'")
+        found[name] = view
+    return {name: found[name] for name in in_order(found)}
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, view = text.partition("=")
+    if not equals or not view:
+        raise InputError(f"--view: '{text}' given; NAME=VIEW is possible, as flow=raft")
+    return name, view
+
+
+def _has_columns(path: Path, views: Mapping[str, str]) -> bool:
     """Tell whether an npz has the arrays that were named, which then are the modalities whatever they are called."""
-    return bool(audio and visual and path.is_file() and is_archive(path) and {audio, visual} <= set(npz_keys(path)))
+    return len(views) > 1 and path.is_file() and is_archive(path) and set(views.values()) <= set(npz_keys(path))
 
 
 def recognize(path: Path) -> str:

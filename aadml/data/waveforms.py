@@ -34,6 +34,7 @@ class Waveforms:
         items: (n,) int64, the file of each item.
         rate: in Hz; all sound is resampled to it.
         seconds: what is longer is cut off after so many seconds.
+        shortest: what lasts less is left out, in seconds.
         failures: path -> why it could not be decoded; shared by everything selected from one source.
     """
 
@@ -41,6 +42,7 @@ class Waveforms:
     items: Tensor
     rate: int = PACKED_RATE
     seconds: float = 60.0
+    shortest: float = 0.0
     failures: dict[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -53,9 +55,13 @@ class Waveforms:
     def content(self) -> Iterator[bytes]:
         """Give the SHA-256 of every file in use and the file of each item, for the hash of the data."""
         used, place = self.items.unique(return_inverse=True)
-        with ThreadPoolExecutor(_THREADS) as pool:
-            yield from pool.map(_digest, [self.paths[i] for i in used.tolist()])
+        yield from self.sums(used.tolist())
         yield place.numpy().tobytes()
+
+    def sums(self, files: Sequence[int]) -> list[bytes]:
+        """Give the SHA-256 of the files of these numbers; empty for one that cannot be read."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(_digest, [self.paths[i] for i in files]))
 
     def at(self, rate: int) -> "Waveforms":
         """Return the same sounds at another rate."""
@@ -76,7 +82,7 @@ class Waveforms:
         if path in self.failures:
             return None
         try:
-            samples = torch.from_numpy(decode(path, Sound(self.rate), Limits(), 0.0).values)
+            samples = torch.from_numpy(decode(path, Sound(self.rate), Limits(), self.shortest).values)
         except MediaFailure as failure:
             self.failures[path] = f"{failure.reason}: {failure.detail}"
             warnings.warn(f"{path}: left out, {self.failures[path]}", stacklevel=2)
@@ -126,6 +132,10 @@ class PackedWaveforms:
         if rate != self.rate:
             raise InputError(f"{self.path}: is packed at {self.rate} Hz, {rate} Hz are wanted; use the wav files")
         return self
+
+    def sums(self, files: Sequence[int]) -> list[bytes]:
+        """Give the SHA-256 of the rows of these numbers, their samples alone."""
+        return [hashlib.sha256(sound.numpy().tobytes()).digest() for sound in self.sounds(files) if sound is not None]
 
     def batch(self, index: Tensor) -> Padded:
         """Read the items `index` (b,): samples (b, s), zeros behind their end."""

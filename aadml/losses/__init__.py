@@ -20,11 +20,16 @@ LOSSES: Table["Callable[..., Terms] | type[nn.Module]"] = Table(
         "hinge": "aadml.losses.hinge:hinge",
         "n-pair": "aadml.losses.n_pair:n_pair",
         "angular": "aadml.losses.angular:angular",
+        "multi-similarity": "aadml.losses.multi_similarity:multi_similarity",
         "supcon": "aadml.losses.supcon:supcon",
         "nt-xent": "aadml.losses.nt_xent:nt_xent",
         "cross-clr": "aadml.losses.cross_clr:cross_clr",
         "dsl": "aadml.losses.dsl:dsl",
         "posterior-nca": "aadml.losses.posterior_nca:posterior_nca",
+        "proxy-nca": "aadml.losses.proxy_nca:ProxyNca",
+        "proxy-anchor": "aadml.losses.proxy_anchor:ProxyAnchor",
+        "soft-triple": "aadml.losses.soft_triple:SoftTriple",
+        "arcface": "aadml.losses.arcface:ArcFace",
         "daml": "aadml.losses.daml:Daml",
         "hdml": "aadml.losses.hdml:Hdml",
     },
@@ -32,6 +37,18 @@ LOSSES: Table["Callable[..., Terms] | type[nn.Module]"] = Table(
 )
 """Pure functions `(comparison, *, options) -> Terms`; those that own parameters are classes, whose instances are called
 as the functions are (see Daml)."""
+
+OF_EACH_ANCHOR = frozenset(
+    {
+        "triplet", "triplet-weighted", "ranking", "contrastive", "hinge", "angular", "supcon", "nt-xent", "cross-clr",
+        "posterior-nca",
+    }
+)  # fmt: skip
+"""Losses whose anchors may be divided over processes: nothing of one anchor's cost comes from another anchor, nothing
+is drawn, and no penalty joins them. Any other loss is computed whole by every process."""
+
+WEIGHS_POSITIVES = ("nt-xent", "supcon", "cross-clr", "n-pair", "dsl")
+"""Losses in which a positive counts by its share, where a comparison says how much (soft targets)."""
 
 LABEL_LOSSES: Table["Callable[..., Tensor]"] = Table(
     "label loss",

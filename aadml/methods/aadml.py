@@ -23,7 +23,7 @@ def aadml(
     loss: Section = "triplet",
     selection: Section = "all",
     proxy: Section = "identity",
-    directions: Directions = ("audio-visual", "visual-audio"),
+    directions: Directions = ("all",),
     readout: Section = "cosine",
 ) -> Method:
     """Build AADML, or any of its relatives: each argument is a section of the config.
@@ -36,7 +36,7 @@ def aadml(
         loss: `name` (a key of LOSSES), `weight` (0 for no metric loss), `reduction`, `combine`, its options.
         selection: `name` (a key of SELECTIONS), its options.
         proxy: `name` (a key of PROXIES), its options.
-        directions: who meets whom, for example ["audio-visual", "visual-audio"].
+        directions: who meets whom, for example ["audio-visual", "visual-audio"]; "all" ordered pairs by default.
         readout: `name` ("cosine", "posterior" or "auto"), `temperature`.
     """
     learner = LabelSpaceLearner(

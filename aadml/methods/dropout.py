@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.processes import group
+
 LEVELS = 1 << 16
 """How many values a unit's draw has: four draws are cut from each 64-bit number of the generator."""
 
@@ -14,7 +16,7 @@ class DropoutLayer(nn.Module):
     On a processor the mask is cut from 64-bit draws, which takes a quarter of the time of `nn.Dropout`, whose masks
     were a seventh of a training step; not where `torch.compile` takes the layer. The share is rounded to a 65,536th
     there, and the scale belongs to the rounded share. Draws come from the process-wide generator and do not depend on
-    the number of threads.
+    the number of threads, nor on the number of processes over which the rows of a batch are divided.
 
     Args:
         share: of the units, from 0 to less than 1.
@@ -29,9 +31,12 @@ class DropoutLayer(nn.Module):
         """Return `inputs` of any shape with some entries zero, or as they are in evaluation."""
         if not self.training or not self.share:
             return inputs
-        if inputs.device.type != "cpu" or torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():
             return F.dropout(inputs, self.share)
-        kept = _draws(inputs.numel()).view(inputs.shape) >= self._dropped - LEVELS // 2
+        rows, own = group.drawn_rows(len(inputs))
+        if inputs.device.type != "cpu":
+            return inputs * F.dropout(inputs.new_ones(rows, *inputs.shape[1:]), self.share)[own]
+        kept = _draws(rows * inputs.shape[1:].numel()).view(rows, *inputs.shape[1:])[own] >= self._dropped - LEVELS // 2
         return inputs * kept.to(inputs.dtype).mul_(LEVELS / (LEVELS - self._dropped))
 
     def extra_repr(self) -> str:

@@ -22,6 +22,7 @@ from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, Weighted, compose_objective
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
+from aadml.processes import group
 from feature_extraction.ground.json_values import JsonObject
 
 
@@ -40,6 +41,7 @@ class LabelSpaceLearner(Learner):
     """
 
     in_bfloat16 = "shown"
+    divides_batches = True
 
     def __init__(
         self,
@@ -78,6 +80,11 @@ class LabelSpaceLearner(Learner):
         assert isinstance(self.chosen, Tensor)
         posterior, temperature = self.chosen.tolist()
         return Readout("posterior" if posterior else "cosine", temperature)
+
+    @property
+    def takes_missing(self) -> bool:
+        """Tell whether clips may lack a modality: not where proxies of neighbors stand for them."""
+        return self.objective.proxy is None
 
     @property
     def similarity(self) -> str:
@@ -136,13 +143,13 @@ class LabelSpaceLearner(Learner):
 
     def label_space(self, clips: Clips, modality: Modality) -> Tensor:
         """Encode all of a modality (n, d) -> (n, C), in evaluation mode, without gradients."""
-        features = clips.matrix(modality)
+        features = clips.matrix(modality)[group.own(len(clips))]
         was_training = self.training
         self.eval()
         with torch.no_grad():
             parts = [self.encoders[modality](part.to(self.device)) for part in features.split(4096)]
         self.train(was_training)
-        return torch.cat(parts) if parts else features.new_zeros(0, 0)
+        return group.gathered(torch.cat(parts), len(clips))
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
         """Encode one modality of `clips` into label space (n, C), on the CPU."""
@@ -170,7 +177,8 @@ class LabelSpaceLearner(Learner):
             for rows in order.split(batch):
                 features = {m: on_device(clips[m], rows, self.device) for m in clips.modalities}
                 labels = clips.labels[rows.to(clips.labels.device)].to(self.device)
-                given = Batch(features, labels, rows.to(self.device), generator, Epoch("held out", 0, 1))
+                present = {m: own[rows].to(self.device) for m, own in clips.present.items()}
+                given = Batch(features, labels, rows.to(self.device), generator, Epoch("held out", 0, 1), present)
                 embedded = self._embedded(given)
                 cost = self.label_weight * self._label_loss(embedded)
                 if self.metric_weight:
@@ -196,7 +204,7 @@ class LabelSpaceLearner(Learner):
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         """Equation 10: label loss of every modality plus the metric loss."""
         embedded = self._embedded(batch)
-        label = self._label_loss(embedded)
+        label = group.portion(self._label_loss(embedded))
         parts = {"loss": self.label_weight * label, "label_loss": label}
         if self.metric_weight:
             metric = self.objective(embedded, batch.generator, self._encode)
@@ -205,7 +213,9 @@ class LabelSpaceLearner(Learner):
         return parts
 
     def _label_loss(self, embedded: Embedded) -> Tensor:
-        return torch.stack([self.label_loss(v, embedded.groups) for v in embedded.vectors.values()]).sum()
+        own = {m: embedded.present.get(m, slice(None)) for m in embedded.vectors}
+        costs = [self.label_loss(v[own[m]], embedded.groups[own[m]]) for m, v in embedded.vectors.items()]
+        return torch.stack(costs).sum()
 
     def _probe(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Say how much of the metric loss's gradient reaches the encoders, past the proxies' own parameters."""
@@ -222,17 +232,19 @@ class LabelSpaceLearner(Learner):
         comparisons = self.objective.comparisons(embedded)
         chosen = [self.objective.selection(comparison, batch.generator) for comparison in comparisons]
         costs = [loss.generator_loss(one) for loss, one in zip(self._generative(), chosen, strict=True)]
-        return {"loss": torch.stack(costs).mean()}
+        return {"loss": group.portion(torch.stack(costs).mean())}
 
     def _generative(self) -> list[GenerativeLoss]:
         """List the losses with a generator of their own, one a direction; none where the loss has none."""
         return [loss for loss in self.objective.losses if isinstance(loss, GenerativeLoss)]
 
     def _embedded(self, batch: Batch) -> Embedded:
-        features = {m: self._encoder(m).features(values) for m, values in batch.features.items()}
+        features = group.together(
+            len(batch.labels), lambda: {m: self._encoder(m).features(values) for m, values in batch.features.items()}
+        )
         heads = {m: self._encoder(m).predicted for m in batch.features}
         vectors = {m: heads[m](values) for m, values in features.items()}
-        return Embedded(vectors, batch.labels, batch.index, features=features, heads=heads)
+        return Embedded(vectors, batch.labels, batch.index, features=features, heads=heads, present=batch.present)
 
     def _encoder(self, modality: Modality) -> LabelSpaceEncoder:
         encoder = self.encoders[modality]

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -39,11 +39,12 @@ class Batch:
     """What a player's loss is given.
 
     Attributes:
-        features: modality -> (b, d), or the padded batch of a source.
+        features: modality -> (b, d), or the padded batch of a source; of several processes each has its own rows.
         labels: (b,) int64.
         index: (b,) rows in the training set.
         generator: the only source of draws.
         epoch: where training stands.
+        present: modality -> (b,) bool, whether a clip has it, where some clips of the training set lack it.
     """
 
     features: Mapping[Modality, Any]
@@ -51,6 +52,7 @@ class Batch:
     index: Tensor
     generator: torch.Generator
     epoch: Epoch
+    present: Mapping[Modality, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -122,17 +124,25 @@ class Learner(nn.Module, ABC):
         margin: of the hinge whose mean is logged as "metric_loss"; None where there is none.
         in_bfloat16: whether `training.precision` may be bfloat16: "no", "possible", or "shown", where runs of several
             seeds scored the same in both precisions (docs/speed.md), so that "auto" may take it.
+        divides_batches: whether several processes may train it: its losses then take the features of the process's own
+            rows (`group.together` gathers what is made of them), and return the process's part of a sum.
     """
 
     criterion: str = "map_mean"
     takes_criterion: bool = True
     margin: float | None = None
     in_bfloat16: Literal["no", "possible", "shown"] = "possible"
+    divides_batches: bool = False
 
     @property
     def similarity(self) -> str:
         """Name the similarity by which embeddings are compared; a class may have it as a plain attribute."""
         return "cosine"
+
+    @property
+    def takes_missing(self) -> bool:
+        """Tell whether it learns from clips that lack a modality; a class may have it as a plain attribute."""
+        return False
 
     @abstractmethod
     def players(self) -> Mapping[str, Player]:
@@ -169,8 +179,8 @@ class Learner(nn.Module, ABC):
 
     def warnings(self, valid: Validation) -> Iterable[str]:
         """Say what people should know after an epoch: embeddings that have collapsed to one point."""
-        for modality, vectors in valid.embeddings.vectors.items():
-            warning = collapse_warning(vectors)
+        for modality in valid.embeddings.vectors:
+            warning = collapse_warning(valid.embeddings.there(modality))
             if warning:
                 yield f"the {modality} embeddings: {warning}"
 

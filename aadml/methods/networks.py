@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from aadml.comparison.options import Dropout, SomeLayers
 from aadml.methods.dropout import DropoutLayer
+from aadml.processes import group
 from feature_extraction.ground.markers import Choice, OwnSection
 from feature_extraction.ground.tables import lookup
 
@@ -108,7 +109,8 @@ class LabelSpaceEncoder(nn.Module):
     def features(self, inputs: Tensor) -> Tensor:
         """Return the last hidden layer (b, hidden[-1]) of inputs (b, d), to which noise is added while training."""
         if self.training and self.input_noise:
-            inputs = inputs + self.input_noise * torch.randn_like(inputs)
+            rows, own = group.drawn_rows(len(inputs))
+            inputs = inputs + self.input_noise * torch.randn(rows, inputs.shape[1], device=inputs.device)[own]
         hidden = self.hidden(inputs)
         assert isinstance(hidden, Tensor)
         return hidden

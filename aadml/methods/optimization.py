@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from aadml.methods.learner import Batch, Player
 from aadml.methods.settings import OPTIMIZERS, Training
+from aadml.processes import group
 from feature_extraction.ground.tables import lookup
 
 
@@ -36,8 +37,8 @@ class Optimization:
             steps = epoch // settings.schedule_every if settings.schedule == "step" else 0
             floor = min(settings.schedule_floor, settings.learning_rate)
             rates.append(max(floor, settings.learning_rate * factor * settings.schedule_factor**steps))
-            for group in one.param_groups:
-                group["lr"] = rates[-1]
+            for parameters in one.param_groups:
+                parameters["lr"] = rates[-1]
         return rates[0]
 
     def step(self, name: str, player: Player, batch: Batch, *, probed: bool = False) -> Mapping[str, Tensor]:
@@ -50,19 +51,21 @@ class Optimization:
             probed: whether the player's probe looks at the loss first.
 
         Returns:
-            What the loss named, and the probe.
+            What the loss named, added up over all processes, and the probe.
         """
         one = self._optimizers[name]
         one.zero_grad(set_to_none=True)
         parts = player.loss(batch)
         loss = parts["loss"]
-        if probed and player.probe is not None and loss.requires_grad:
-            parts = {**parts, **player.probe(parts)}
+        probe = player.probe(parts) if probed and player.probe is not None and loss.requires_grad else {}
         if loss.requires_grad:
             loss.backward()
+            group.sum_gradients(player.parameters)
+        parts = dict(zip(parts, group.summed(list(parts.values())), strict=True)) | dict(probe)
+        if loss.requires_grad:
             if self._settings[name].clip_norm:
                 nn.utils.clip_grad_norm_(player.parameters, self._settings[name].clip_norm)
-            if bool(torch.isfinite(loss)):
+            if bool(torch.isfinite(parts["loss"])):
                 one.step()
         return parts
 

@@ -22,6 +22,7 @@ from aadml.methods.training_warnings import (
     saturation_warning,
     share_warning,
 )
+from aadml.processes import group
 from aadml.retrieval.evaluation import mean_figure
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import read_as
@@ -49,12 +50,10 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
     Raises:
         InputError: the loss became NaN before any epoch could be kept.
     """
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), group.divided():
         loop = _Loop(learner, _to_device(train, learner.device), valid, settings, session, seed)
         loop.run()
-    best = session.best()
-    if best is not None:
-        learner.load_state_dict(dict(best.tensors))
+    _load_best(learner, session)
     learner.eval()
     learner.finish(train, valid)
 
@@ -90,7 +89,7 @@ class _Loop:
         stages = self.learner.stages(self.settings.epochs)
         self.precision = resolved(self.settings.precision, self.learner)
         self.optimization = Optimization(self.learner.players(), self.settings)
-        self._continue(self.session.resume())
+        self._continue(_of_first(self.session.resume()))
         self.session.plan(sum(stage.epochs for stage in stages), self.progress.epochs_done)
         for number in range(self.progress.stage, len(stages)):
             if number != self.progress.stage:
@@ -98,8 +97,9 @@ class _Loop:
             if not self._run_stage(stages[number]):
                 return
             if stages[number].scored:
-                self._load_best()
-                self.session.finish_stage(stages[number].name)
+                _load_best(self.learner, self.session)
+                with group.alone():
+                    self.session.finish_stage(stages[number].name)
 
     def _run_stage(self, stage: Stage) -> bool:
         """Run the remaining epochs of a stage; False once training must not go on."""
@@ -112,7 +112,8 @@ class _Loop:
             self.progress.epochs_done += 1
             last = self.progress.epoch == stage.epochs
             record = {**record, **self._score(last=last), **self._score_train(last=last)}
-            self.session.log(record, Weights(self.learner, self.settings.batch, last))
+            with group.alone():
+                self.session.log(record, Weights(self.learner, self.settings.batch, last))
             self._watch()
             self.session.save(self._checkpoint())
         return True
@@ -147,9 +148,11 @@ class _Loop:
         for rows in batches:
             steps += 1
             self.session.step(steps)
-            features = {m: on_device(self.train[m], rows, self.learner.device) for m in self.train.modalities}
+            own = rows[group.own(len(rows))]
+            features = {m: on_device(self.train[m], own, self.learner.device) for m in self.train.modalities}
             labels = self.train.labels[rows.to(self.train.labels.device)]
-            batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch)
+            present = {m: own[rows].to(self.learner.device) for m, own in self.train.present.items()}
+            batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch, present)
             for name, player in players.items():
                 prefix = "" if len(players) == 1 else f"{name} "
                 first = not any(key.startswith(prefix) for key in figures)
@@ -170,11 +173,7 @@ class _Loop:
         if self.progress.epoch % self.settings.valid_every and not last:
             return {}
         self.learner.calibrate(self.valid)
-        valid = Validation(self.learner, self.valid)
-        scores = self.learner.validate(valid)
-        criterion = self.settings.criterion
-        if criterion != AUTO:
-            scores = scores | {criterion: mean_figure(valid.embeddings, criterion)}
+        scores, criterion = group.by_first(self._validated), self.settings.criterion
         score, best = scores[self.learner.criterion if criterion == AUTO else criterion], self.progress.best
         better = best is None or score > best
         self.progress.since_best = 0 if better else self.progress.since_best + 1
@@ -183,15 +182,25 @@ class _Loop:
             self._keep(scores)
         if self.settings.schedule == "plateau":
             self._lower_on_plateau(score)
+        return {f"valid {key}": value for key, value in scores.items()}
+
+    def _validated(self) -> dict[str, float]:
+        """Score the validation clips, and warn of what is seen in their embeddings."""
+        valid = Validation(self.learner, self.valid)
+        scores, criterion = self.learner.validate(valid), self.settings.criterion
         for warning in self.learner.warnings(valid):
             self.session.warn(f"epoch {self.progress.epochs_done}: {warning}")
-        return {f"valid {key}": value for key, value in scores.items()}
+        return scores if criterion == AUTO else scores | {criterion: mean_figure(valid.embeddings, criterion)}
 
     def _score_train(self, *, last: bool) -> dict[str, float]:
         """Score the training clips, cost them and the validation clips, where it is their turn; for people alone."""
         every = self.settings.train_map
         if not every or (self.progress.epoch % every and not last) or not can_be_scored(self.train):
             return {}
+        return group.by_first(self._train_scored)
+
+    def _train_scored(self) -> dict[str, float]:
+        """Score the training clips, and cost them and the validation clips."""
         scores = train_scores(self.learner.embed_clips(self.train))
         losses = {
             f"{name} loss": loss
@@ -239,19 +248,14 @@ class _Loop:
     def _enter(self, stage: Stage, number: int) -> None:
         """Begin a stage: whose weights, whose optimizer, whose best score."""
         if stage.start_from_best:
-            self._load_best()
+            _load_best(self.learner, self.session)
         if not stage.keep_optimizer:
             self.optimization.reset()
         kept = self.progress.best if stage.keep_best else None
         self.progress = _Progress(number, 0, self.progress.epochs_done, kept)
 
-    def _load_best(self) -> None:
-        best = self.session.best()
-        if best is not None:
-            self.learner.load_state_dict(dict(best.tensors))
-
     def _stop_at_nan(self, loss: float) -> None:
-        if self.session.best() is None:
+        if _of_first(self.session.best()) is None:
             raise InputError(f"training: the loss became {loss} in the first epoch; {ADVICE}")
         self.session.warn(f"the loss became {loss} in epoch {self.progress.epochs_done + 1}: stopped there; {ADVICE}")
 
@@ -266,6 +270,19 @@ class _Loop:
         self.learner.load_state_dict(weights)
         self.optimization.load({k: v for k, v in checkpoint.tensors.items() if not k.startswith("learner.")})
         self.progress = read_as(_Progress, checkpoint.facts, "the state of the training")
+
+
+def _load_best(learner: Learner, session: Session) -> None:
+    """Take over the weights of the best epoch so far, where there is one."""
+    best = _of_first(session.best())
+    if best is not None:
+        learner.load_state_dict(dict(best.tensors))
+
+
+def _of_first(checkpoint: Checkpoint | None) -> Checkpoint | None:
+    """Give what the first process has; the others read no run."""
+    found = group.tensors_of_first(None if checkpoint is None else (checkpoint.tensors, checkpoint.facts))
+    return None if found is None else Checkpoint(*found)
 
 
 def _loss(figures: Mapping[str, float]) -> float:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
+from aadml.processes import group
 
 COLLAPSED = 1e-6
 PATIENCE = 5
@@ -110,8 +111,10 @@ def gradient_share(value: Tensor, reached: Sequence[nn.Parameter], others: Seque
     Returns:
         A scalar from 0 to 1; 1 where there is no gradient at all.
     """
-    gradients = torch.autograd.grad(value, [*reached, *others], retain_graph=True, allow_unused=True)
-    norms = [value.new_zeros(()) if g is None else torch.linalg.vector_norm(g.float()) for g in gradients]
+    asked = [*reached, *others]
+    found = torch.autograd.grad(value, asked, retain_graph=True, allow_unused=True)
+    gradients = group.summed([torch.zeros_like(p) if g is None else g for g, p in zip(found, asked, strict=True)])
+    norms = [torch.linalg.vector_norm(gradient.float()) for gradient in gradients]
     whole = torch.linalg.vector_norm(torch.stack(norms))
     part = torch.linalg.vector_norm(torch.stack(norms[: len(reached)]))
     return torch.where(whole > 0, part / whole.clamp_min(torch.finfo(whole.dtype).tiny), torch.ones_like(whole))

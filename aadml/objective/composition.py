@@ -11,11 +11,13 @@ from torch import nn
 
 from aadml.comparison.options import Weight
 from aadml.comparison.types import Modality
-from aadml.losses import LOSSES
-from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions
+from aadml.losses import LOSSES, OF_EACH_ANCHOR
+from aadml.objective.embedded import BOTH
+from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions, parse_directions
 from aadml.objective.sections import Named, Section, named
 from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
+from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
 
@@ -69,6 +71,11 @@ def compose_objective(
     """
     if list(directions) == [ALL]:
         directions = ["-".join(two) for two in permutations(space.modalities, 2)]
+    for side in dict.fromkeys(side for direction in parse_directions(directions) for side in direction):
+        if side not in (BOTH, *space.modalities):
+            raise InputError(
+                f"directions: no {side} features here; there are {', '.join(space.modalities)}, and {BOTH}"
+            )
     chosen, seen, cost = named(selection), named(proxy), named(loss)
     selecting = lookup(SELECTIONS, chosen.name, "selection")
     build = lookup(PROXIES, seen.name, "proxy")
@@ -76,12 +83,20 @@ def compose_objective(
     own = seen.keywords(build, "proxy")
     stands_for = build(space.dimension, space.modalities, **own) if prefix_of(seen.name) else None
     return Objective(
-        [_loss(cost, space) for _ in directions],
+        _losses(cost, space, len(directions)),
         partial(selecting, **chosen.keywords(selecting, "selection")),
         stands_for,
         directions=directions,
         reduced=cost.shared(ObjectiveOptions),
+        divided=cost.name in OF_EACH_ANCHOR,
     )
+
+
+def _losses(section: Named, space: Space, count: int) -> list[Loss]:
+    """Build one loss a direction; of those whose parameters all directions share (proxies of classes) one for all."""
+    first = _loss(section, space)
+    shared = getattr(first, "one_for_all_directions", False)
+    return [first, *(first if shared else _loss(section, space) for _ in range(count - 1))]
 
 
 def _loss(section: Named, space: Space) -> Loss:

@@ -32,6 +32,16 @@ COSINE_HINGE: JsonObject = {
     "combine": "sum",
 }
 
+OF_CLASSES: dict[str, Recipe] = {
+    name: Recipe(what, {"name": name, "reduction": "mean"}, WHOLE, TOGETHER)
+    for name, what in (
+        ("proxy-nca", "A softmax over learned proxies of classes (Movshovitz-Attias et al., ICCV 2017)."),
+        ("proxy-anchor", "Learned proxies of classes against the whole batch (Kim et al., CVPR 2020)."),
+        ("soft-triple", "A softmax over several learned centers a class (Qian et al., ICCV 2019)."),
+        ("arcface", "A softmax over learned directions of classes, with an angular margin (Deng et al., CVPR 2019)."),
+    )
+}
+
 GENERATIVE = ("triplet", "contrastive", "n-pair")
 
 RECIPES: dict[str, Recipe] = {
@@ -88,6 +98,11 @@ RECIPES: dict[str, Recipe] = {
         "Positive and hardest negative weighed by polynomials of cosines, summed (Mei et al., 2022, equation 6).",
         {"name": "triplet-weighted", "reduction": "per-anchor", "combine": "sum"},
     ),
+    "multi-similarity": Recipe(
+        "Pairs that are hard beside an anchor's others, softly weighted (Wang et al., CVPR 2019).",
+        {"name": "multi-similarity", "reduction": "mean"},
+        {"name": "multi-similarity"},
+    ),
     "supcon": Recipe(
         "Supervised contrastive loss over both modalities as two views (Khosla et al., NeurIPS 2020).",
         {"name": "supcon", "reduction": "mean"},
@@ -105,6 +120,7 @@ RECIPES: dict[str, Recipe] = {
         WHOLE,
         TOGETHER,
     ),
+    **OF_CLASSES,
 } | {
     f"{name}-{form}": Recipe(f"{what} ({source}) with the {form} loss.", {"name": loss, "form": form}, WHOLE)
     for name, loss, what, source, forms in (

@@ -179,9 +179,9 @@ def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int, dtype
         q = torch.cat([q, torch.ones_like(q[:, :1])], 1)
         b = torch.cat([b, -b.square().sum(1, keepdim=True) / 2], 1)
     lengths, longest = q.norm(dim=1), b.norm(dim=1).max()
-    error = _unit_error(q.shape[1], dtype, bank.device) * lengths * longest
+    error = unit_error(q.shape[1], dtype, bank.device) * lengths * longest
     # the sums that decide are themselves rounded
-    sums = _unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
+    sums = unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
     error = error + (sums if similarity != "cosine" else 10.0**-DECIMALS)
     whole = len(b) <= NARROW + NARROW_BY * b.shape[1]
     group = 1 if whole else _group_size(len(b), wanted, b.shape[1])
@@ -189,7 +189,7 @@ def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int, dtype
     return _Prepared(q.to(dtype), b, error.to(dtype), len(bank), group)
 
 
-def _unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> float:
+def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> float:
     """Bound the error of a product of two unit vectors.
 
     The worst case grows with d; eight times the square root of d holds for all but one in 10^13 (Higham and Mary,
@@ -248,6 +248,11 @@ def _within_groups(prepared: _Prepared, queries: Tensor, wanted: int, few: int) 
     value, place = products.masked_fill_(rows >= prepared.count, -torch.inf).topk(min(few, rows.shape[1]), 1)
     unopened = best[:, -1] if opened < len(groups) else torch.full_like(best[:, -1], -torch.inf)
     return value, rows.gather(1, place), unopened
+
+
+def exact_scores(queries: Tensor, bank: Tensor, similarity: str) -> Tensor:
+    """Score in float64, in an order of sums that is the same everywhere: (r, 1, d) against (r or 1, s, d) -> (r, s)."""
+    return _exact(queries, bank, _lengths(bank), similarity)
 
 
 def _lengths(vectors: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from aadml.processes import group
 from aadml.proxies.exact_search import nearest
 from feature_extraction.ground.errors import InputError
 
@@ -44,6 +45,8 @@ def neighbors(
 ) -> NeighborLists:
     """Find the exact k nearest neighbors of every query in a bank; memory grows with n, never with n squared.
 
+    Where a training divides rows over processes, each looks for the neighbors of its own queries.
+
     Args:
         bank: (n, d) float vectors.
         queries: (a, d); by default the bank asks itself.
@@ -71,9 +74,11 @@ def neighbors(
     index = torch.full((len(asked), k), -1, dtype=torch.int64, device=bank.device)
     score = torch.full((len(asked), k), -torch.inf, dtype=torch.float64, device=bank.device)
     for rows, members in _classes(len(asked), len(bank), labels, query_labels, bank.device):
-        part = bank[members]
+        part, own = bank[members], group.own(len(rows))
+        itself = asked is bank and rows is members and own == slice(0, len(rows))
+        rows = rows[own]
         found, score[rows] = nearest(
-            part if asked is bank and rows is members else asked[rows],
+            part if itself else asked[rows],
             part,
             k=k,
             similarity=similarity,
@@ -82,6 +87,7 @@ def neighbors(
             excluded=excluded,
         )
         index[rows] = torch.where(found < 0, -1, members[found.clamp_min(0)])
+    index, score = group.largest(index), group.largest(score)
     return NeighborLists(index, index >= 0, score)
 
 

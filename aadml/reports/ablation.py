@@ -12,6 +12,7 @@ from aadml.retrieval.requested import check_columns
 from aadml.runs.data import place_of, starting_config, with_sample_data
 from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
 from aadml.sweeps.grid import Axis, folder_name, parse_axis
+from aadml.sweeps.shards import Division
 from aadml.sweeps.sweep import check_same_data, sole_owner
 from feature_extraction.ground.json_values import Json, JsonObject
 
@@ -31,6 +32,8 @@ def ablate(
     seeds: int = 5,
     metrics: Sequence[str] = (),
     workers: int | None = None,
+    shard: str | None = None,
+    merge: bool = False,
     output: str | Path | None = None,
     command: str = "aadml.ablate",
     work: RunJobs = run_jobs,
@@ -53,31 +56,38 @@ def ablate(
         seeds: number of seeds per cell.
         metrics: further columns.
         workers: processes; 0 runs in this process, None takes one per core.
+        shard: "i/n": train only every n-th run, for another machine to train the others.
+        merge: train nothing; refuse where a run is missing.
         output: folder; by default `ablations/KEYS-HASH`.
         command: what the page says it was made with.
         work: runs the jobs.
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: a key or value that the config refuses, or a folder that holds something else.
+        InputError: a key or value that the config refuses, a folder that holds something else, or a run missing from a
+            merge.
     """
+    division, note = Division.of(shard, merge=merge), on_note or _log.info
     if isinstance(over, Mapping):
         axes = [Axis(key, tuple(values)) for key, values in over.items()]
     else:
         axes = [parse_axis(text) for text in over]
-    start = starting_config(data, config, method, on_note or _log.info)
+    start = starting_config(data, config, method, note)
     base = assemble(
         data=place_of(data) if data else None, method=method, config=str(start) if start else None,
         settings=settings, epochs=epochs, device=device, sample=data is None,
     )  # fmt: skip
-    chosen = with_sample_data(base, on_note or _log.info)
+    chosen = with_sample_data(base, note)
     values = chosen.values
     columns = check_columns(metrics)
     ablation = plan_ablation(values, axes, range(seeds), _baseline(baseline))
     folder = Path(output) if output else Path("ablations") / folder_name(values, axes)
-    with sole_owner(folder):
+    with sole_owner(division.owned(folder)):
         check_same_data(folder, chosen.data)
-        outcomes = work(jobs_of(ablation.cells, ablation.seeds, folder, columns), workers)
+        jobs = jobs_of(ablation.cells, ablation.seeds, folder, columns)
+        outcomes = division.worked_off(jobs, lambda own: work(own, workers), note)
+        if division.shard:
+            return SweepResult((), tuple(outcomes), folder, None)
         scores = collected(ablation.cells, ablation.seeds, folder, outcomes)
         table, page = write_ablation(ablation, scores, folder, command, columns)
     return SweepResult((table,), tuple(outcomes), folder, page)

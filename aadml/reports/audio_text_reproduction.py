@@ -42,7 +42,7 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: Plan) -> Swee
     with sole_owner(plan.owned):
         planned = {one: _planned(name, one, place, plan) for one, place in places.items()}
         outcomes = worked_off([job for runs in planned.values() for run in runs for job in run.jobs], plan)
-        if plan.shard:
+        if plan.division.shard:
             return SweepResult((), tuple(outcomes), plan.folder, None)
         tables = {
             f"{name}-{one}": _marked(table_of(name, runs, data=_data_of(runs), dataset=_dataset(name, one)), one, plan)

@@ -16,7 +16,9 @@ from aadml.sweeps import compare as rows_of
 from aadml.sweeps.ablate import collected, jobs_of
 from aadml.sweeps.compare import Row
 from aadml.sweeps.compare import Settings as Shared
+from aadml.sweeps.job import Job
 from aadml.sweeps.results import CellScores
+from aadml.sweeps.shards import WHOLE, Division
 from aadml.sweeps.sweep import Outcome, check_same_data, sole_owner
 from aadml.sweeps.trials import RECORD, chosen_row, record_of, trials_of
 from feature_extraction.ground.atomic import write_text
@@ -37,11 +39,14 @@ def compare(
     settings: Sequence[str] = (),
     max_epochs: int | None = None,
     with_controls: bool = True,
+    with_rivals: bool = False,
     baseline: str | None = None,
     trials: int = 1,
     seeds: int = 5,
     metrics: Sequence[str] = (),
     workers: int | None = None,
+    shard: str | None = None,
+    merge: bool = False,
     device: str | None = None,
     output: str | Path | None = None,
     command: str = "aadml.compare",
@@ -60,11 +65,15 @@ def compare(
         settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: whether anchor-aware rows get their control rows.
+        with_rivals: whether they also get the rows of what else could do their work: cross-batch memory, class means,
+            the neighbors' uniform mean, an affine map.
         baseline: the row that the others are compared with; by default aadml, or the first row.
         trials: for every row, over its config's `tuning` section, selected on validation clips.
         seeds: number of seeds per row.
         metrics: further columns.
         workers: processes; 0 runs in this process, None takes one per core.
+        shard: "i/n": train only every n-th run, for another machine to train the others.
+        merge: train nothing; refuse where a run is missing.
         device: "auto", "cpu" or "cuda".
         output: folder; by default `comparisons/NAME-HASH`.
         command: what the page says it was made with.
@@ -72,14 +81,17 @@ def compare(
         on_note: called with notes for the user; by default they go to the logger "aadml".
 
     Raises:
-        InputError: nothing to compare, an unknown name, or a setting that fits no row.
+        InputError: nothing to compare, an unknown name, a setting that fits no row, or a run missing from a merge.
     """
-    note = on_note or _log.info
+    note, division = on_note or _log.info, Division.of(shard, merge=merge)
+    if trials > 1 and division != WHOLE:
+        raise InputError("--trials: the best of a row is chosen among all its trials; leave --shard and --merge out")
     if data is not None:
         search_beside(Path(data))
     wanted = _wanted(methods, losses)
     changes = [parse_setting(text) for text in settings] + ([("device", device)] if device else [])
-    shared = Shared(place_of(data) if data else _sample(note), tuple(changes), max_epochs, config, with_controls)
+    place = place_of(data) if data else _sample(note)
+    shared = Shared(place, tuple(changes), max_epochs, config, with_controls, with_rivals)
     folder = Path(output) if output else Path("comparisons") / _name(*wanted, shared, trials)
     columns = check_columns(metrics)
     rows, notes = rows_of.named_rows(*wanted, shared)
@@ -87,10 +99,14 @@ def compare(
     notes += [f"Options of every row: the best of {trials} trials on validation clips (seed 0)."] if trials > 1 else []
     for message in notes:
         note(message)
-    with sole_owner(folder):
+    with sole_owner(division.owned(folder)):
         check_same_data(folder, shared.data)
         rows, records = _tuned(rows, trials, workers, folder, work, note) if trials > 1 else (rows, {})
-        outcomes, scores = _scored(rows, range(seeds), folder, columns, records, workers, work)
+        jobs = jobs_of(rows_of.cells_of_rows(rows), range(seeds), folder, columns)
+        outcomes = division.worked_off(jobs, lambda own: work(own, workers), note)
+        if division.shard:
+            return SweepResult((), tuple(outcomes), folder, None)
+        scores = _scored(rows, range(seeds), folder, jobs, records, outcomes)
         found, page = write_comparison(
             rows, scores, range(seeds), folder, baseline=baseline, notes=notes, command=command, metrics=columns
         )
@@ -101,19 +117,15 @@ def _scored(
     rows: Sequence[Row],
     seeds: range,
     folder: Path,
-    columns: Sequence[str],
+    jobs: Sequence[Job],
     records: Mapping[str, str],
-    workers: int | None,
-    work: RunJobs,
-) -> tuple[list[Outcome], dict[str, CellScores]]:
-    """Run every cell of the rows with every seed; the record of its trials goes into each run folder."""
-    cells = rows_of.cells_of_rows(rows)
-    jobs = jobs_of(cells, seeds, folder, columns)
-    outcomes = work(jobs, workers)
+    outcomes: Sequence[Outcome],
+) -> dict[str, CellScores]:
+    """Read the scores of every row with every seed; the record of its trials goes into each run folder."""
     for job in jobs:
         if job.folder.is_dir() and records:
             write_text(job.folder / RECORD, records[job.folder.name.rsplit("_seed=", 1)[0]])
-    return outcomes, collected(cells, seeds, folder, outcomes)
+    return collected(rows_of.cells_of_rows(rows), seeds, folder, outcomes)
 
 
 def _wanted(methods: str | None, losses: str | None) -> tuple[list[str], list[str]]:
@@ -136,7 +148,7 @@ def _sample(note: Note) -> str:
 def _name(methods: Sequence[str], losses: Sequence[str], shared: Shared, trials: int) -> str:
     """Name the folder: the same comparison has the same name, so that it continues where it stopped."""
     kinds = [kind for kind, names in (("methods", methods), ("losses", losses)) if names]
-    text = repr((list(methods), list(losses), shared, trials))
+    text = repr((list(methods), list(losses), shared, trials)) + " rivals" * shared.with_rivals
     return f"{'-'.join(kinds)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 

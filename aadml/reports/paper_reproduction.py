@@ -44,7 +44,7 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Plan) -> Sw
         runs = {name: _laid_out(name, place, parts, plan, note) for name, place in data.items()}
         jobs = {name: one.jobs(parts, plan.seeds, plan.folder / name) for name, one in runs.items()}
         outcomes = worked_off([job for several in jobs.values() for job in several], plan)
-        if plan.shard:
+        if plan.division.shard:
             return SweepResult((), tuple(outcomes), plan.folder, None)
         groups = {}
         for name, one in runs.items():

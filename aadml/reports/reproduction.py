@@ -18,7 +18,7 @@ from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.runs.data import place_of
 from aadml.sweeps.reproduce import schedule
 from aadml.sweeps.reproduce.parts import DATA_SETS
-from aadml.sweeps.reproduce.shards import read_shard
+from aadml.sweeps.shards import Division
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
@@ -77,8 +77,7 @@ def reproduce(
     Raises:
         InputError: no data, an unknown paper or part, a setting that fits no row, or a run missing from a merge.
     """
-    if shard and merge:
-        raise InputError("--shard and --merge: a shard trains its runs, merge trains none; give one of them")
+    division = Division.of(shard, merge=merge)
     lookup({"paper": None, **PAPER_TABLES}, paper, "paper")
     data = {"vegas": vegas, "ave": ave, "audiocaps": audiocaps, "clotho": clotho}
     given = {name: place_of(place) for name, place in data.items() if place is not None}
@@ -90,8 +89,7 @@ def reproduce(
         seeds=range(seeds if seeds is not None else schedule.SEEDS if quick else 5),
         folder=Path(output) if output else Path("reproductions") / (f"{paper}-quick" if quick else paper),
         work=work, confirm=confirm, note=on_note or _log.info, quick=quick, config=config, settings=settings,
-        max_epochs=max_epochs, device=device, workers=workers, shard=read_shard(shard) if shard else None, merge=merge,
-        command=command,
+        max_epochs=max_epochs, device=device, workers=workers, division=division, command=command,
     )  # fmt: skip
     if paper != "paper":
         if only:

@@ -8,7 +8,7 @@ from aadml.reports.sweep_result import RunJobs
 from aadml.sweeps.job import Job
 from aadml.sweeps.needed import with_needed, work_off_needed
 from aadml.sweeps.reproduce.cost import Forecast, forecast
-from aadml.sweeps.reproduce.shards import check_complete, of_shard
+from aadml.sweeps.shards import WHOLE, Division
 from aadml.sweeps.sweep import Outcome, worker_count
 
 Note = Callable[[str], None]
@@ -31,36 +31,23 @@ class Plan:
     max_epochs: int | None = None
     device: str | None = None
     workers: int | None = None
-    shard: tuple[int, int] | None = None
-    merge: bool = False
+    division: Division = WHOLE
     command: str = ""
 
     @property
     def owned(self) -> Path:
-        """Give the folder that no other process may work in meanwhile: each shard has one of its own."""
-        return self.folder / f"shard-{self.shard[0]}-of-{self.shard[1]}" if self.shard else self.folder
+        """Give the folder that no other process may work in meanwhile."""
+        return self.division.owned(self.folder)
 
 
 def worked_off(jobs: Sequence[Job], plan: Plan) -> list[Outcome]:
-    """Train what is missing of the runs, or of a shard of them; with `merge` nothing, and nothing may be missing."""
-    if plan.merge:
-        whole = with_needed(jobs)
-        check_complete(whole)
-        return [Outcome(job, kept=True) for job in whole]
-    own = of_shard(jobs, plan.shard) if plan.shard else list(jobs)
+    """Train what is missing of the runs, or of a shard of them; with a merge nothing, and nothing may be missing."""
+    return plan.division.worked_off(jobs, lambda own: _trained(own, plan), plan.note, with_needed)
+
+
+def _trained(own: Sequence[Job], plan: Plan) -> list[Outcome]:
     expected = forecast(with_needed(own), worker_count(plan.workers, own), plan.note)
     if expected.seconds:
         plan.note(f"forecast: {expected.sentence()}")
         plan.confirm(expected)
-    outcomes = work_off_needed(expected.longest_first(own), plan.workers, plan.work)
-    if plan.shard:
-        plan.note(_after_shard(plan.shard, outcomes))
-    return outcomes
-
-
-def _after_shard(shard: tuple[int, int], outcomes: Sequence[Outcome]) -> str:
-    done = sum(not outcome.reason for outcome in outcomes)
-    return (
-        f"shard {shard[0]}/{shard[1]}: {done} of its {len(outcomes)} runs are finished; once all shards are, copy "
-        "their folders into one and run the same command with --merge instead of --shard"
-    )
+    return work_off_needed(expected.longest_first(own), plan.workers, plan.work)

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from aadml.data import open_data, to_splits
-from aadml.methods.session import numbers
+from aadml.methods.session import Record, numbers
 from aadml.methods.settings import AUTO
 from aadml.model.packing import CARD
 from aadml.protocols.audit import Finding, Pipeline, Verdict, summary
@@ -120,16 +118,32 @@ def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipel
 
 
 def _kept_epoch(run: Path) -> Finding:
-    """The epoch that was kept must be the one of the best validation score, or the last where the config says so."""
-    kept, criterion = read_evaluation(run).selected_epoch, read_config(run).training.criterion
+    """The epoch that was kept must be the one of the best validation score, or the last where the config says so.
+
+    Where a method trains in stages, the best of them all will do and that of the last: some stages begin anew.
+    """
+    kept, training = read_evaluation(run).selected_epoch, read_config(run).training
+    criterion = training.criterion
     key, name = ("valid map_mean", "MAP") if criterion == AUTO else (f"valid {criterion}", criterion)
-    records = [numbers(record) for record in read_records(run) if key in record]
+    records = [record for record in read_records(run) if key in record]
     if kept is None or not records:
         return Finding("kept epoch", Verdict.NOT_CHECKABLE, f"nothing was chosen among epochs by validation {name}")
-    best = records[int(np.argmax([record[key] for record in records]))]["epoch"]
-    verdict = Verdict.PASS if kept in (best, records[-1]["epoch"]) else Verdict.FAIL
-    evidence = f"epoch {kept} was kept; the best validation {name} of the log is that of epoch {best}"
+    if training.select == "last":
+        wanted, which = [numbers(records[-1])["epoch"]], "the last one of the log"
+    else:
+        stage = [record for record in records if record.get("stage") == records[-1].get("stage")]
+        wanted, which = (
+            [_best_epoch(records, key), _best_epoch(stage, key)],
+            f"the one of the best validation {name} of the log",
+        )
+    verdict = Verdict.PASS if kept in wanted else Verdict.FAIL
+    evidence = f"epoch {kept} was kept; {which} is epoch {wanted[0]:.0f}"
     return Finding("kept epoch", verdict, evidence)
+
+
+def _best_epoch(records: Sequence[Record], key: str) -> float:
+    """Give the epoch of the highest value, the first of equal ones."""
+    return max(map(numbers, records), key=lambda record: record[key])["epoch"]
 
 
 def _stored_score(run: Run) -> Finding:

@@ -14,6 +14,7 @@ EXTRAS = {
     "tfhub": ("tensorflow", "tensorflow-hub"),
     "hub": ("transformers", "tokenizers", "pillow"),
     "faiss": ("faiss-cpu",),
+    "parquet": ("pyarrow",),
     "plot": ("matplotlib",),
     "serve": ("starlette", "uvicorn"),
 }

@@ -12,6 +12,7 @@ import torch
 
 import aadml
 from aadml.comparison.types import Features, Splits, StoredSource
+from aadml.processes import group
 from aadml.runs.manifest import ENVIRONMENT, read_file
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import parse_object, read_as
@@ -40,6 +41,7 @@ class Environment:
         threads: of the computations.
         data: that it was trained on.
         clips: split -> how many.
+        processes: that trained it together.
     """
 
     commit: str | None
@@ -49,6 +51,7 @@ class Environment:
     threads: int
     data: Data
     clips: Mapping[str, int]
+    processes: int = 1
 
 
 def environment(splits: Splits, sha256: str, device: torch.device) -> Environment:
@@ -61,6 +64,7 @@ def environment(splits: Splits, sha256: str, device: torch.device) -> Environmen
         threads=torch.get_num_threads(),
         data=Data(splits.name, sha256, splits.notes),
         clips={split: len(splits[split]) for split in ("train", "valid", "test")},
+        processes=group.count(),
     )
 
 
@@ -105,6 +109,8 @@ def data_hash(splits: Splits) -> str:
         digest.update(clips.labels.numpy().tobytes())
         for modality in clips.modalities:
             digest.update(modality.encode())
+            if modality in clips.present:
+                digest.update(clips.present[modality].numpy().tobytes())
             for part in _content(clips[modality], modality):
                 digest.update(part)
     return digest.hexdigest()

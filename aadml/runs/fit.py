@@ -1,7 +1,7 @@
 """Training by names: data and a method or loss in, a model out; with a run folder, or in memory alone."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +14,16 @@ from aadml.configuration.config import Config
 from aadml.data.splits import stratified
 from aadml.methods.session import Callbacks, Record, Session
 from aadml.model.model import Model
-from aadml.runs.data import place_of, relevance_name, starting_config, with_relevance, with_sample_data
+from aadml.model.packing import FACTS
+from aadml.processes import group, launch
+from aadml.runs.data import as_configured, place_of, relevance_name, starting_config, with_sample_data
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
 from aadml.runs.naming import new_run_folder
 from aadml.runs.scoring import TEST, score_model
 from aadml.runs.store import begun, opened
-from aadml.runs.train import Prepared, config_warnings, fit_model, prepare, train_prior, train_run
+from aadml.runs.together import callbacks_of_one, check_together, folder_of_all, follow
+from aadml.runs.train import Prepared, config_warnings, fewer_clips, fit_model, prepare, train_prior, train_run
 from feature_extraction.ground.errors import InputError
 
 _log = logging.getLogger("aadml")
@@ -38,6 +41,7 @@ def fit(
     epochs: int | None = None,
     criterion: str | None = None,
     relevance: str | Path | None = None,
+    modalities: Sequence[str] | str | None = None,
     device: str | None = None,
     runs: str | Path | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -67,6 +71,7 @@ def fit(
         criterion: validation metric that selects the epoch, "recall@10" for example; by default the method's own.
         relevance: what is relevant where clips are scored: "own", "label", "labels", "labels-graded", or a file of
             judgments; by default the data decide it.
+        modalities: which of the data's are read, ["audio", "visual"] or "audio,visual"; by default all.
         device: "auto", "cpu" or "cuda".
         runs: folder in which a run folder is made, which survives an interruption; None trains in memory alone.
         on_note: called with notes for the user; by default it goes to the logger "aadml".
@@ -92,25 +97,46 @@ def fit(
     """
     note = on_note or _log.info
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
+    if data is None and launch.started():
+        raise InputError("fit: several processes were started, and none may make the sample clips; name the data")
     if not isinstance(data, str | Path | Splits | Clips | None):
         raise InputError(f"fit: data of type {type(data).__name__}; give a path, what aadml.read returned, or Clips")
     config = starting_config(data, config, method, note)
     complete = assemble(
         data=place_of(data) if isinstance(data, str | Path) else None, method=method, loss=loss, k=k,
         config=str(config) if config else None, settings=settings, seed=seed, epochs=epochs, device=device,
-        criterion=criterion, relevance=relevance_name(relevance), sample=data is None,
+        criterion=criterion, relevance=relevance_name(relevance), modalities=modalities, sample=data is None,
     )  # fmt: skip
     complete = with_sample_data(complete, note) if data is None else complete
     for message in config_warnings(complete):
         note(message)
     prepared = prepare(complete, _in_memory(data, complete))
-    if runs is None:
-        return _fit_in_memory(prepared, note, callbacks)
+    with group.joined():
+        check_together(prepared)
+        callbacks = callbacks_of_one(callbacks)
+        return (
+            _fit_in_memory(prepared, note, callbacks)
+            if runs is None
+            else _fit_run(prepared, Path(runs), note, callbacks, on_run)
+        )
+
+
+def _fit_run(
+    prepared: Prepared,
+    runs: Path,
+    note: Callable[[str], None],
+    callbacks: Callbacks,
+    on_run: Callable[[Path], None] | None,
+) -> Model:
+    """Train into a new run folder; of several processes the first writes it."""
     if not len(prepared.splits.test):
         raise InputError("fit: a run is scored on its test clips, and there are none; train in memory, without runs")
-    folder = new_run_folder(Path(runs), complete.label(), complete.common.seed)
+    label, seed = prepared.config.label(), prepared.config.common.seed
+    folder = folder_of_all(lambda: new_run_folder(runs, label, seed))
     if on_run:
         on_run(folder)
+    if not group.is_first():
+        return follow(prepared, folder)
     with begun(folder, made=True) as store:
         return train_run(prepared, store, callbacks=callbacks, on_note=note)
 
@@ -143,16 +169,24 @@ def resume_run(
     if CONFIG not in read_manifest(place).files:
         raise InputError(f"{place}: was stopped before it began; start it again")
     prepared = None if is_finished(place) else prepare(read_config(place), data)
-    with opened(place) as store:
-        if prepared is None or is_finished(place):
-            note(f"{place} is finished; nothing to resume")
-            return load(place)
-        callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
-        return train_run(prepared, store, callbacks=callbacks, on_note=note)
+    callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
+    with group.joined():
+        if prepared is not None:
+            check_together(prepared)
+        if not group.is_first():
+            over = prepared is None or FACTS in read_manifest(place).files
+            return load(place) if over or prepared is None else follow(prepared, place)
+        with opened(place) as store:
+            if prepared is None or is_finished(place):
+                note(f"{place} is finished; nothing to resume")
+                return load(place)
+            return train_run(prepared, store, callbacks=callbacks, on_note=note)
 
 
 def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: Callbacks) -> Model:
     session = Session(callbacks)
+    for message in fewer_clips(prepared):
+        note(message)
     train_prior(prepared, TEST, None, callbacks=callbacks, on_note=note)
     model = fit_model(prepared, session)
     if not len(prepared.splits.test):
@@ -166,7 +200,7 @@ def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: C
 def _in_memory(data: object, config: Config) -> Splits | None:
     """Lay data in memory out as splits; None where the config names what is to be read."""
     if isinstance(data, Splits):
-        return with_relevance(data, config.common.relevance)
+        return as_configured(data, config.common)
     if not isinstance(data, Clips):
         return None
     labels, rows = data.labels.numpy(), np.arange(len(data), dtype=np.int64)
@@ -176,4 +210,4 @@ def _in_memory(data: object, config: Config) -> Splits | None:
     note = f"{len(chosen)} clips were set aside for validation ({how}, seed {config.common.seed})"
     empty = data.select(torch.arange(0))
     splits = Splits(data.select(rest), data.select(torch.from_numpy(chosen)), empty, notes=(note,))
-    return with_relevance(splits, config.common.relevance)
+    return as_configured(splits, config.common)

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import torch
 
-from aadml.comparison.types import Features, Splits
+from aadml.comparison.types import Clips, Features, Splits
 from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
-from aadml.methods.method import Context
+from aadml.methods.method import Context, Method
 from aadml.methods.session import SILENT, Callbacks, Session
 from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
 from aadml.model.files import build_method, load_model
 from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS, pack_model
+from aadml.processes import group
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.runs.data import load_splits, protocol_of
 from aadml.runs.diagnosis import Diagnosis, without_diagnosis
@@ -29,6 +30,7 @@ from aadml.runs.session import RunSession, read_records
 from aadml.runs.store import RunStore, begun, opened
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, parse_object, to_bytes, typed
+from feature_extraction.hub_names import PREFIX
 from feature_extraction.network_run import chosen_device
 
 
@@ -61,7 +63,7 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     """
     splits = load_splits(config) if splits is None else splits
     sha256 = data_hash(splits)
-    model = untrained_model(config, splits, chosen_device(config.common.device, "config"))
+    model = untrained_model(config, splits, group.own_device(chosen_device(config.common.device, "config")))
     config = config.trained_in(model.method.precision)
     facts = replace(model.facts, training=config.training, data=training_data(splits, sha256))
     return Prepared(config, splits, sha256, replace(model, facts=facts))
@@ -71,8 +73,13 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     """Build the model of a config for the data, its scaling fitted on the training clips; nothing is trained yet."""
     facts = _facts(config, splits)
     classes = len(facts.class_names) if splits.train.one_label_each else 0
-    context = Context(facts.dimensions, classes, facts.seed, device, facts.clips)
+    unlabelled = splits.train.unlabelled + splits.valid.unlabelled if classes else 0
+    context = Context(facts.dimensions, classes, facts.seed, device, facts.clips, facts.features, unlabelled)
     method = build_method(config.method, config.arguments(), facts.training, context)
+    if not method.takes_statistics and config.inputs.scaling not in ("none", "l2"):
+        raise InputError(
+            f"inputs.scaling: {config.inputs.scaling} given; {config.method} learns nothing, so none or l2"
+        )
     return Model(method, fit_scaling(splits.train, config.inputs), facts)
 
 
@@ -88,8 +95,37 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     train, valid = model.scaling.clips(splits.train), model.scaling.clips(splits.valid)
     if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
         valid = valid.select(torch.arange(0))  # or its classes are numbered otherwise
+    train, valid = (learned_from(model.method, part, splits.name) for part in (train, valid))
     model.method.fit(train, valid, session)
     return _with_facts(model, session)
+
+
+def learned_from(method: Method, clips: Clips, place: str) -> Clips:
+    """Give a method the clips it can learn from: where it needs all modalities of a clip, those that have them.
+
+    Raises:
+        InputError: there are none.
+    """
+    if method.takes_missing or not clips.present or not len(clips):
+        return clips
+    if not len(clips.whole):
+        raise InputError(
+            f"{place or 'the data'}: no clip has all of {', '.join(clips.modalities)}; choose fewer (--modalities), or "
+            "take a method that learns from the others too (pairs, clip)"
+        )
+    return clips.select(clips.whole)
+
+
+def fewer_clips(prepared: Prepared) -> list[str]:
+    """Say so where a method learns only from the clips that have all modalities."""
+    train, name = prepared.splits.train, prepared.config.method
+    count = len(train) - len(train.whole)
+    if not count or prepared.model.method.takes_missing:
+        return []
+    return [
+        f"{name} learns from the {len(train) - count} of {len(train)} training clips that have all modalities; pairs, "
+        "clip and aadml without a proxy learn from all"
+    ]
 
 
 def _diagnosis(prepared: Prepared, every: int) -> Diagnosis | None:
@@ -139,7 +175,7 @@ def train_run(
         InputError: the data changed since the run began, or training cannot go on.
     """
     note = on_note or (lambda message: None)
-    _begin(prepared, store)
+    _begin(prepared, store, note)
 
     def score_stage(name: str) -> None:
         reached = _with_facts(prepared.model, session)
@@ -156,7 +192,7 @@ def train_run(
         session.history = [without_diagnosis(one) for one in read_records(store.folder)]
     else:
         expected = forecast(prepared.model.method, len(prepared.splits.train), len(prepared.model.class_names))
-        for message in [*prepared.splits.notes, *([expected] if expected else [])]:
+        for message in [*prepared.splits.notes, *fewer_clips(prepared), *([expected] if expected else [])]:
             note(message)
         train_prior(
             prepared, scoring, priors or store.folder, callbacks=callbacks, saving_share=saving_share, on_note=note
@@ -252,7 +288,7 @@ def train_into(
     with opened(folder, wait=wait) if is_run(folder) else begun(folder) as store:
         if CONFIG in store.manifest.files and read_config(folder).yaml() != config.yaml():
             raise InputError(f"{folder}: holds a run of another config; remove it, or choose another folder")
-        _begin(prepared, store)
+        _begin(prepared, store, on_note or (lambda message: None))
         if is_finished(folder):
             model = load_model(folder, chosen_device(config.common.device, "config"))
             return replace(model, evaluation=parse_object(store.read(EVALUATION), folder / EVALUATION))
@@ -264,7 +300,7 @@ def train_into(
 def config_warnings(config: Config) -> list[str]:
     """Say what people should know of a config before it trains: readings that degenerate, networks without training."""
     weights = [key for key, value in config.options.items() if key.endswith("_weights") and value == "untrained"]
-    untrained = [key.removesuffix("_weights") for key in weights]
+    untrained = [name for key in weights if not _is_pretrained(config, name := key.removesuffix("_weights"))]
     if untrained:
         return [f"the {' and the '.join(untrained)} network begin with random weights (method.{untrained[0]}_weights)"]
     proxy = config.section("proxy")
@@ -272,10 +308,17 @@ def config_warnings(config: Config) -> list[str]:
     return [f"proxy: {sentence}"] if sentence else []
 
 
-def _begin(prepared: Prepared, store: RunStore) -> None:
+def _is_pretrained(config: Config, network: str) -> bool:
+    return str(config.options.get(network, "")).startswith(PREFIX)
+
+
+def _begin(prepared: Prepared, store: RunStore, note: Callable[[str], None]) -> None:
     """Commit config and environment of a new run; of one that goes on, check that the data are the same."""
     if ENVIRONMENT in store.manifest.files:
-        if read_environment(store.folder).data.sha256 != prepared.sha256:
+        before = read_environment(store.folder)
+        if before.processes != group.count():
+            note(f"begun by {before.processes} processes, continued by {group.count()}: equal up to rounding alone")
+        if before.data.sha256 != prepared.sha256:
             name = prepared.splits.name
             raise InputError(f"{name}: the data changed since {store.folder} was begun; start a new run")
         return

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from aadml.comparison.types import Modality
 from aadml.search.calibration import Calibration
+from aadml.search.moments import Moment
 from aadml.search.store import Item
 from feature_extraction.ground.json_values import Json, JsonObject
 
@@ -19,6 +20,7 @@ class Hit:
         score: in the unit of the similarity: a cosine, say.
         probability: that it fits; None where the index has no calibration of such a question.
         media: modality -> path of its file; empty where the index does not know it.
+        moment: where it fits best; None where nothing was kept over time.
     """
 
     item: Item
@@ -26,6 +28,7 @@ class Hit:
     score: float
     probability: float | None
     media: Mapping[str, str]
+    moment: Moment | None = None
 
     @property
     def id(self) -> str:
@@ -44,6 +47,7 @@ class Found:
         among: how many items were searched.
         similarity: by which they were compared.
         calibration: what the probabilities rest on; None where there are none.
+        looked_at: how many items were scored; fewer than `among` where the search was approximate.
     """
 
     hits: tuple[Hit, ...]
@@ -52,6 +56,7 @@ class Found:
     among: int
     similarity: str
     calibration: Calibration | None = None
+    looked_at: int | None = None
 
     @property
     def nothing_fits(self) -> bool | None:
@@ -73,7 +78,12 @@ class Found:
         said: JsonObject | None = None
         if one is not None:
             said = {"threshold": one.threshold, "precision": one.precision, "clips": one.clips}
-        asked: dict[str, Json] = {"asked": list(self.asked), "to": self.to, "among": self.among}
+        asked: dict[str, Json] = {
+            "asked": list(self.asked),
+            "to": self.to,
+            "among": self.among,
+            "looked_at": self.looked_at,
+        }
         return {**asked, "similarity": self.similarity, "nothing_fits": self.nothing_fits, "calibration": said}
 
     def hit_to_json(self, rank: int) -> dict[str, Json]:
@@ -82,4 +92,5 @@ class Found:
         return {
             "rank": rank, "id": hit.id, "score": hit.score, "probability": hit.probability, "label": hit.item.label,
             "split": hit.item.split, "columns": dict(hit.item.columns),
+            "moment": None if hit.moment is None else {"seconds": hit.moment.seconds, "score": hit.moment.score},
         }  # fmt: skip

@@ -6,9 +6,10 @@ from pathlib import Path
 from torch import Tensor
 
 from aadml.comparison.arrays import ArrayLike, to_rows
-from aadml.comparison.types import MODALITIES, Modality
+from aadml.comparison.types import Modality
 from aadml.search.encoders import Encoder, PlainEncoder, embed_media
 from aadml.search.sources import may_have
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.errors import InputError
 
 Question = str | Path | ArrayLike
@@ -34,7 +35,7 @@ def question(encoder: Encoder, given: Mapping[str, Question | None], to: Modalit
         raise InputError(f"ask with one of audio, visual, clip, text; {', '.join(named) or 'none'} given")
     (kind, value), found, reasons = next(iter(named.items())), dict[Modality, Tensor](), list[str]()
     if kind != "clip":
-        asking: Modality = kind  # type: ignore[assignment] # a modality, as it is not "clip"
+        asking: Modality = kind
         check(encoder, asking, to)
         return {asking: _embedded(encoder, asking, value)}
     for modality in MODALITIES[:2]:

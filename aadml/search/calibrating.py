@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 
-from aadml.comparison.types import MODALITIES
 from aadml.model.model import Model
 from aadml.search.contents import labels_of, meta_of, vectors_of
 from aadml.search.encoders import load_encoder
@@ -14,6 +13,7 @@ from aadml.search.exact import Gallery
 from aadml.search.filters import matching
 from aadml.search.store import connect, reading, set_meta
 from aadml.search.validation import Asked, calibrations, other_clips, own_clips
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.json_values import JsonObject, typed
 
 CALIBRATION, OWN = "calibration", "the index"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.comparison.types import Modality
-from aadml.search.store import Item, columns_in
+from aadml.search.store import Item, WrittenCells, columns_in
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
@@ -58,6 +58,14 @@ def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[I
         further = database.execute("SELECT * FROM extra WHERE number = ?", (number,)).fetchone() if names else (number,)
         columns = {name: str(value) for name, value in zip(names, further[1:], strict=True)}
         yield Item(row[0], media, row[3], row[4], columns)
+
+
+def cells_of(database: sqlite3.Connection) -> dict[str, WrittenCells]:
+    """Read the cells of every modality that has any."""
+    if database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'cells'").fetchone() is None:
+        return {}
+    rows = database.execute("SELECT modality, facts, centers, own FROM cells")
+    return {modality: (json.loads(facts), centers, own) for modality, facts, centers, own in rows}
 
 
 def vectors_of(database: sqlite3.Connection, modality: Modality) -> Vectors | None:

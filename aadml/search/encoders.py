@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import MODALITIES, Features, Modality
+from aadml.comparison.types import Features, Modality
 from aadml.methods.inputs import Inputs, Scaling, load_scaling
 from aadml.methods.settings import Training
 from aadml.model.facts import Facts, MethodFacts, fingerprint
@@ -21,6 +21,7 @@ from aadml.model.model import Model
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.runs.loading import load
 from feature_extraction.backbones import Extractor
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, nested, typed
 

@@ -12,21 +12,25 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.arrays import ArrayLike
-from aadml.comparison.types import MODALITIES, Modality
+from aadml.comparison.types import Modality
 from aadml.data.reading import SYNTHETIC
 from aadml.model.model import Model
 from aadml.search.answers import Found, Hit
+from aadml.search.approximate import Cells
+from aadml.search.approximating import read_cells
 from aadml.search.asking import check, question
 from aadml.search.building import build
 from aadml.search.calibration import Calibration
 from aadml.search.contents import items_of, meta_of, vectors_of
 from aadml.search.encoders import Encoder, load_encoder
 from aadml.search.exact import Gallery
+from aadml.search.exporting import export
 from aadml.search.filters import Value, columns_to_ask, matching
+from aadml.search.moments import best_moment, read_moments
 from aadml.search.store import Item, connect, reading
 from aadml.search.validation import read_calibrations
 from aadml.search.writing import Changes
-from feature_extraction.ground.atomic import atomic_path
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, typed
 
@@ -42,11 +46,12 @@ class _State:
     meta: dict[str, JsonObject]
     galleries: dict[Modality, tuple[NDArray[np.int64], Gallery]]
     calibrations: dict[tuple[tuple[Modality, ...], Modality], Calibration]
+    cells: dict[Modality, Cells]
     filters: dict[tuple[Modality, Where], NDArray[np.int64]] = field(default_factory=dict)
 
 
 class Index:
-    """An index of clips. Searching is exact, and always of one state of the file, the latest.
+    """An index of clips. Searching is of one state of the file, the latest, and exact unless cells were asked for.
 
     Args:
         path: of the index.
@@ -152,6 +157,7 @@ class Index:
         k: int = 10,
         where: str | None = None,
         parameters: Sequence[Value] = (),
+        exact: bool = False,
     ) -> Found:
         """Find the k items that fit best.
 
@@ -164,6 +170,7 @@ class Index:
             k: how many.
             where: an SQL condition on the columns of the items, as "label = 'dog'".
             parameters: values for each `?` in it.
+            exact: look at every item, where the index was made to look at a part.
 
         Raises:
             InputError: no question or several, a modality that cannot be asked for, a file that cannot be read, or a
@@ -171,7 +178,7 @@ class Index:
         """
         target = self._target(to)
         vectors = question(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
-        return self.nearest(vectors, target, k=k, where=where, parameters=parameters)
+        return self.nearest(vectors, target, k=k, where=where, parameters=parameters, exact=exact)
 
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
         """Find the k items that fit best to one of the index, which is among them where it can be."""
@@ -191,6 +198,7 @@ class Index:
         k: int = 10,
         where: str | None = None,
         parameters: Sequence[Value] = (),
+        exact: bool = False,
     ) -> Found:
         """Find the k items whose vectors are nearest to one vector (1, e) of each modality of a question."""
         if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
@@ -204,17 +212,20 @@ class Index:
                 raise InputError(
                     f"the question has {asked.shape[1]} dimensions, the items of the index {gallery.vectors.shape[1]}"
                 )
-            places, scores = gallery.best(asked, int(k), rows)
+            looked = self._looked_at(to, asked, int(k)) if rows is None and not exact else rows
+            places, scores = gallery.best(asked, int(k), looked)
             found = numbers[places].tolist()
             items = list(items_of(self._database, found))
             curve = self._state.calibrations.get((tuple(vectors), to))
+            moments = [best_moment(read_moments(self._database, to, one), asked, self.similarity) for one in found]
         among = len(gallery) if rows is None else len(rows)
         chances = [None] * len(found) if curve is None else curve.probability(scores, among).tolist()
         hits = (
-            Hit(item, number, float(score), chance, self._places(item))
-            for item, number, score, chance in zip(items, found, scores, chances, strict=True)
+            Hit(item, number, float(score), chance, self._places(item), moment)
+            for item, number, score, chance, moment in zip(items, found, scores, chances, moments, strict=True)
         )
-        return Found(tuple(hits), tuple(vectors), to, among, self.similarity, curve)
+        looked_at = among if looked is None else len(looked)
+        return Found(tuple(hits), tuple(vectors), to, among, self.similarity, curve, looked_at)
 
     def item(self, number: int) -> tuple[Item, dict[str, str]]:
         """Give an item by its number, and where its files are.
@@ -226,21 +237,22 @@ class Index:
             (item,) = items_of(self._database, [number])
         return item, self._places(item)
 
-    def export(self, output: str | Path) -> list[Path]:
-        """Write the vectors as NumPy files `<output>.<modality>.npy` and the ids of their rows as `.ids.txt`."""
-        written = []
+    def export(self, output: str | Path, *, kind: str = "npy") -> list[Path]:
+        """Write the vectors with their ids; see `aadml.search.exporting`.
+
+        Args:
+            output: the files' common name: `<output>.<modality>.npy` and `.ids.txt`, or `<output>.<modality>.parquet`.
+            kind: `npy` or `parquet`, which has the columns of the items too.
+
+        Returns:
+            The files.
+
+        Raises:
+            InputError: another kind, or no pyarrow for Parquet.
+        """
         with self._lock, reading(self._database, self.path):
             self._refresh()
-            for modality, (numbers, gallery) in self._state.galleries.items():
-                place = Path(f"{output}.{modality}.npy")
-                with atomic_path(place) as temporary, temporary.open("wb") as file:
-                    np.save(file, gallery.vectors.numpy(), allow_pickle=False)
-                names = Path(f"{output}.{modality}.ids.txt")
-                with atomic_path(names) as temporary, temporary.open("w", encoding="utf-8") as file:
-                    ids = (item.id for item in items_of(self._database, numbers.tolist()))
-                    file.writelines(name.replace("\\", "\\\\").replace("\n", "\\n") + "\n" for name in ids)
-                written += [place, names]
-        return written
+            return export(self._database, self._state.galleries, output, kind)
 
     def _read(self) -> _State:
         """Read the whole index; a transaction must be open."""
@@ -253,7 +265,10 @@ class Index:
         galleries = {
             m: (one.numbers, Gallery(torch.from_numpy(one.values), similarity)) for m, one in found.items() if one
         }
-        return _State(generation, meta, galleries, read_calibrations(meta.get("calibration", {}), self.path))
+        calibrations = read_calibrations(meta.get("calibration", {}), self.path)
+        counts = {m: len(numbers) for m, (numbers, _) in galleries.items()}
+        cells = read_cells(self._database, meta, counts, self.path)
+        return _State(generation, meta, galleries, calibrations, cells)
 
     def _refresh(self) -> None:
         """Read the index again if another process has changed it; a transaction must be open."""
@@ -272,6 +287,12 @@ class Index:
             numbers = matching(self._database, *where)
             kept[to, where] = np.flatnonzero(np.isin(self._gallery(to)[0], numbers)).astype(np.int64)
         return kept[to, where]
+
+    def _looked_at(self, to: Modality, asked: Tensor, k: int) -> NDArray[np.int64] | None:
+        """Name the items of the cells near a question; None where there are no cells, or too few items in them."""
+        cells = self._state.cells.get(to)
+        rows = None if cells is None else cells.candidates(asked)
+        return None if rows is None or len(rows) < k else rows
 
     def _gallery(self, modality: Modality) -> tuple[NDArray[np.int64], Gallery]:
         if modality not in self._state.galleries:
@@ -300,6 +321,7 @@ def search(
     to: Modality | None = None,
     k: int = 10,
     where: str | None = None,
+    exact: bool = False,
     model: Model | str | Path | None = None,
 ) -> Found:
     """Open an index, ask it one question, and close it.
@@ -313,7 +335,8 @@ def search(
         to: modality of the items.
         k: how many.
         where: an SQL condition.
+        exact: look at every item.
         model: where the model of the index lies now, if it was moved.
     """
     with Index(index, model=model) as opened:
-        return opened.search(audio=audio, visual=visual, clip=clip, text=text, to=to, k=k, where=where)
+        return opened.search(audio=audio, visual=visual, clip=clip, text=text, to=to, k=k, where=where, exact=exact)

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from aadml.comparison.types import MODALITIES, Modality
+from aadml.comparison.types import Modality
 from aadml.reports.page import STYLE
 from aadml.reports.preview_cache import make_previews
 from aadml.reports.previews import Source
@@ -24,6 +24,7 @@ from aadml.search.answers import Found
 from aadml.search.encoders import ModelEncoder
 from aadml.search.index import Index
 from aadml.search.questions import Limits, Refused, uploaded
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.media import REASONS

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.comparison.types import MODALITIES, Modality
+from aadml.comparison.types import Modality
 from aadml.data import open_data
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES, media_files, utf8
 from aadml.search.encoders import near
@@ -18,7 +18,7 @@ from aadml.search.store import Item
 from feature_extraction.assembly import Failure
 from feature_extraction.backbones import Extractor
 from feature_extraction.extract import extract
-from feature_extraction.feature_file import FeatureFile, read_features
+from feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Timeline, read_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
@@ -33,10 +33,12 @@ class Present:
     Attributes:
         rows: (n,) their places among the items.
         features: (n, d) float32.
+        timeline: their descriptions over time; None where these are not kept.
     """
 
     rows: NDArray[np.int64]
     features: Tensor
+    timeline: Timeline | None = None
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,13 @@ class Work:
     Attributes:
         folder: in which the work is kept.
         workers: decoding processes; None: one a processor.
+        moments: whether descriptions over time are kept.
         progress: called with what is being done and the numbers of clips done and failed.
     """
 
     folder: Path
     workers: int | None = None
+    moments: bool = False
     progress: Callable[[str, int, int], None] | None = None
 
 
@@ -86,16 +90,17 @@ def is_media(place: str | Path) -> bool:
     return path.suffix.lower() == ".csv" or (path.is_dir() and bool(_files(path)))
 
 
-def of_features(place: str | Path, index: Path, media: str | Path | None = None) -> Source:
+def of_features(place: str | Path, index: Path, media: str | Path | None = None, *, moments: bool = False) -> Source:
     """Take a feature file of any layout.
 
     Args:
         place: of the file.
         index: that is made.
         media: a manifest that says where the media of its clips are.
+        moments: whether descriptions over time are taken.
 
     Raises:
-        InputError: no such file, or no known layout.
+        InputError: no such file, no known layout, or no descriptions over time where they are wanted.
     """
     content = open_data(place, undivided=True)
     places = {} if media is None else {row.id: row.media for row in read_manifest(media).rows}
@@ -110,15 +115,29 @@ def of_features(place: str | Path, index: Path, media: str | Path | None = None)
         )
         for n, name in enumerate(content.ids)
     )
-    rows = np.arange(len(items), dtype=np.int64)
-    present = {
-        m: Present(rows, torch.from_numpy(np.array(content.features[m]))) for m in MODALITIES if m in content.features
-    }
+    present = {m: _present(content, m, moments=moments) for m in MODALITIES if m in content.features}
+    if moments and all(one.timeline is None for one in present.values()):
+        raise InputError(f"--moments: {place} has no descriptions over time; `aadml extract --sequence` keeps them")
     return Source(items, present, content.provenance, content=content)
 
 
+def _present(content: FeatureFile, modality: Modality, *, moments: bool) -> Present:
+    """Give the items that have a modality, with what the file keeps of them over time where that is wanted."""
+    rows = np.flatnonzero(content.has(modality)).astype(np.int64)
+    timeline = _timeline(content, modality) if moments else None
+    lacking = len(rows) < len(content.ids)
+    features = torch.from_numpy(np.array(content.features[modality][rows]))
+    return Present(rows, features, timeline.select(rows) if timeline is not None and lacking else timeline)
+
+
+def _timeline(content: FeatureFile, modality: Modality) -> Timeline | None:
+    """Give what a file keeps over time, if it says when."""
+    timeline = content.sequences.get(modality)
+    return None if timeline is None or timeline.times is None else timeline
+
+
 def _label(content: FeatureFile, row: int) -> str:
-    if not content.class_names:
+    if content.labels[row] == UNLABELLED:
         return ""
     if content.all_labels is None:
         return content.class_names[int(content.labels[row])]
@@ -144,7 +163,8 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
         failures += [failure for failure in failed if failure.reason not in _ABSENT]
         if content is not None:
             order = np.asarray([rows[name] for name in content.ids], dtype=np.int64)
-            present[one.modality] = Present(order, torch.from_numpy(np.array(content.features[one.modality])))
+            values = torch.from_numpy(np.array(content.features[one.modality]))
+            present[one.modality] = Present(order, values, _timeline(content, one.modality) if work.moments else None)
             origins[one.modality] = content.provenance[one.modality]
     if not present:
         raise InputError(f"{place}: none of {len(manifest.rows)} clips could be read{_first(failures)}")
@@ -167,7 +187,10 @@ def _extracted(manifest: Manifest, one: Extractor, work: Work) -> tuple[FeatureF
         if work.progress is not None:
             work.progress(f"{one.modality} of {len(manifest.rows)}", done, failed)
 
-    outcome = extract(manifest, work.folder / f"{one.modality}.h5", [one], workers=work.workers, progress=progress)
+    outcome = extract(
+        manifest, work.folder / f"{one.modality}.h5", [one], workers=work.workers, sequence=work.moments,
+        progress=progress,
+    )  # fmt: skip
     return None if outcome.path is None else read_features(outcome.path), outcome.failures
 
 

@@ -13,7 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.types import MODALITIES, Modality
+from aadml.comparison.types import Modality
+from aadml.search import moments
+from aadml.search.moments import Moments, write_moments
+from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
@@ -24,6 +27,9 @@ OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "r
 
 Columns = Mapping[str, str]
 """Further column -> how SQL compares its values: TEXT or NUMERIC."""
+
+WrittenCells = tuple[JsonObject, bytes, bytes]
+"""Facts of cells, their centers (float32), and the cell of each item (int32), in the order of the items' ids."""
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,12})?")
 _WAIT = 30.0  # seconds that a transaction waits for another one
@@ -64,11 +70,13 @@ class Entry:
         item: the clip.
         digest: of everything it was made from; equal digests need no work.
         vectors: modality -> (d,) float32.
+        moments: modality -> its vectors over time, where they are kept.
     """
 
     item: Item
     digest: bytes
     vectors: Mapping[Modality, NDArray[np.float32]]
+    moments: Mapping[Modality, Moments] = field(default_factory=dict)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -198,7 +206,10 @@ def _write(
 ) -> None:
     if columns_in(database) != dict(columns):
         _renew_columns(database, columns)
-    tables = ["item", *(["extra"] if columns else []), *(f"vector_{name}" for name in MODALITIES)]
+    for statement in moments.SCHEMA:
+        database.execute(statement)
+    kept = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]
+    tables = ["item", *(["extra"] if columns else []), *kept]
     for name in removed:
         _remove(database, name, tables)
     for entry in entries:
@@ -226,6 +237,8 @@ def _insert(database: sqlite3.Connection, entry: Entry, columns: Sequence[str]) 
     for name, vector in entry.vectors.items():
         content = np.ascontiguousarray(vector, dtype="<f4").tobytes()
         database.execute(f"INSERT INTO vector_{name} VALUES (?, ?)", (number, content))
+    assert number is not None
+    write_moments(database, number, entry.moments)
 
 
 def _path(name: str) -> str | bytes:
@@ -271,10 +284,16 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def set_meta(path: Path, meta: Mapping[str, JsonObject]) -> None:
-    """Write facts, in one transaction."""
+def set_meta(path: Path, meta: Mapping[str, JsonObject], cells: Mapping[Modality, WrittenCells] | None = None) -> None:
+    """Write facts, in one transaction; with them the cells of the approximate search, where they are given."""
     with closing(connect(path)) as database, _said_of(path):
         database.execute("BEGIN IMMEDIATE")
         for name, value in meta.items():
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
+        if cells is not None:
+            database.execute("DROP TABLE IF EXISTS cells")
+            database.execute("CREATE TABLE cells (modality TEXT PRIMARY KEY, facts TEXT, centers BLOB, own BLOB)")
+            for modality, (facts, centers, own) in cells.items():
+                row = (modality, json.dumps(facts), centers, own)
+                database.execute("INSERT INTO cells VALUES (?, ?, ?, ?)", row)
         database.execute("COMMIT")

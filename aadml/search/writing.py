@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from aadml.comparison.types import Modality
 from aadml.search.calibrating import CALIBRATION, outdated
 from aadml.search.encoders import Encoder
+from aadml.search.moments import Moments
 from aadml.search.sources import Source
 from aadml.search.store import Entry, change, columns_of, create
 from feature_extraction.assembly import Failure
@@ -75,7 +76,7 @@ def write(
         create(path, facts, columns, entries)
     elif wanted or removed:
         state = {**meta["state"], "generation": typed(meta["state"], "generation", int) + 1}
-        change(path, {"state": state, CALIBRATION: outdated(meta)}, columns, removed, entries)
+        change(path, {"source": origin, "state": state, CALIBRATION: outdated(meta)}, columns, removed, entries)
     new = sum(names[n] not in before for n in wanted)
     counts = {m: len(one.rows) for m, one in source.present.items()}
     return Changes(len(names), new, len(wanted) - new, len(removed), source.failures, counts)
@@ -89,6 +90,9 @@ def _digests(source: Source, columns: str) -> list[bytes]:
         digest.update(json.dumps(said).encode())
     for modality, one in source.present.items():
         values = one.features.numpy()
+        if one.timeline is not None:
+            for place in one.rows:
+                found[place].update(b"moments")
         for row, place in enumerate(one.rows):
             found[place].update(modality.encode())
             found[place].update(values[row].tobytes())
@@ -112,4 +116,17 @@ def _entries(source: Source, encoder: Encoder, digests: Sequence[bytes], wanted:
                 for place, vector in zip(has, embedded, strict=True):
                     vectors[place][modality] = vector
         for n, own in zip(part, vectors, strict=True):
-            yield Entry(source.items[n], digests[n], own)
+            yield Entry(source.items[n], digests[n], own, _moments(source, encoder, {m: places[m][n] for m in own}))
+
+
+def _moments(source: Source, encoder: Encoder, rows: Mapping[Modality, int]) -> dict[Modality, Moments]:
+    """Embed what was kept over time of an item, each description as a clip."""
+    found = {}
+    for modality, row in rows.items():
+        timeline = source.present[modality].timeline
+        if timeline is not None:
+            own = slice(int(timeline.offsets[row]), int(timeline.offsets[row + 1]))
+            assert timeline.times is not None
+            vectors = encoder.embed(torch.from_numpy(timeline.values[own]), modality).numpy()
+            found[modality] = Moments(timeline.times[own], vectors)
+    return found

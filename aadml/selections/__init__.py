@@ -17,6 +17,7 @@ SELECTIONS: Table["Callable[..., Comparison]"] = Table(
         "batch-hard": "aadml.selections.hardest:batch_hard",
         "semi-hard": "aadml.selections.semi_hard:semi_hard",
         "semi-hard-two-sided": "aadml.selections.semi_hard:semi_hard_two_sided",
+        "multi-similarity": "aadml.selections.multi_similarity:multi_similarity",
         "random": "aadml.selections.random_negatives:random_negative",
         "text-based-hard": "aadml.selections.guided:text_based_hard",
         "text-based-easy": "aadml.selections.guided:text_based_easy",

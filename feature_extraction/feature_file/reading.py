@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.feature_file.checks import checked
-from feature_extraction.feature_file.content import FORMAT, MODALITIES, FeatureFile, Shard, Timeline
+from feature_extraction.feature_file.content import FORMAT, FeatureFile, Shard, Timeline
+from feature_extraction.feature_file.names import MODALITIES, check_modality, in_order
 from feature_extraction.feature_file.rows import ModalityRows, Rows, block_rows
 from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
@@ -78,7 +79,7 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
     if version not in map(str, VERSIONS):
         read = " and ".join(map(str, VERSIONS))
         raise InputError(f"{place}: is a feature file of version {version[:20]}; this program reads versions {read}")
-    names = [name for name in MODALITIES if name in file]
+    names = _modalities(file, place)
     columns, fitted = _group(file, "column", place), _group(file, "fitted", place)
     fingerprints = _group(file, "fingerprint", place)
     content = FeatureFile(
@@ -92,9 +93,23 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
         fitted={name: _fitted(_group(fitted, name, place), place) for name in fitted},
         shard=_shard(file, place) if "shard" in file else None,
         all_labels=_array(file, "labels", np.uint8, place) if "labels" in file else None,
+        present={name: _flags(file, f"{name}_present", place) for name in names if f"{name}_present" in file},
         fingerprints={name: _array(fingerprints, name, np.uint8, place) for name in names if name in fingerprints},
     )
     return content, {name: _modality(file, name, place) for name in names}
+
+
+def _modalities(file: h5py.File, place: str) -> tuple[str, ...]:
+    """Name the modalities of a file: the usual ones that are there, and further ones that it lists."""
+    try:
+        listed = json.loads(_attribute(file, "modalities") or "[]")
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: its attribute `modalities` is not JSON") from error
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise InputError(f"{place}: its attribute `modalities` is no list of names")
+    for name in listed:
+        check_modality(name, place)
+    return in_order([*(name for name in MODALITIES if name in file), *listed])
 
 
 def _modality(file: h5py.File, name: str, place: str) -> ModalityRows:
@@ -126,6 +141,15 @@ def _fitted(group: Group, place: str) -> dict[str, NDArray[np.float32]]:
 
 def _array(group: Group, key: str, dtype: type, place: str) -> NDArray[Any]:
     return _rows(group, key, dtype, place).array()
+
+
+def _flags(group: Group, key: str, place: str) -> NDArray[np.bool_]:
+    """Read booleans, or zeros and ones."""
+    dataset = _dataset(group, key, place)
+    values = np.asarray(dataset[()]) if dataset.shape is not None and dataset.dtype.kind in "biu" else None
+    if values is None or not np.isin(values, (0, 1)).all():
+        raise InputError(f"{place}: /{key} holds {dataset.dtype}; booleans are needed, one a clip")
+    return values.astype(np.bool_)
 
 
 def _rows(group: Group, key: str, dtype: type, place: str) -> Rows:

@@ -8,6 +8,7 @@ import h5py
 
 from feature_extraction.feature_file.checks import checked
 from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile
+from feature_extraction.feature_file.names import MODALITIES, in_order
 from feature_extraction.feature_file.output import hdf5_output
 from feature_extraction.feature_file.rows import ModalityRows, Rows
 from feature_extraction.ground.atomic import atomic_path
@@ -46,6 +47,8 @@ def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRow
     text = h5py.string_dtype("utf-8")
     file.attrs["format"] = FORMAT
     file.attrs["version"] = 2 if _needs_version_2(content, rows) else 1
+    if not set(rows) <= set(MODALITIES):
+        file.attrs["modalities"] = json.dumps(in_order(rows))
     for name, each in sorted(rows.items()):
         _write_blocks(file, name, each.pooled)
         provenance = json.dumps(content.provenance.get(name, {}), sort_keys=True, ensure_ascii=False)
@@ -57,6 +60,8 @@ def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRow
         file.create_dataset(f"{name}_offsets", data=each.offsets, track_times=False)
         if each.times is not None:
             _write_blocks(file, f"{name}_times", each.times)
+    for name in _masked(content):
+        file.create_dataset(f"{name}_present", data=content.present[name], track_times=False)
     for name, arrays in sorted(content.fitted.items()):
         for key, array in sorted(arrays.items()):
             file.create_dataset(f"fitted/{name}/{key}", data=array, track_times=False)
@@ -92,6 +97,18 @@ def _write_blocks(file: h5py.File, name: str, rows: Rows) -> None:
         start += len(block)
 
 
+def _masked(content: FeatureFile) -> list[str]:
+    """Name the modalities that some clips lack."""
+    return sorted(name for name, there in content.present.items() if not there.all())
+
+
 def _needs_version_2(content: FeatureFile, rows: Mapping[str, ModalityRows]) -> bool:
     timed = any(each.times is not None for each in rows.values())
-    return timed or content.all_labels is not None or bool((content.labels == UNLABELLED).any())
+    further = not set(rows) <= set(MODALITIES)
+    return (
+        bool(_masked(content))
+        or further
+        or timed
+        or content.all_labels is not None
+        or bool((content.labels == UNLABELLED).any())
+    )

@@ -1,5 +1,6 @@
 """Markers of option types, beside the constraints of `annotated_types`, and what a type makes possible, in words."""
 
+import re
 import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -28,6 +29,25 @@ class Choice:
         from pydantic_core import core_schema
 
         return core_schema.literal_schema(list(self.names))
+
+
+@dataclass(frozen=True)
+class Written:
+    """Marks a word that must begin in a certain way.
+
+    Attributes:
+        prefix: how.
+        form: the whole of it, for people.
+    """
+
+    prefix: str
+    form: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Tell pydantic, where it is there, that nothing else is valid."""
+        from pydantic_core import core_schema
+
+        return core_schema.str_schema(pattern=f"^{re.escape(self.prefix)}.", strict=True)
 
 
 @dataclass(frozen=True, init=False)
@@ -98,6 +118,8 @@ def possible(kind: Any) -> str:
     origin = get_origin(plain)
     if choice := next((one for one in metadata if isinstance(one, Choice)), None):
         return _one_of(choice.names)
+    if written := next((one for one in metadata if isinstance(one, Written)), None):
+        return written.form
     if origin is Literal:
         return _one_of(get_args(plain))
     if origin in (Union, types.UnionType):

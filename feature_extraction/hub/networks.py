@@ -1,40 +1,48 @@
-"""Loading a tower of a model, and running it over items so that none depends on the items beside it."""
+"""A tower of a model that is ready to run over items, so that none depends on the items beside it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pickle import UnpicklingError
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from torch import Tensor
 
+from feature_extraction.backbones import Extractor
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.tables import lookup
 from feature_extraction.hub.families import FAMILIES, Item, PictureTower, Pool, SoundTower, TextTower
+from feature_extraction.hub.loading import UNREADABLE, Tower, first_line, network_of
 from feature_extraction.hub.snapshot import Snapshot, remember
+from feature_extraction.media import Pictures, Sound, Text
 from feature_extraction.network_run import bfloat16_units
-from feature_extraction.transformers_library import silent, transformers_for
 
-Tower = SoundTower | PictureTower | TextTower
 T = TypeVar("T", SoundTower, PictureTower, TextTower)
+Precision = Literal["float32", "bfloat16", "auto"]
 
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    RuntimeError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    ImportError,
-    SafetensorError,
-    UnpicklingError,
-)
-"""What `transformers` raises of files that are missing, damaged or of another kind."""
+
+@dataclass(frozen=True)
+class Preparation:
+    """How a decoded clip becomes what a network is given.
+
+    Attributes:
+        inputs: what is to be decoded.
+        items: one decoded clip -> its windows, its frames, or its text.
+        trial: a clip on which a network is tried.
+        parameters: what decides the items.
+        filled: whether all items of a network have a few shapes; those that have not are run one by one.
+        batch: items that are run at once.
+    """
+
+    inputs: Sound | Pictures | Text
+    items: Callable[[NDArray[Any]], list[Item]]
+    trial: NDArray[Any]
+    parameters: JsonObject
+    filled: bool = True
+    batch: int = 16
 
 
 def tower_of(snapshot: Snapshot, modality: str, kind: type[T]) -> T:
@@ -60,27 +68,6 @@ def chosen_pooling(tower: Tower, pooling: str | None) -> tuple[str, Pool]:
     return name, lookup(tower.poolings, name, "pooling of this network")
 
 
-def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str]) -> Any:
-    """Load what prepares the inputs of a model.
-
-    Args:
-        snapshot: of the model.
-        kind: class of `transformers` ("AutoTokenizer").
-        needs: names of files of which one must be there; `transformers` would make up what is missing.
-
-    Raises:
-        InputError: there is none, or it cannot be read.
-    """
-    if not any((snapshot.folder / name).is_file() for name in needs):
-        raise InputError(f"{snapshot.model}: {' or '.join(needs)} is missing beside the weights; copy it there")
-    transformers = transformers_for(f"hf:{snapshot.model}")
-    try:
-        with silent(transformers):
-            return getattr(transformers, kind).from_pretrained(snapshot.folder, local_files_only=True)
-    except _UNREADABLE as error:
-        raise InputError(f"{snapshot.model}: its {kind} cannot be loaded ({_line(error)})") from error
-
-
 @dataclass(frozen=True)
 class Runner:
     """A tower that is ready to run.
@@ -99,31 +86,37 @@ class Runner:
     half: bool
     batch: int
 
-    def __call__(self, clips: Sequence[Sequence[Item]], *, filled: bool = True) -> list[NDArray[np.float32]]:
+    def __call__(self, clips: Iterable[Sequence[Item]], *, filled: bool = True) -> list[NDArray[np.float32]]:
         """Describe items, clip by clip: (t, d) for each clip of t items.
 
-        Items of one shape are run together in batches of one fixed size, the last of which is filled up with copies:
-        kernels are chosen by shape, and another kernel rounds otherwise.
+        Items of one shape are run together, across clips, in batches of one fixed size, the last of which is filled up
+        with copies: kernels are chosen by shape, and another kernel rounds otherwise. What is run is let go, so that
+        items of a clip more than a batch never lie in memory.
 
         Args:
-            clips: items of each clip.
+            clips: items of each clip, made as they are asked for.
             filled: whether all items of a network have one shape; of those that have not, each is run alone.
         """
-        items = [item for clip in clips for item in clip]
-        groups: dict[object, list[int]] = {}
-        for number, item in enumerate(items):
-            shape = tuple((name, values.shape) for name, values in item.items())
-            groups.setdefault(shape if filled else number, []).append(number)
+        size = self.batch if filled else 1
+        waiting: dict[object, list[tuple[int, Item]]] = {}
         rows: dict[int, NDArray[np.float32]] = {}
-        for numbers in groups.values():
-            size = self.batch if filled else 1
-            for start in range(0, len(numbers), size):
-                part = numbers[start : start + size]
-                batch = [items[number] for number in part]
-                found = self._run([*batch, *batch[:1] * (size - len(batch))])
-                rows.update(zip(part, found, strict=False))
-        ends = np.cumsum([len(clip) for clip in clips])
-        return [np.stack([rows[n] for n in range(end - len(clip), end)]) for end, clip in zip(ends, clips, strict=True)]
+        ends = [0]
+        for clip in clips:
+            for number, item in enumerate(clip, start=ends[-1]):
+                queue = waiting.setdefault(tuple((name, values.shape) for name, values in item.items()), [])
+                queue.append((number, item))
+                if len(queue) == size:
+                    rows |= self._rows(queue)
+                    queue.clear()
+            ends.append(ends[-1] + len(clip))
+        for queue in filter(None, waiting.values()):
+            rows |= self._rows(queue, fill=size - len(queue))
+        return [np.stack([rows[number] for number in range(*span)]) for span in pairwise(ends)]
+
+    def _rows(self, queue: Sequence[tuple[int, Item]], fill: int = 0) -> dict[int, NDArray[np.float32]]:
+        items = [item for _, item in queue]
+        found = self._run([*items, *items[:1] * fill])
+        return {number: row for (number, _), row in zip(queue, found, strict=False)}
 
     @torch.inference_mode()
     def _run(self, items: Sequence[Item]) -> NDArray[np.float32]:
@@ -134,39 +127,60 @@ class Runner:
         return rows
 
 
-def load(
-    snapshot: Snapshot, tower: Tower, pool: Pool, device: torch.device, precision: str, batch: int
-) -> tuple[Runner, JsonObject]:
-    """Load a tower.
+@dataclass(frozen=True)
+class Encoder:
+    """A tower with its preparation.
+
+    Attributes:
+        run: runs the network over items.
+        preparation: makes the items of a clip.
+        dimension: of what comes out.
+        parameters: everything that decides it.
+    """
+
+    run: Runner
+    preparation: Preparation
+    dimension: int
+    parameters: JsonObject
+
+    def describe(self, clips: Sequence[NDArray[Any]]) -> list[NDArray[np.float32]]:
+        """Describe decoded clips, each by itself: (t, d) for each."""
+        return self.run((self.preparation.items(clip) for clip in clips), filled=self.preparation.filled)
+
+    def extractor(self, modality: Literal["audio", "visual", "text"], about: JsonObject, **rest: Any) -> Extractor:
+        """Give it as an extractor."""
+        return Extractor(
+            name=f"hf-{modality}", modality=modality, dimension=self.dimension, inputs=self.preparation.inputs,
+            parameters=self.parameters, about=about, prepare=np.asarray, describe=self.describe, **rest,
+        )  # fmt: skip
+
+
+def encoder(
+    snapshot: Snapshot,
+    tower: Tower,
+    preparation: Preparation,
+    *,
+    pooling: str | None,
+    device: torch.device,
+    precision: Precision = "float32",
+) -> Encoder:
+    """Load a tower and try it out.
 
     Args:
         snapshot: of the model.
         tower: of its family.
-        pool: of the tower.
+        preparation: of its inputs.
+        pooling: how outputs become a vector; None: the first way of the table.
         device: to run on.
         precision: "float32", "bfloat16" or "auto".
-        batch: items that are run at once.
-
-    Returns:
-        What runs it, and the parameters that say which network it is.
 
     Raises:
-        InputError: its files cannot be read, or lack a weight of the tower.
+        InputError: its files cannot be read, lack a weight of the tower, or do not fit each other.
     """
-    transformers = transformers_for(f"hf:{snapshot.model}")
-    kind = getattr(transformers, tower.network, None)
-    if kind is None:
-        raise InputError(
-            f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer one"
-        )
-    inside = _inside(snapshot, transformers, getattr(tower, "within", ""))
-    read = partial(
-        kind.from_pretrained, snapshot.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32,
-        use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, **inside,
-    )  # fmt: skip
-    network = _complete(snapshot, transformers, read)
-    network = getattr(network, getattr(tower, "part", "") or "", network)
+    name, pool = chosen_pooling(tower, pooling)
     half = precision == "bfloat16" or (precision == "auto" and bfloat16_units(device))
+    network = network_of(snapshot, tower).eval().requires_grad_(False).to(device)
+    run = Runner(network, pool, device, half, preparation.batch)
     checksum = snapshot.weights_checksum()
     remember(snapshot, checksum)
     parameters: JsonObject = {
@@ -175,22 +189,20 @@ def load(
         "precision": "bfloat16" if half else "float32",
         "config": snapshot.config_checksum(),
         "weights": checksum,
+        "pooling": name,
+        **preparation.parameters,
     }
-    return Runner(network.eval().requires_grad_(False).to(device), pool, device, half, batch), parameters
+    return Encoder(run, preparation, _dimension(snapshot, run, preparation), parameters)
 
 
-def dimension(
-    snapshot: Snapshot, describe: Callable[[Sequence[NDArray[Any]]], list[NDArray[np.float32]]], clip: NDArray[Any]
-) -> int:
-    """Try a network out on one clip; return how wide its description is.
-
-    Raises:
-        InputError: the network cannot run on what its own files make of the clip.
-    """
+def _dimension(snapshot: Snapshot, run: Runner, preparation: Preparation) -> int:
+    """Try a network out on one clip; return how wide its description is."""
     try:
-        return int(describe([clip])[0].shape[1])
-    except _UNREADABLE as error:
-        raise InputError(f"{snapshot.model}: its network and its preparation do not fit ({_line(error)})") from error
+        return int(run([preparation.items(preparation.trial)], filled=preparation.filled)[0].shape[1])
+    except UNREADABLE as error:
+        raise InputError(
+            f"{snapshot.model}: its network and its preparation do not fit ({first_line(error)})"
+        ) from error
 
 
 def about(snapshot: Snapshot, *packages: str) -> JsonObject:
@@ -198,40 +210,6 @@ def about(snapshot: Snapshot, *packages: str) -> JsonObject:
     from importlib.metadata import version
 
     return {**snapshot.provenance(), **{name: version(name) for name in ("torch", "transformers", *packages)}}
-
-
-def _inside(snapshot: Snapshot, transformers: Any, within: str) -> JsonObject:
-    """Say how a network is read out of the files of a larger model."""
-    if not within:
-        return {}
-    try:
-        config = transformers.AutoConfig.from_pretrained(snapshot.folder, local_files_only=True)
-        return {"config": getattr(config, f"{within}_config"), "key_mapping": {rf"^{within}_model\.": ""}}
-    except _UNREADABLE as error:
-        raise InputError(f"{snapshot.model}: its config.json cannot be read ({_line(error)})") from error
-
-
-def _complete(snapshot: Snapshot, transformers: Any, read: Callable[[], Any]) -> Any:
-    """Read a network all of whose weights are in its files."""
-    try:
-        with silent(transformers):
-            network, found = read()
-    except _UNREADABLE as error:
-        raise InputError(f"{snapshot.model}: cannot be loaded ({_line(error)})") from error
-    absent = sorted(found["missing_keys"])
-    if absent:
-        raise InputError(
-            f"{snapshot.model}: its files hold no weights for {absent[0]} ({len(absent)} such); "
-            "are they another network's?"
-        )
-    return network
-
-
-def _line(error: Exception) -> str:
-    if "ignore_mismatched_sizes" in str(error):
-        return "its weights have other shapes than its config.json says"
-    lines: Sequence[str] = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
 
 
 def fixed(values: JsonObject) -> JsonObject:

@@ -1,16 +1,17 @@
 """Frames by a pretrained network of `transformers`: one vector a frame."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.backbones import Description, Extractor, FrameRate
+from feature_extraction.backbones import Extractor, FrameRate
 from feature_extraction.ground.errors import InputError
 from feature_extraction.hub.families import Item, PictureTower
-from feature_extraction.hub.networks import about, chosen_pooling, dimension, fixed, load, processor_of, tower_of
+from feature_extraction.hub.loading import processor_of
+from feature_extraction.hub.networks import Precision, Preparation, about, encoder, fixed, tower_of
 from feature_extraction.hub.snapshot import Snapshot, find
 from feature_extraction.media import Pictures
 from feature_extraction.media.pictures import check_sizes, fitted
@@ -28,7 +29,7 @@ def hf_visual(
     revision: str | None = None,
     pooling: str | None = None,
     frames_per_second: FrameRate = 1.0,
-    precision: Literal["float32", "bfloat16", "auto"] = "float32",
+    precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
     """Describe frames by a pretrained network of `transformers` (CLIP, SigLIP 2, DINOv2): `--visual hf:MODEL`.
@@ -51,29 +52,25 @@ def hf_visual(
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "visual", PictureTower)
-    name, pool = chosen_pooling(tower, pooling)
-    inputs, colors = _preparation(snapshot, tower, frames_per_second)
-    run, parameters = load(snapshot, tower, pool, chosen_device(device, "hf-visual"), precision, _BATCH)
-    items = _patches if tower.patches else _frames
-
-    def describe(clips: Sequence[NDArray[Any]]) -> list[Description]:
-        return run([items(clip, inputs, colors) for clip in clips])
-
-    sizes = {key: value for key, value in vars(inputs).items() if key not in ("height", "width") and value is not None}
-    return Extractor(
-        name="hf-visual",
-        modality="visual",
-        dimension=dimension(snapshot, describe, fitted(np.zeros((64, 64, 3), dtype=np.uint8), inputs)[None]),
-        inputs=inputs,
-        parameters={
-            **parameters, "pooling": name, "preprocessing": "Pillow, then float32 by aadml", **fixed(sizes),
-            **fixed(vars(colors)),
-        },
-        about=about(snapshot, "pillow"),
-        prepare=np.asarray,
-        describe=describe,
-        batch_clips=8,
+    found = encoder(
+        snapshot, tower, picture_preparation(snapshot, tower, frames_per_second), pooling=pooling,
+        device=chosen_device(device, "hf-visual"), precision=precision,
     )  # fmt: skip
+    return found.extractor("visual", about(snapshot, "pillow"), batch_clips=8)
+
+
+def picture_preparation(snapshot: Snapshot, tower: PictureTower, frames_per_second: float = 1.0) -> Preparation:
+    """Read how frames are prepared from the model's own files."""
+    inputs, colors = _preparation(snapshot, tower, frames_per_second)
+    items = _patches if tower.patches else _frames
+    sizes = {key: value for key, value in vars(inputs).items() if key not in ("height", "width") and value is not None}
+    return Preparation(
+        inputs=inputs,
+        items=lambda frames: items(frames, inputs, colors),
+        trial=fitted(np.zeros((64, 64, 3), dtype=np.uint8), inputs)[None],
+        parameters={"preprocessing": "Pillow, then float32 by aadml", **fixed(sizes), **fixed(vars(colors))},
+        batch=_BATCH,
+    )
 
 
 @dataclass(frozen=True)

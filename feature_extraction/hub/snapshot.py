@@ -3,11 +3,13 @@
 import json
 import logging
 import re
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from hashlib import sha256 as hashed
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
@@ -54,6 +56,11 @@ class Snapshot:
         small = {path for pattern in _SMALL for path in self.folder.glob(pattern) if path.is_file()}
         return {str(path.relative_to(self.folder)): sha256(path) for path in sorted({*small, *self.weights})}
 
+    def small_files(self) -> dict[str, bytes]:
+        """Read what prepares inputs: configurations, vocabularies, the settings of a tokenizer; by name."""
+        paths = {path for pattern in ("*.json", "*.txt", "*.model") for path in self.folder.glob(pattern)}
+        return {path.name: path.read_bytes() for path in sorted(paths) if not path.name.endswith(".index.json")}
+
     def weights_checksum(self) -> str:
         """Give the SHA-256 of the weight file; of several, that of their checksums."""
         found = [sha256(path) for path in self.weights]
@@ -94,6 +101,20 @@ def find(model: str, revision: str | None) -> Snapshot:
         raise InputError(f"{model}: no such folder, and no name on the Hugging Face Hub (OWNER/NAME)")
     folder, commit = _fetched(model, revision)
     return _opened(folder, model, commit)
+
+
+@contextmanager
+def restored(model: str, files: Mapping[str, bytes]) -> Iterator[Snapshot]:
+    """Lay out the small files of a model again, without its weights, as long as the context lasts.
+
+    Args:
+        model: its name.
+        files: by name, `config.json` among them.
+    """
+    with TemporaryDirectory() as place:
+        for name, content in files.items():
+            (Path(place) / Path(name).name).write_bytes(content)
+        yield Snapshot(Path(place), model, None, "", json.loads(files["config.json"]), ())
 
 
 def remember(snapshot: Snapshot, checksum: str) -> None:

@@ -1,18 +1,20 @@
 """Sound by a pretrained network of `transformers`: one vector a window."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from feature_extraction.backbones import Description, Extractor
+from feature_extraction.backbones import Extractor
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.hub.families import Item, SoundTower
-from feature_extraction.hub.networks import about, chosen_pooling, dimension, load, processor_of, tower_of
-from feature_extraction.hub.snapshot import find
+from feature_extraction.hub.loading import processor_of
+from feature_extraction.hub.networks import Precision, Preparation, about, encoder, tower_of
+from feature_extraction.hub.snapshot import Snapshot, find
 from feature_extraction.hub.windows import TAIL, begins, cut
 from feature_extraction.media import Sound
 from feature_extraction.network_run import chosen_device
@@ -26,7 +28,7 @@ def hf_audio(
     revision: str | None = None,
     pooling: str | None = None,
     hop: Annotated[float, Interval(gt=0, le=600)] | None = None,
-    precision: Literal["float32", "bfloat16", "auto"] = "float32",
+    precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
     """Describe sound by a pretrained network of `transformers` (CLAP, AST, Whisper, PE-AV): `--audio hf:MODEL`.
@@ -49,34 +51,56 @@ def hf_audio(
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "audio", SoundTower)
-    name, pool = chosen_pooling(tower, pooling)
+    found = encoder(
+        snapshot, tower, prepared := sound_preparation(snapshot, tower, hop=hop), pooling=pooling,
+        device=chosen_device(device, "hf-audio"), precision=precision,
+    )  # fmt: skip
+    return found.extractor(
+        "audio", about(snapshot), begins=prepared.begins, minimum_seconds=prepared.minimum_seconds, batch_clips=8
+    )
+
+
+@dataclass(frozen=True)
+class SoundPreparation(Preparation):
+    """How sound becomes windows.
+
+    Attributes:
+        begins: says when the windows of a clip begin.
+        minimum_seconds: that a clip must last.
+    """
+
+    begins: Callable[[int, float], NDArray[np.float64]] | None = None
+    minimum_seconds: float = 0.0
+
+
+def sound_preparation(snapshot: Snapshot, tower: SoundTower, *, hop: float | None = None) -> SoundPreparation:
+    """Read how sound is prepared from the model's own files.
+
+    Args:
+        snapshot: of the model.
+        tower: of its family.
+        hop: seconds from one window to the next; None: the length of a window.
+    """
     processor = processor_of(snapshot, "AutoFeatureExtractor", ("preprocessor_config.json", "processor_config.json"))
-    run, parameters = load(snapshot, tower, pool, chosen_device(device, "hf-audio"), precision, _BATCH)
     rate, window = int(processor.sampling_rate), tower.window(processor)
     step = window if hop is None else max(1, round(hop * rate))
 
     def items(samples: NDArray[np.float32]) -> list[Item]:
         return [tower.item(processor, part) for part in cut(samples, window, step)]
 
-    def describe(clips: Sequence[NDArray[Any]]) -> list[Description]:
-        return run([items(clip) for clip in clips], filled=tower.filled)
-
-    return Extractor(
-        name="hf-audio",
-        modality="audio",
-        dimension=dimension(snapshot, describe, np.zeros(max(tower.shortest, 1), dtype=np.float32)),
+    return SoundPreparation(
         inputs=Sound(rate),
+        items=items,
+        trial=np.zeros(max(tower.shortest, 1), dtype=np.float32),
         parameters={
-            **parameters, "pooling": name, "window": window / rate, "hop": step / rate, "tail": TAIL,
+            "window": window / rate, "hop": step / rate, "tail": TAIL,
             "short": "filled by the processor" if tower.filled else "at its own length",
             "processor": _settings(processor),
         },
-        about=about(snapshot),
-        prepare=np.asarray,
-        describe=describe,
+        filled=tower.filled,
+        batch=_BATCH,
         begins=partial(begins, window, step, rate),
         minimum_seconds=tower.shortest / rate,
-        batch_clips=8,
     )  # fmt: skip
 
 

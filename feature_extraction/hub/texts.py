@@ -1,17 +1,16 @@
 """Text by a pretrained network of `transformers`: one vector a text."""
 
 import json
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from feature_extraction.backbones import Description, Extractor
+from feature_extraction.backbones import Extractor
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.hub.families import Item, TextTower
-from feature_extraction.hub.networks import about, chosen_pooling, dimension, load, processor_of, tower_of
+from feature_extraction.hub.loading import processor_of
+from feature_extraction.hub.networks import Precision, Preparation, about, encoder, tower_of
 from feature_extraction.hub.snapshot import Snapshot, find
 from feature_extraction.media import Text
 from feature_extraction.network_run import chosen_device
@@ -36,7 +35,7 @@ def hf_text(
     model: str = "",
     revision: str | None = None,
     pooling: str | None = None,
-    precision: Literal["float32", "bfloat16", "auto"] = "float32",
+    precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
     """Describe text by a pretrained network of `transformers` (CLIP, CLAP, SigLIP 2, BERT ...): `--text hf:MODEL`.
@@ -56,28 +55,26 @@ def hf_text(
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "text", TextTower)
-    name, pool = chosen_pooling(tower, pooling or _own_pooling(snapshot))
+    found = encoder(
+        snapshot, tower, text_preparation(snapshot, tower), pooling=pooling or own_pooling(snapshot),
+        device=chosen_device(device, "hf-text"), precision=precision,
+    )  # fmt: skip
+    return found.extractor("text", about(snapshot, "tokenizers"), batch_clips=64)
+
+
+def text_preparation(snapshot: Snapshot, tower: TextTower) -> Preparation:
+    """Read how text is prepared from the model's own files."""
     tokenizer = processor_of(snapshot, "AutoTokenizer", _VOCABULARIES)
     longest = _longest(snapshot, tokenizer, tower)
-    run, parameters = load(snapshot, tower, pool, chosen_device(device, "hf-text"), precision, _BATCH)
-
-    def describe(clips: Sequence[NDArray[Any]]) -> list[Description]:
-        texts = [clip.tobytes().decode("utf-8") for clip in clips]
-        return run([[_item(tokenizer, text, tower, longest)] for text in texts])
-
-    return Extractor(
-        name="hf-text",
-        modality="text",
-        dimension=dimension(snapshot, describe, np.frombuffer(b"a", dtype=np.uint8)),
+    return Preparation(
         inputs=Text(),
+        items=lambda text: [_item(tokenizer, text.tobytes().decode("utf-8"), tower, longest)],
+        trial=np.frombuffer(b"a", dtype=np.uint8),
         parameters={
-            **parameters, "pooling": name, "longest": longest, "filled": tower.filled, "masked": tower.masked,
+            "longest": longest, "filled": tower.filled, "masked": tower.masked,
             "tokenizer": type(tokenizer).__name__, "vocabulary": _vocabulary(snapshot),
         },
-        about=about(snapshot, "tokenizers"),
-        prepare=np.asarray,
-        describe=describe,
-        batch_clips=64,
+        batch=_BATCH,
     )  # fmt: skip
 
 
@@ -109,7 +106,7 @@ def _default_positions(snapshot: Snapshot, tower: TextTower) -> int:
     return int(getattr(config, "text_config", config).max_position_embeddings)
 
 
-def _own_pooling(snapshot: Snapshot) -> str | None:
+def own_pooling(snapshot: Snapshot) -> str | None:
     """Read how a sentence encoder pools its tokens; None where the model does not say."""
     found = _read(snapshot, "1_Pooling/config.json")
     ways = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}

@@ -50,10 +50,11 @@ OF_OTHER_FUNCTIONS = {
     "train": {"resume"},
     "list": {"kind", "name"},
     "reproduce": {"yes"},
-    "search": {"export"},
+    "search": {"export", "kind"},
 }
 """`aadml train --resume RUN` is `aadml.resume(RUN)`; `aadml list` alone names the kinds that `listing` takes, and with
-a name it is `options(kind, name)`, the neighbor of `listing`; `aadml search --export NAME` is `Index.export(NAME)`.
+a name it is `options(kind, name)`, the neighbor of `listing`; `aadml search --export NAME --format KIND` is
+`Index.export(NAME, kind=KIND)`.
 `aadml reproduce --yes` answers a question that Python leaves to a callback."""
 
 OTHER_DEFAULTS = {

@@ -94,7 +94,7 @@ def test_what_is_kept_is_shared_by_selections_and_never_decoded_again(sounds, tm
 
 def test_each_file_is_found_once():
     source = LogMels(Waveforms(("a", "b", "c"), torch.tensor([2, 2, 0, 2, 0])), PANNS)
-    assert at_most_once(source).tolist() == [2, 0]
+    assert at_most_once(source.items).tolist() == [2, 0]
 
 
 def test_peak_memory_stays_that_of_a_batch(tmp_path):

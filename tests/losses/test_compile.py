@@ -1,4 +1,4 @@
-"""Losses and encoders under `torch.compile`, as one graph; aot_eager traces as every backend does, without a compiler."""
+"""Losses and encoders under `torch.compile`, as one graph; aot_eager traces as every backend does."""
 
 import pytest
 import torch

@@ -31,6 +31,7 @@ def surroundings(entry):
     names |= {"loss": loss, "audio": inputs[0], "visual": inputs[1]}
     names |= {"audio_body": bodies[0], "visual_body": bodies[1], "audio_head": heads[0], "visual_head": heads[1]}
     names |= {"encoder_optimizer": names["optimizer"], "generator_optimizer": torch.optim.SGD(loss.parameters(), 1e-5)}
+    names |= {"proxy_optimizer": names["generator_optimizer"]}
     return names, encoders
 
 

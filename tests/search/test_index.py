@@ -162,6 +162,21 @@ def test_vectors_are_exported(features, tmp_path):
         assert values.shape == (90, 6)
 
 
+def test_vectors_are_exported_as_parquet_with_all_columns(features, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (extra parquet)")
+    with Index.build(features, tmp_path / "i") as index:
+        written = index.export(tmp_path / "out", kind="parquet")
+        rows = parquet.read_table(written[1]).to_pylist()
+        stored = read_features(features)
+        assert [path.name for path in written] == ["out.audio.parquet", "out.visual.parquet"]
+        assert list(rows[0]) == ["id", "split", "label", "speaker", "vector"]
+        assert [row["id"] for row in rows] == sorted(stored.ids)
+        values = np.load(index.export(tmp_path / "out")[2])
+        np.testing.assert_array_equal(np.asarray([row["vector"] for row in rows], dtype=np.float32), values)
+        with pytest.raises(InputError, match="npy and parquet are possible"):
+            index.export(tmp_path / "out", kind="csv")
+
+
 @pytest.fixture(scope="module")
 def media(tmp_path_factory):
     """A flat folder of media without labels: videos with sound, a silent one, a sound, a picture, and a broken file."""

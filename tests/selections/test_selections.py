@@ -1,9 +1,11 @@
+import math
 from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pytorch_metric_learning import miners
 
 from aadml.comparison import Comparison
 from aadml.selections import SELECTIONS
@@ -139,3 +141,29 @@ def test_another_positive_is_refused_with_what_there_is():
         SELECTIONS["hardest"](line([1.0, 2.0], [0, 1]), dice(), positive="nearest")
     with pytest.raises(InputError, match=r"no 'hardest' here; there are all, random, own$"):
         SELECTIONS["random"](line([1.0, 2.0], [0, 1]), dice(), positive="hardest")
+
+
+@given(seed=st.integers(0, 2**32 - 1), margin=st.floats(0, 1))
+def test_multi_similarity_keeps_the_pairs_that_its_definition_does(seed, margin):
+    x, r = torch.randn(2, 8, 3, generator=dice(seed), dtype=torch.float64)
+    labels = torch.randint(3, (8,), generator=dice(seed))
+    c = Comparison.of_labels(x, r, labels, labels)
+    kept = SELECTIONS["multi-similarity"](c, dice(), margin=margin)
+    for i in range(8):
+        alike = {j: float(c.cosine[i, j]) for j in range(8)}
+        positives, negatives = ([j for j in range(8) if mask[i, j]] for mask in (c.positives, c.negatives))
+        highest = max((alike[j] for j in negatives), default=-math.inf)
+        lowest = min((alike[j] for j in positives), default=math.inf)
+        assert columns(kept.positives[i : i + 1]) == [j for j in positives if alike[j] - margin < highest]
+        assert columns(kept.negatives[i : i + 1]) == [j for j in negatives if alike[j] + margin > lowest]
+
+
+def test_multi_similarity_mines_the_pairs_that_the_peer_does():
+    x = torch.randn(20, 3, generator=dice(1))
+    labels = torch.arange(20) % 4
+    c = Comparison.of_labels(x, x, labels, labels, itself=torch.arange(20))
+    kept = SELECTIONS["multi-similarity"](c, dice(), margin=0.1)
+    anchor, positive, other, negative = miners.MultiSimilarityMiner(epsilon=0.1)(x, labels)
+    assert kept.positives.any()
+    assert torch.equal(kept.positives, torch.zeros(20, 20).index_put((anchor, positive), torch.ones(())).bool())
+    assert torch.equal(kept.negatives, torch.zeros(20, 20).index_put((other, negative), torch.ones(())).bool())

@@ -19,7 +19,7 @@ from aadml.sweeps.reproduce.cost import Forecast, Rate, forecast, in_words, meas
 from aadml.sweeps.reproduce.parts import PARTS, chosen_parts
 from aadml.sweeps.reproduce.rows import BEST_K, LEAKS, paper_runs
 from aadml.sweeps.reproduce.schedule import STEPS, shortened
-from aadml.sweeps.reproduce.shards import check_complete, of_shard, read_shard
+from aadml.sweeps.shards import Division, check_complete, read_shard
 from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
 
@@ -87,7 +87,7 @@ def test_parts_are_chosen_by_name_and_by_what_there_is(only, there, parts, notes
 
 def test_shards_divide_the_runs():
     jobs = list(range(11))
-    parts = [of_shard(jobs, (i, 3)) for i in range(3)]
+    parts = [Division((i, 3)).own(jobs) for i in range(3)]
     assert sorted(job for part in parts for job in part) == jobs
     assert read_shard("2/3") == (2, 3)
     for wrong in ("3/3", "a/3", "1", "-1/3", "1/0"):

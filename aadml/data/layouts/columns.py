@@ -1,5 +1,7 @@
 """npz or HDF5 with a row per clip: `audio`, `visual`, `text` (two at least), `label`, `split`, and optionally `id`.
 
+Modalities of other names are those that `modalities` lists, as in what `aadml embed` writes, or that are named.
+
 The same file that `aadml evaluate --embeddings` takes, but for several captions a clip.
 """
 
@@ -11,14 +13,19 @@ from numpy.typing import NDArray
 
 from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, h5_keys, require, same_rows
 from aadml.data.raw import assemble, text
-from feature_extraction.feature_file import MODALITIES, FeatureFile
-from feature_extraction.foreign import npz_arrays
+from feature_extraction.feature_file import MODALITIES, FeatureFile, check_modality, in_order
+from feature_extraction.foreign import npz_arrays, npz_keys
 from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("audio", "visual", "label")
+LISTED = "modalities"
+"""The key under which a file names its modalities, where some have other names than the usual ones."""
 _MEANINGS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "dev": "valid", "test": "test"}
-_WANTED = (*MODALITIES, "label", "split", "id", "class_names", "text_row")
+PRESENT = "_present"
+"""Ending of the array that says which clips have a modality."""
+
+_BESIDE = ("label", "split", "id", "class_names", "text_row", LISTED)
 
 
 def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
@@ -27,10 +34,9 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
     Raises:
         InputError: a missing key, pickled values, columns of unequal length, or another word for a split.
     """
-    arrays = _arrays(
-        path, {name: view for name, view in (("audio", options.audio), ("visual", options.visual)) if view}
-    )
-    found = [modality for modality in MODALITIES if modality in arrays]
+    arrays, left = _arrays(path, options.views)
+    present = {key.removesuffix(PRESENT): arrays.pop(key) for key in list(arrays) if key.endswith(PRESENT)}
+    found = in_order(key for key in arrays if key not in _BESIDE)
     if len(found) < 2:
         require(path, KEYS, list(arrays))
     if "text_row" in arrays or ("text" in arrays and arrays["text"].ndim == 3):
@@ -43,6 +49,7 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
             f"`aadml convert {path} F.h5 --split random:0.7/0.1/0.2`"
         )
     chosen = {key: arrays[key] for key in (*found, "label", "split", "id") if key in arrays}
+    chosen |= {f"{name}{PRESENT}": there for name, there in present.items()}
     same_rows(path, {name: array.shape[0] if array.ndim else 0 for name, array in chosen.items()})
     words = [text(value) for value in arrays["split"].ravel().tolist()]
     wrong = next((word for word in words if word not in _MEANINGS), None)
@@ -56,17 +63,25 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
         splits=[_MEANINGS[word] for word in words],
         ids=[text(value) for value in arrays["id"].ravel().tolist()] if "id" in arrays else None,
         class_names=options.class_names or _class_names(arrays),
+        present=present,
+        notes=[f"left out: {', '.join(left)} (--view NAME=KEY takes an array as a modality)"] if left else [],
     )
 
 
-def _arrays(path: Path, named: Mapping[str, str]) -> dict[str, NDArray[np.generic]]:
-    """Read the columns; `named` says under which other name an npz has a modality."""
-    if is_archive(path):
-        arrays = npz_arrays(path, (*_WANTED, *named.values()))
-        require(path, tuple(named.values()), list(arrays))
-        renamed = {name: arrays[view] for name, view in named.items()}
-        return {key: values for key, values in arrays.items() if key in _WANTED} | renamed
-    return h5_arrays(path, tuple(key for key in _WANTED if key in h5_keys(path)))
+def _arrays(path: Path, named: Mapping[str, str]) -> tuple[dict[str, NDArray[np.generic]], list[str]]:
+    """Read the columns, and name what is left out; `named` says under which name the file has a modality."""
+    keys = npz_keys(path) if is_archive(path) else h5_keys(path)
+    read = npz_arrays if is_archive(path) else h5_arrays
+    require(path, tuple(named.values()), list(keys))
+    listed = [text(name) for name in read(path, (LISTED,))[LISTED].ravel().tolist()] if LISTED in keys else []
+    for name in listed:
+        check_modality(name, f"{path}: {LISTED}")
+    places = {key: key for key in (*MODALITIES, *listed, *_BESIDE) if key in keys} | dict(named)
+    masks = {f"{name}{PRESENT}": f"{key}{PRESENT}" for name, key in places.items() if name not in _BESIDE}
+    places |= {name: key for name, key in masks.items() if key in keys}
+    arrays = read(path, tuple(dict.fromkeys(places.values())))
+    left = sorted(key for key in keys if key not in places.values())
+    return {name: arrays[key] for name, key in places.items()}, left
 
 
 def _class_names(arrays: Mapping[str, NDArray[np.generic]]) -> tuple[str, ...] | None:

@@ -15,17 +15,18 @@ def read_embedding_dump(path: Path, options: ReadOptions) -> FeatureFile:
     Raises:
         InputError: a missing key, or parts that contradict each other.
     """
-    audio, visual = options.audio or "featN1", options.visual or "featN2"
-    arrays = h5_arrays(path, tuple(dict.fromkeys((audio, visual, "testLs"))))
+    views = {"audio": "featN1", "visual": "featN2", **options.views}
+    arrays = h5_arrays(path, tuple(dict.fromkeys((*views.values(), "testLs"))))
     same_rows(path, {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()})
+    taken = " and ".join(f"'{view}' was taken as {modality}" for modality, view in views.items())
     return assemble(
         path,
         "embedding-dump",
-        features={"audio": arrays[audio], "visual": arrays[visual]},
+        features={modality: arrays[view] for modality, view in views.items()},
         labels=arrays["testLs"],
         splits=["test"] * len(arrays["testLs"]),
         class_names=options.class_names,
-        notes=[f"'{audio}' was taken as audio and '{visual}' as visual; the file does not say which is which"],
+        notes=[f"{taken}; the file does not say which is which"],
     )
 
 

@@ -1,8 +1,8 @@
 """What every layout of the field's files offers."""
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -20,15 +20,13 @@ class ReadOptions:
     """What a reader may be told; each reader takes what concerns it.
 
     Args:
-        audio: name of the array or view that is taken as audio, where the file does not say.
-        visual: the same for visual.
+        views: modality -> name of the array or view that is taken for it, where the file does not say.
         class_names: names of the classes in the order of the label values.
         test_fold: number of the fold that is the test split, where there are folds; the last by default.
         undivided: take a file that does not say which clips are for what; all of them count as train.
     """
 
-    audio: str | None = None
-    visual: str | None = None
+    views: Mapping[str, str] = field(default_factory=dict)
     class_names: tuple[str, ...] | None = None
     test_fold: int | None = None
     undivided: bool = False

@@ -1,5 +1,6 @@
 """npz with a key for each part and view: `<view>_train`, `<view>_test`, and `label_train`, `label_test` or none."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from aadml.data.layouts.layout import Layout, ReadOptions, require, same_rows, stacked
@@ -9,40 +10,61 @@ from feature_extraction.foreign import npz_arrays
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("*_train", "*_test")
+PRESENT = "_present"
+"""What follows the name of a view in the keys that say which clips have it: `<view>_present_train`."""
 
 
 def read_views(path: Path, options: ReadOptions) -> FeatureFile:
-    """Read two views of an npz as audio and visual; a part `valid` or `val` is read where there is one.
+    """Read the views of an npz that are named as modalities; a part `valid` or `val` is read where there is one.
 
     Raises:
-        InputError: no view named for audio or visual, a missing key, pickled values, or parts that contradict.
+        InputError: fewer than two views named, a missing key, pickled values, or parts that contradict.
     """
     arrays = npz_arrays(path)
-    views = sorted(key.removesuffix("_train") for key in arrays if key.endswith("_train") and key != "label_train")
-    for side, view in (("audio", options.audio), ("visual", options.visual)):
-        if view not in views:
-            given = f"'{view}' is not a view of it" if view else f"no view is named for {side}"
-            raise InputError(
-                f"{path}: {given}; give --audio VIEW and --visual VIEW to `aadml convert {path} F.h5`, and use F.h5; "
-                f"the views are {', '.join(views) or 'none'}"
-            )
-    chosen = {"audio": str(options.audio), "visual": str(options.visual)}
-    more = {part: "valid" for part in ("valid", "val") if f"{options.audio}_{part}" in arrays}
+    views = sorted(
+        key.removesuffix("_train")
+        for key in arrays
+        if key.endswith("_train")
+        and key not in ("label_train", *(f"{view}{PRESENT}_train" for view in options.views.values()))
+    )
+    chosen = options.views
+    _check_named(path, options, views)
+    first = next(iter(chosen.values()))
+    more = {part: "valid" for part in ("valid", "val") if f"{first}_{part}" in arrays}
     parts = {"train": "train", **more, "test": "test"}
+    masked = {m: view for m, view in chosen.items() if f"{view}{PRESENT}_train" in arrays}
     labelled = any(key.startswith("label_") for key in arrays)
-    names = dict.fromkeys((*chosen.values(), *(("label",) if labelled else ())))
+    masks = [f"{view}{PRESENT}" for view in masked.values()]
+    names = dict.fromkeys((*chosen.values(), *masks, *(("label",) if labelled else ())))
     require(path, tuple(f"{name}_{part}" for part in parts for name in names), list(arrays))
     whole = {name: stacked(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for part in parts}) for name in names}
     for part in parts:
         same_rows(path, {f"{name}_{part}": len(arrays[f"{name}_{part}"]) for name in names})
+    left = [view for view in views if view not in names]
     return assemble(
         path,
         "views",
         features={modality: whole[view] for modality, view in chosen.items()},
         labels=whole["label"] if labelled else None,
-        splits=[split for part, split in parts.items() for _ in range(len(arrays[f"{options.audio}_{part}"]))],
+        splits=[split for part, split in parts.items() for _ in range(len(arrays[f"{first}_{part}"]))],
         class_names=options.class_names,
-        notes=[f"the view '{view}' stands for {modality}" for modality, view in chosen.items()],
+        present={modality: whole[f"{view}{PRESENT}"] for modality, view in masked.items()},
+        notes=[
+            *(f"the view '{view}' stands for {modality}" for modality, view in chosen.items()),
+            *([f"no modality was named for {', '.join(left)}, so it was left out"] if left else []),
+        ],
+    )
+
+
+def _check_named(path: Path, options: ReadOptions, views: Sequence[str]) -> None:
+    wrong = [view for view in options.views.values() if view not in views]
+    if not wrong and len(options.views) > 1:
+        return
+    lacking = next((side for side in ("audio", "visual") if side not in options.views), "a second modality")
+    given = f"'{wrong[0]}' is not a view of it" if wrong else f"no view is named for {lacking}"
+    raise InputError(
+        f"{path}: {given}; give --audio VIEW and --visual VIEW to `aadml convert {path} F.h5`, and use F.h5; "
+        f"the views are {', '.join(views) or 'none'} (there are --text VIEW and --view NAME=VIEW too)"
     )
 
 

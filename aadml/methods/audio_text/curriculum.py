@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Modality
 from aadml.data.curriculum import partition
+from aadml.data.network_items import NetworkItems
 from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.learner import Epoch, Stage
 from aadml.methods.method import Prior
@@ -122,6 +123,8 @@ def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:
 def _codes_of_captions(train: Clips) -> Tensor:
     """Number captions so that equal ones have equal numbers: (n,)."""
     text: Any = train["text"]
+    if isinstance(text, NetworkItems):
+        return text.items  # equal captions are one text
     if not hasattr(text, "offsets"):
         return torch.arange(len(train))
     numbers: dict[bytes, int] = {}

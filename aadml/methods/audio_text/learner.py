@@ -9,9 +9,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Features, Modality
+from aadml.data.network_items import ItemBatch
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
 from aadml.methods.audio_text.curriculum import Curriculum
+from aadml.methods.audio_text.hub_input import HubInput
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import BertInput, WordInput, resize_buffers
 from aadml.methods.audio_text.towers import Tower, describe, prepared, refuse_absent
@@ -19,6 +21,8 @@ from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validati
 from aadml.objective import Embedded, Objective
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
+
+SIDES: tuple[Modality, ...] = ("audio", "text")
 
 
 class TwoTowers(Learner):
@@ -60,14 +64,15 @@ class TwoTowers(Learner):
     def learn_words(self, captions: Captions) -> None:
         """Learn the vocabulary from the training captions."""
         network = self.tower("text").network
-        assert isinstance(network, BertInput | WordInput)
-        network.learn_words(captions)
+        if isinstance(network, BertInput | WordInput):  # a pretrained one of `transformers` brings its own
+            network.learn_words(captions)
 
     def architecture(self) -> JsonObject:
-        """Describe a text network whose shape was read from a folder."""
-        network = self.tower("text").network
-        assert isinstance(network, BertInput | WordInput)
-        return network.architecture()
+        """Describe the networks whose shape was read from a folder."""
+        text = self.tower("text").network
+        found = text.architecture() if isinstance(text, BertInput | WordInput) else {}
+        networks = {m: tower.network for m, tower in self.towers.items()}
+        return {**found, **{m: one.architecture() for m, one in networks.items() if isinstance(one, HubInput)}}
 
     def prepared(self, clips: Clips) -> Clips:
         """Lay the towers' inputs over sound and captions."""
@@ -154,7 +159,8 @@ class TwoTowers(Learner):
     def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> Any:
         """Take over parameters and buffers, some of which are as large as the training captions made them."""
         self._known = {}
-        resize_buffers(self.tower("text").network, dict(state_dict), "towers.text.network.")
+        for modality in SIDES:
+            resize_buffers(self.tower(modality).network, dict(state_dict), f"towers.{modality}.network.")
         if self.curriculum is not None:
             self.curriculum.resize(state_dict, "curriculum.")
         return super().load_state_dict(state_dict, strict=strict, assign=assign)
@@ -196,7 +202,7 @@ class TwoTowers(Learner):
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         present = torch.ones(len(batch.index), dtype=torch.bool, device=batch.index.device)
         for side, features in batch.features.items():
-            if isinstance(features, Padded) and side not in self._still:
+            if isinstance(features, Padded | ItemBatch) and side not in self._still:
                 present &= features.present
         kept = present.nonzero()[:, 0]
         vectors = {side: self._embedded(side, batch, kept) for side in batch.features}

@@ -9,11 +9,16 @@ from aadml.comparison.frame_word import Form
 from aadml.comparison.options import Count, CountOrZero, Dropout, Width
 from aadml.data.captions import CLEANINGS
 from feature_extraction.backbones.panns import PANNS_NETWORKS
-from feature_extraction.ground.markers import Choice
+from feature_extraction.ground.markers import Choice, Written
+from feature_extraction.hub_names import PREFIX
 
 Name = Annotated[str, MinLen(1)]
 """The name of published weights: a path, or "untrained"."""
 UNTRAINED = "untrained"
+HubModel = Annotated[str, Written(PREFIX, f"{PREFIX}MODEL[@revision][#pooling]")]
+"""A pretrained network of `transformers`."""
+Blocks = Annotated[int, Interval(ge=0, le=10_000)] | Literal["all"]
+"""How many of a network's blocks are trained, from the end."""
 Part = Annotated[float, Interval(gt=0, le=1e6)]
 
 
@@ -54,32 +59,38 @@ class TowerOptions:
     """Two towers into a common space.
 
     Attributes:
-        audio: "resnet38", "cnn14" or "cnn10".
+        audio: "resnet38", "cnn14", "cnn10", or hf:MODEL for a pretrained network of `transformers`, which brings its
+            weights and its windows (docs/encoders.md); the options of the other networks then say nothing.
         audio_weights: "untrained", or a published PANNs file.
         audio_width: channels of the first block; 64 is the published size.
         augment: whether SpecAugment acts while training.
-        text: "bert" or "word2vec" (the mean of frozen word vectors).
+        text: "bert", "word2vec" (the mean of frozen word vectors), or hf:MODEL as `audio`.
         text_weights: "untrained", a local BERT folder, or a Word2Vec file.
         text_layers: of an untrained BERT.
         text_dimension: of an untrained BERT (a multiple of 64, or less than 128), or of word vectors (300).
         vocabulary: word pieces of an untrained BERT, learned from the training captions.
         dropout: of the audio network and of BERT.
+        blocks: of hf:MODEL that are trained, from the end, with what follows them; 0 trains what follows them alone
+            (its own projection), "all" the whole network. Frozen networks are trained in nothing.
+        heads: "layers", two new ones on each network (Mei et al.), or "none": the networks' own outputs are compared.
         hidden: width of the heads' hidden layer; 0 takes the paper's.
-        dimension: of the common space.
+        dimension: of the common space; without heads, that of both networks.
         recall: what the recall sum that chooses the epoch adds up: "text-audio" (the released code) or "both".
         start: a run folder of the same networks whose weights training begins with; "" for none.
     """
 
-    audio: Annotated[str, Choice(PANNS_NETWORKS)] = "resnet38"
+    audio: Annotated[str, Choice(PANNS_NETWORKS)] | HubModel = "resnet38"
     audio_weights: Name = UNTRAINED
     audio_width: Annotated[int, Interval(ge=1, le=4096)] = 64
     augment: bool = True
-    text: Literal["bert", "word2vec"] = "bert"
+    text: Literal["bert", "word2vec"] | HubModel = "bert"
     text_weights: Name = UNTRAINED
     text_layers: Annotated[int, Interval(ge=1, le=96)] = 2
     text_dimension: Width = 128
     vocabulary: Annotated[int, Interval(ge=100, le=1_000_000)] = 2000
     dropout: Dropout = 0.2
+    blocks: Blocks = "all"
+    heads: Literal["layers", "none"] = "layers"
     hidden: Annotated[int, Interval(ge=0, le=65_536)] = 0
     dimension: Width = 1024
     recall: Literal["text-audio", "both"] = "text-audio"

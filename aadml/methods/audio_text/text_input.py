@@ -146,7 +146,7 @@ class WordInput(nn.Module):
 
 def resize_buffers(module: nn.Module, state: Mapping[str, Tensor], prefix: str) -> None:
     """Give buffers whose size depends on the training captions the size they have in `state`."""
-    for name in ("words", "vectors"):
+    for name in ("words", "vectors", "files"):
         buffer = getattr(module, name, None)
         kept = state.get(prefix + name)
         if isinstance(buffer, Tensor) and isinstance(kept, Tensor) and buffer.shape != kept.shape:

@@ -1,23 +1,27 @@
 """A tower: the network of one modality and the layers that bring it into the common space."""
 
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Features
 from aadml.data.log_mels import LogMels, at_most_once, log_mels
+from aadml.data.network_items import ItemBatch, NetworkItems
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms
+from aadml.methods.audio_text.hub_input import HubInput
 from aadml.methods.audio_text.options import UNTRAINED, Freezing, TowerOptions
 from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.method import Context
 from aadml.methods.networks import layers
 from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import nested
+from feature_extraction.ground.json_values import JsonObject, nested
 from feature_extraction.ground.tables import lookup
+from feature_extraction.hub_names import PREFIX
 from feature_extraction.log_mel import PANNS, LogMelSettings
 from feature_extraction.tensor_files import read_tensors
 
@@ -47,25 +51,25 @@ class PannsInput(nn.Module):
 
 
 class Tower(nn.Module):
-    """A network and its head of two linear layers (Mei et al. 2022, section 3).
+    """A network and its head: two linear layers (Mei et al. 2022, section 3), or none.
 
     Attributes:
         network: padded batch -> (b, f).
         head: (b, f) -> (b, d).
-        frozen: whether the network is not trained; the head always is.
+        frozen: whether the network is not trained; the head always is, where there is one.
         frozen_mode: whether a frozen network runs in "eval" mode (statistics stand, nothing is drawn) or in "train"
             mode as in the released code, where batch norm statistics move and dropout and SpecAugment act.
     """
 
-    def __init__(self, network: nn.Module, *, hidden: int, dimension: int, frozen: bool, frozen_mode: str) -> None:
+    def __init__(self, network: nn.Module, head: nn.Module, *, frozen: bool, frozen_mode: str) -> None:
         super().__init__()
-        width = network.dimension
-        assert isinstance(width, int)
-        self.network = network
-        self.head = layers((width, hidden, dimension), last=False)
+        self.network, self.head = network, head
         self.frozen = frozen
-        self.frozen_mode = frozen_mode
-        network.requires_grad_(not frozen)
+        self.frozen_mode = "eval" if isinstance(network, HubInput) else frozen_mode
+        if isinstance(network, HubInput):
+            network.train_blocks(frozen=frozen)
+        else:
+            network.requires_grad_(not frozen)
 
     @property
     def settled(self) -> bool:
@@ -79,15 +83,17 @@ class Tower(nn.Module):
             self.network.eval()
         return self
 
-    def forward(self, batch: Padded | Tensor) -> Tensor:
+    def forward(self, batch: Padded | ItemBatch | Tensor) -> Tensor:
         """Embed a padded batch, or network vectors (b, f) that were kept -> (b, d)."""
         vectors = self.head(batch if isinstance(batch, Tensor) else self.network(batch))
         assert isinstance(vectors, Tensor)
         return vectors
 
 
-def audio_tower(options: TowerOptions, freezing: Freezing) -> Tower:
+def audio_tower(options: TowerOptions, freezing: Freezing, context: Context) -> Tower:
     """Build the audio tower that the options of a method describe."""
+    if options.audio.startswith(PREFIX):
+        return _hub_tower(options.audio, "audio", options, freezing, context)
     network = PannsInput(
         options.audio, options.audio_weights, width=options.audio_width, dropout=options.dropout,
         augment=options.augment,
@@ -98,6 +104,8 @@ def audio_tower(options: TowerOptions, freezing: Freezing) -> Tower:
 
 def text_tower(options: TowerOptions, freezing: Freezing, context: Context) -> Tower:
     """Build the text tower that the options of a method describe."""
+    if options.text.startswith(PREFIX):
+        return _hub_tower(options.text, "text", options, freezing, context)
     architecture = context.architecture or {}
     if options.text == "bert":
         network: nn.Module = BertInput(
@@ -109,13 +117,32 @@ def text_tower(options: TowerOptions, freezing: Freezing, context: Context) -> T
     return _tower(network, options.hidden or 1024, options, freezing, "text")
 
 
+def _hub_tower(
+    source: str, modality: Literal["audio", "text"], options: TowerOptions, freezing: Freezing, context: Context
+) -> Tower:
+    architecture: JsonObject = nested(context.architecture or {}, modality)
+    network = HubInput(source, modality, options.blocks, architecture or None)
+    return _tower(network, options.hidden or 1024, options, freezing, modality)
+
+
 def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Freezing, modality: str) -> Tower:
+    width = network.dimension
+    assert isinstance(width, int)
+    if options.heads == "none" and width != options.dimension:
+        raise InputError(
+            f"method.dimension: {options.dimension} given; without heads it is that of the networks, and that of the "
+            f"{modality} network is {width}"
+        )
+    sizes = (width, hidden, options.dimension)
+    head = layers(sizes, last=False) if options.heads == "layers" else nn.Identity()
     frozen = freezing.freeze in (modality, "both")
-    return Tower(network, hidden=hidden, dimension=options.dimension, frozen=frozen, frozen_mode=freezing.frozen_mode)
+    return Tower(network, head, frozen=frozen, frozen_mode=freezing.frozen_mode)
 
 
 def prepared(features: Features, network: nn.Module, budget: int) -> Features:
     """Lay a network's input over captions or sound; what is laid out already passes unchanged."""
+    if isinstance(network, HubInput):
+        return network.prepared(features, budget)
     if isinstance(features, Captions):
         assert isinstance(network, BertInput | WordInput)
         return network.tokens(features)
@@ -132,9 +159,16 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
     A row whose sound could not be decoded holds zeros.
     """
     once, place = each_once(features)
+    if isinstance(network, Tower) and isinstance(network.network, HubInput) and network.settled:
+        found, there = describe(features, network.network, device)
+        with torch.no_grad():
+            return network.head(found.to(device)).cpu(), there
+    if isinstance(network, HubInput) and isinstance(features, NetworkItems) and network.still:
+        found, there = network.kept(features, once)
+        return found[place], there[place]
     vectors, present = [], []
     for rows in once.split(_AT_ONCE):
-        batch = padded_batch(features, rows)
+        batch = input_batch(features, rows)
         with torch.no_grad():
             found = network(batch.to(device)).float().cpu()
         vectors.append(found * batch.present[:, None])
@@ -148,7 +182,7 @@ def with_sound(clips: Clips) -> Clips:
     Spectrograms are kept as far as their source's budget goes, so that nothing is decoded twice for this.
     """
     sounds = clips.features.get("audio")
-    if not isinstance(sounds, LogMels) or not len(sounds):
+    if not isinstance(sounds, LogMels | NetworkItems) or not len(sounds):
         return clips
     once, place = each_once(sounds)
     present = torch.cat([sounds.batch(rows).present for rows in once.split(_AT_ONCE)])[place]
@@ -157,14 +191,14 @@ def with_sound(clips: Clips) -> Clips:
 
 def each_once(features: Features) -> tuple[Tensor, Tensor]:
     """Give rows (m,) that hold every sound once, and for each item (n,) which of them is its own."""
-    if isinstance(features, LogMels):
-        return at_most_once(features), features.items.unique(return_inverse=True)[1]
+    if isinstance(features, LogMels | NetworkItems):
+        return at_most_once(features.items), features.items.unique(return_inverse=True)[1]
     every = torch.arange(len(features))
     return every, every
 
 
-def padded_batch(features: Features, rows: Tensor) -> Padded:
-    """Make the padded batch of a source's rows (b,).
+def input_batch(features: Features, rows: Tensor) -> Padded | ItemBatch:
+    """Make the batch of a source's rows (b,), as its network takes it.
 
     Raises:
         InputError: the features are vectors.
@@ -172,6 +206,13 @@ def padded_batch(features: Features, rows: Tensor) -> Padded:
     if isinstance(features, Tensor):
         raise InputError("audio-text: wants sound and captions, not vectors")
     batch = features.batch(rows)
+    assert isinstance(batch, Padded | ItemBatch)
+    return batch
+
+
+def padded_batch(features: Features, rows: Tensor) -> Padded:
+    """Make the padded batch of a source's rows (b,)."""
+    batch = input_batch(features, rows)
     assert isinstance(batch, Padded)
     return batch
 
@@ -183,5 +224,6 @@ def refuse_absent(features: Features, present: Tensor) -> None:
         InputError: some of it is not present (n,); the message names it.
     """
     if not bool(present.all()):
-        failures = ", ".join(features.sounds.failures) if isinstance(features, LogMels) else ""
+        failed = features.sounds.failures if isinstance(features, LogMels) else getattr(features, "failures", {})
+        failures = ", ".join(failed)
         raise InputError(f"audio-text: cannot embed sound that cannot be decoded: {failures}")

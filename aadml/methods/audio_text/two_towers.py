@@ -15,6 +15,7 @@ from aadml.objective import Objective
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section
+from feature_extraction.ground.errors import InputError
 
 BOTH_WAYS = ("audio-text", "text-audio")
 NT_XENT: Section = {"name": "nt-xent", "reduction": "mean"}
@@ -111,5 +112,7 @@ def _learner(
 ) -> TwoTowers:
     if context.architecture is not None:
         towers = replace(towers, audio_weights=UNTRAINED)  # a saved model brings all of its weights
-    audio, text = audio_tower(towers, freezing), text_tower(towers, freezing, context)
+    audio, text = audio_tower(towers, freezing, context), text_tower(towers, freezing, context)
+    if context.architecture is None and not any(p.requires_grad for tower in (audio, text) for p in tower.parameters()):
+        raise InputError("method.freeze: both networks are frozen and have no heads, so nothing is left to train")
     return TwoTowers(audio, text, objective, towers.recall, captioned.memory_mib << 20, curriculum)

@@ -5,7 +5,7 @@ from functools import partial
 from aadml.comparison.options import Ridge, Share, Width
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
-from aadml.methods.correlation.projection import LinearMethod, Projection, pair, projection_of
+from aadml.methods.correlation.projection import LinearMethod, Projection, projection_of
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 
@@ -33,7 +33,7 @@ def c_cca(
         pair_weight: beta (0.2: AADML paper's group).
         weight_by_correlation: multiply every direction by its correlation.
     """
-    names = pair(context, "c-cca")
+    names = context.need_pair("c-cca")
     context.need_classes("c-cca")
     return LinearMethod(partial(_fit, names, dimension, ridge, pair_weight, weight_by_correlation))
 

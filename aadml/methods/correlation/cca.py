@@ -5,7 +5,7 @@ from functools import partial
 from aadml.comparison.options import Ridge, Width
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical, centered, covariance, cross_covariance
-from aadml.methods.correlation.projection import LinearMethod, Projection, pair, projection_of
+from aadml.methods.correlation.projection import LinearMethod, Projection, projection_of
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 
@@ -30,7 +30,7 @@ def cca(
     Returns:
         A method whose embeddings are compared by cosine.
     """
-    names = pair(context, "cca")
+    names = context.need_pair("cca")
     return LinearMethod(partial(_fit, names, dimension, ridge, weight_by_correlation))
 
 

@@ -17,7 +17,6 @@ from aadml.methods.correlation.algebra import (
     cross_covariance,
     mixed_cross_covariance,
 )
-from aadml.methods.correlation.projection import pair
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context, Method
@@ -116,7 +115,7 @@ class CorrelationLearner(Learner):
         outputs, dimension = options.outputs, options.dimension
         if dimension > outputs:
             raise InputError(f"method.dimension: {dimension} asked for; the encoders have {outputs} outputs")
-        self.names = pair(context, "dcca")
+        self.names = context.need_pair("dcca")
         self.ridge, self.objective, self.cross, self.dimension = options.ridge, options.objective, cross, dimension
         self.encoders = nn.ModuleDict(
             {m: _encoder(context.dimensions[m], hidden[m], outputs, options.dropout) for m in hidden}
@@ -201,7 +200,7 @@ def dcca(
         hidden_audio: hidden layers of the first modality (code of the AADML paper's group).
         hidden_visual: hidden layers of the second (same source).
     """
-    hidden = dict(zip(pair(context, "dcca"), (hidden_audio, hidden_visual), strict=True))
+    hidden = dict(zip(context.need_pair("dcca"), (hidden_audio, hidden_visual), strict=True))
     _check_batch(settings, options.outputs, "dcca")
     learner = CorrelationLearner(context, hidden=hidden, options=options, cross=_pairs)
     return LearnedMethod(learner, context, settings)
@@ -225,7 +224,7 @@ def c_dcca(
         pair_weight: weight of the pairs in the cross-covariance (0.2: same source).
     """
     _check_batch(settings, options.outputs, "c-dcca")
-    hiddens = dict.fromkeys(pair(context, "c-dcca"), hidden)
+    hiddens = dict.fromkeys(context.need_pair("c-dcca"), hidden)
     context.need_classes("c-dcca")
     learner = CorrelationLearner(context, hidden=hiddens, options=options, cross=partial(_clusters, pair_weight))
     return LearnedMethod(learner, context, settings)

@@ -11,7 +11,7 @@ from aadml.comparison.options import Count, Width
 from aadml.comparison.pairwise import squared_distance
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.correlation.algebra import canonical, centered, cross_covariance
-from aadml.methods.correlation.projection import Projection, joined, pair
+from aadml.methods.correlation.projection import Projection, joined
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
@@ -133,7 +133,7 @@ def kcca(
         ridge: c above; without it kernel CCA correlates any two views perfectly.
         landmarks: clips that the kernels are computed against; with as many clips or fewer the solution is exact.
     """
-    return KernelMethod(pair(context, "kcca"), dimension, kernel, ridge, landmarks, context.seed)
+    return KernelMethod(context.need_pair("kcca"), dimension, kernel, ridge, landmarks, context.seed)
 
 
 def _kernel_features(landmarks: Tensor, kernel: str) -> KernelFeatures:

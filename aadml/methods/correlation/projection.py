@@ -7,20 +7,8 @@ from torch import Tensor
 
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.correlation.algebra import Canonical
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Method
 from feature_extraction.ground.errors import InputError
-
-
-def pair(context: Context, method: str) -> tuple[Modality, Modality]:
-    """Return the two modalities a method of pairs works on.
-
-    Raises:
-        InputError: there are not two.
-    """
-    if len(context.modalities) != 2:
-        raise InputError(f"{method} works on two modalities; the data has {', '.join(context.modalities)}")
-    first, second = context.modalities
-    return first, second
 
 
 def joined(train: Clips, valid: Clips) -> Clips:

@@ -12,7 +12,6 @@ from aadml.comparison.options import Dropout, Fidelity, Layers, Margin, Ridge, S
 from aadml.comparison.scores import Score
 from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
-from aadml.methods.correlation.projection import pair
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context, Method
@@ -185,7 +184,7 @@ def tnn_c_cca(
         pair_weight: weight of the pairs in its cross-covariance (0.2: same source).
         fidelity: "source" to leave an anchor's partner out of its positives, "repaired" to keep it.
     """
-    names = pair(context, "tnn-c-cca")
+    names = context.need_pair("tnn-c-cca")
     context.need_classes("tnn-c-cca")
     cca_first = order == "cca-first"
     own = dict(context.dimensions)

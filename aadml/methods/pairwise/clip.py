@@ -19,7 +19,8 @@ from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.networks import Activation
 from aadml.objective import Embedded, Objective, ObjectiveOptions
-from aadml.objective.objective import Relation
+from aadml.objective.embedded import Relation
+from aadml.processes import group
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.markers import Tuning
 
@@ -46,6 +47,9 @@ class ContrastiveLearner(Learner):
         label_aware: whether labels say who matches, instead of pairs alone.
     """
 
+    takes_missing = True
+    divides_batches = True
+
     def __init__(
         self,
         context: Context,
@@ -63,7 +67,12 @@ class ContrastiveLearner(Learner):
         self.label_aware = label_aware and bool(context.need_classes("method.label_aware"))
         directions = all_directions(context)
         self.objective = Objective(
-            self._terms, SELECTIONS["all"], None, directions=directions, reduced=ObjectiveOptions(reduction="mean")
+            self._terms,
+            SELECTIONS["all"],
+            None,
+            directions=directions,
+            reduced=ObjectiveOptions(reduction="mean"),
+            divided=True,
         )
 
     def players(self) -> Mapping[str, Player]:
@@ -83,11 +92,12 @@ class ContrastiveLearner(Learner):
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         with torch.no_grad():  # the bound is held by resetting, as a clamp in the graph would have no way back
             self.log_scale.clamp_(0, LARGEST_SCALE)
-        vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
+        own = batch.features
+        vectors = group.together(len(batch.labels), lambda: {m: self.embed(values, m) for m, values in own.items()})
         groups = batch.labels if self.label_aware else batch.index
         relation: Relation = "label" if self.label_aware else "id"
-        embedded = Embedded(vectors, groups, batch.index, relation)
-        return {"loss": self.objective(embedded, batch.generator)["loss"], "scale": self.log_scale.exp()}
+        embedded = Embedded(vectors, groups, batch.index, relation, present=batch.present)
+        return {"loss": self.objective(embedded, batch.generator)["loss"], "scale": group.portion(self.log_scale.exp())}
 
 
 clip = learned(ContrastiveLearner)

@@ -57,7 +57,8 @@
 
   const summary = (found) => {
     const name = asked && asked.name ? `${asked.name}: ` : "";
-    const many = `${name}${found.hits.length} of ${found.among} clips, asked with ${found.asked.join(" and ")}`;
+    const part = found.looked_at < found.among ? ` (${found.looked_at} looked at)` : "";
+    const many = `${name}${found.hits.length} of ${found.among} clips${part}, asked with ${found.asked.join(" and ")}`;
     if (!found.hits.length) return "Nothing here: no clip meets the filter.";
     if (found.nothing_fits) {
       const { threshold, precision } = found.calibration;
@@ -93,7 +94,8 @@
     const id = make("span", `${hit.rank}. ${hit.id}`, "id");
     const chance = hit.probability === null ? `score ${hit.score.toFixed(4)}`
       : `fits with ${percent(hit.probability)} (score ${hit.score.toFixed(4)})`;
-    item.append(figure, id, make("p", [chance, hit.label].filter(Boolean).join(" · "), "facts"));
+    const when = hit.moment ? `best at ${hit.moment.seconds.toFixed(1)} s` : "";
+    item.append(figure, id, make("p", [chance, hit.label, when].filter(Boolean).join(" · "), "facts"));
     const columns = Object.entries(hit.columns);
     if (columns.length) {
       const details = make("details", "", "facts");
@@ -152,6 +154,11 @@
       });
     }
     button.addEventListener("click", () => { if (player.paused) player.play().catch(() => {}); else player.pause(); });
+    if (hit.moment) {
+      player.addEventListener("loadedmetadata", () => {
+        if (hit.moment.seconds < player.duration - 0.2) player.currentTime = hit.moment.seconds;
+      });
+    }
     figure.replaceChildren(button);
   };
 

@@ -25,7 +25,9 @@ def objective(loss: Any, directions: tuple[str, ...] | None = None, selection: A
     values |= {"selection": selection} if selection else {}
     config = resolve(values)
     sections = {key: config[key] for key in ("loss", "selection", "directions")}
-    return compose_objective(Space(("audio", "visual"), dimension=6, features=1, classes=4), **sections)
+    text = any("text" in direction for direction in config["directions"])
+    modalities = ("audio", "text") if text else ("audio", "visual")
+    return compose_objective(Space(modalities, dimension=6, features=1, classes=4), **sections)
 
 
 def minimized(of: Objective, first: Tensor, second: Tensor, groups: Tensor, relation: Any = "label") -> Tensor:
@@ -58,13 +60,13 @@ def pair(value: tuple[float, float], *more: tuple[float, float]) -> Errors:
     return {"loss": max(values), "gradient": max(gradients)}
 
 
-def _of_label(loss: Mapping[str, Any]) -> Any:
+def _of_label(loss: Mapping[str, Any], selection: Any = None) -> Any:
     """Compare across modalities and within both together, by label, as pytorch-metric-learning stores it."""
 
     def measure(arrays: Arrays) -> Errors:
         return pair(
-            compare(objective(loss, LABELS), arrays, "loss_cross", "grad_cross_wrt_{}"),
-            compare(objective(loss, ("both-both",)), arrays, "loss_together", "grad_together_wrt_{}"),
+            compare(objective(loss, LABELS, selection), arrays, "loss_cross", "grad_cross_wrt_{}"),
+            compare(objective(loss, ("both-both",), selection), arrays, "loss_together", "grad_together_wrt_{}"),
         )
 
     return measure
@@ -178,6 +180,7 @@ def _bic_net(arrays: Arrays) -> Errors:
 
 
 VALUES = ("loss", "gradient")
+CLOSE = 1e-10
 NO_ACTIVE = "The source takes the mean over the terms above 0, as `mean-of-active` does."
 
 LOSS_CERTIFICATES = (
@@ -237,5 +240,10 @@ LOSS_CERTIFICATES = (
         "triplet (bic-net)", "audio_visual/bicnet", "lionel-hing/BiC-Net @ 7fa4cb6, `ContrastiveLoss`", VALUES,
         _bic_net,
         deviations="The loss alone; the network works on frames there and on feature vectors here.",
+    ),
+    Certificate(
+        "multi-similarity", "audio_visual/pml_multi_similarity", f"{PML}, `MultiSimilarityLoss`", VALUES,
+        _of_label({"name": "multi-similarity"}, "all"), tolerance=CLOSE,
+        deviations="Of all pairs; the selection `multi-similarity` is a class of its own there.",
     ),
 )  # fmt: skip

@@ -1,0 +1,135 @@
+"""Sounds and captions as a pretrained network is given them: a source of windows, or of tokens."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from aadml.data.texts import Captions
+from aadml.data.waveforms import PackedWaveforms, Waveforms
+
+Item = dict[str, NDArray[Any]]
+"""Arguments of a network for one window or text."""
+Stored = Waveforms | PackedWaveforms | Captions
+
+
+@dataclass(frozen=True)
+class ItemBatch:
+    """A batch of b clips, each of them one or more items of a network.
+
+    Attributes:
+        clips: the items of each clip; none of one that could not be had.
+        present: (b,) bool, which could be had.
+    """
+
+    clips: tuple[tuple[Item, ...], ...]
+    present: Tensor
+
+    def __len__(self) -> int:
+        return len(self.clips)
+
+    def to(self, device: torch.device) -> "ItemBatch":
+        """Take what is a tensor to a device; the items follow where the network runs."""
+        return replace(self, present=self.present.to(device))
+
+    def select(self, index: Tensor) -> "ItemBatch":
+        """Return the clips `index`, in that order."""
+        return ItemBatch(tuple(self.clips[i] for i in index.tolist()), self.present[index])
+
+
+@dataclass(frozen=True)
+class NetworkItems:
+    """What prepares the inputs of a network, over sounds or captions: each by itself, so that a batch changes nothing.
+
+    Attributes:
+        stored: sounds at the network's rate, or captions.
+        make: one decoded sound (s,), or the UTF-8 bytes of a text (n,) -> its items.
+        items: (n,) int64, which sound or text each row is.
+        budget: bytes of items kept; what does not fit is made again each time.
+        kept: number of a sound or text -> its items; shared by everything selected from one source.
+    """
+
+    stored: Stored
+    make: Callable[[NDArray[Any]], Sequence[Item]]
+    items: Tensor
+    budget: int = 1 << 30
+    kept: dict[int, tuple[Item, ...]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Path -> why it could not be decoded."""
+        return {} if isinstance(self.stored, Captions) else self.stored.failures
+
+    def select(self, index: Tensor) -> "NetworkItems":
+        """Return the source of the rows `index` (m,) alone."""
+        return replace(self, items=self.items[index])
+
+    def batch(self, index: Tensor) -> ItemBatch:
+        """Give the items of the rows `index` (b,)."""
+        numbers, place = self.items[index].unique(return_inverse=True)
+        made = {number: self.kept[number] for number in numbers.tolist() if number in self.kept}
+        wanted = [number for number in numbers.tolist() if number not in made]
+        for number, values in zip(wanted, self._decoded(wanted), strict=True):
+            if values is not None:
+                made[number] = tuple(self.make(values))
+                self._keep(number, made[number])
+        clips = tuple(made.get(number, ()) for number in numbers[place].tolist())
+        return ItemBatch(clips, torch.tensor([bool(items) for items in clips], dtype=torch.bool))
+
+    def sums(self, index: Tensor) -> list[bytes]:
+        """Give the SHA-256 of the content of the rows `index` (b,); empty where it cannot be read."""
+        numbers = self.items[index].tolist()
+        if isinstance(self.stored, Captions):
+            return [hashlib.sha256(self.stored.texts[i].encode()).digest() for i in numbers]
+        return self.stored.sums(numbers)
+
+    def _decoded(self, numbers: Sequence[int]) -> list[NDArray[Any] | None]:
+        if isinstance(self.stored, Captions):
+            return [np.frombuffer(self.stored.texts[i].encode() or b" ", dtype=np.uint8) for i in numbers]
+        return [None if sound is None else sound.numpy() for sound in self.stored.sounds(numbers)]
+
+    def _keep(self, number: int, made: tuple[Item, ...]) -> None:
+        # items of one set are of like size, so their number times this one's tells what they hold
+        held = (len(self.kept) + 1) * sum(values.nbytes for item in made for values in item.values())
+        if held <= self.budget:
+            self.kept[number] = made
+
+
+def sound_items(
+    sounds: Waveforms | PackedWaveforms,
+    make: Callable[[NDArray[Any]], Sequence[Item]],
+    *,
+    rate: int,
+    shortest: float,
+    budget: int = 1 << 30,
+) -> NetworkItems:
+    """Lay what prepares a network's windows over sounds, which are taken at its rate.
+
+    Args:
+        sounds: of any rate.
+        make: samples (s,) -> windows.
+        rate: of the network, in Hz.
+        shortest: seconds; a shorter sound is left out.
+        budget: bytes kept.
+    """
+    taken = sounds.at(rate)
+    if isinstance(taken, Waveforms):
+        taken = replace(taken, shortest=shortest)
+    return NetworkItems(taken, make, taken.items, budget)
+
+
+def text_items(
+    captions: Captions, make: Callable[[NDArray[Any]], Sequence[Item]], *, budget: int = 1 << 30
+) -> NetworkItems:
+    """Lay a tokenizer over captions; equal ones are one text."""
+    known = {text: number for number, text in enumerate(dict.fromkeys(captions.texts))}
+    rows = torch.tensor([known[text] for text in captions.texts], dtype=torch.int64)
+    return NetworkItems(Captions(tuple(known)), make, rows, budget)

@@ -1,0 +1,76 @@
+"""ArcFace (Deng et al., ArcFace: additive angular margin loss for deep face recognition, CVPR 2019)."""
+
+import math
+from typing import Annotated
+
+import torch
+from annotated_types import Interval
+from torch import nn
+from torch.nn import functional as F
+
+from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Length, Scale, Size
+from aadml.comparison.pairwise import TINY
+from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
+
+Degrees = Annotated[float, Interval(ge=0, lt=180)]
+
+
+class ArcFace(nn.Module):
+    """Let every anchor find its class among learned directions, one a class, at an angle that counts as wider.
+
+        total_i = -log( exp(z_iy) / sum over classes c of exp(z_ic) ),   z_ic = scale cos(theta_ic)  for c != y,
+        z_iy = scale cos(theta_iy + margin)  where theta_iy + margin <= 180 degrees, else scale (cos(theta_iy) - r),
+        r = margin sin(margin)
+
+    theta is the angle between anchor and direction, y the class of anchor i; past 180 degrees the cosine would rise
+    again, and the authors' code goes on with a line. Candidates and masks are not looked at: the directions stand in
+    their place, the same ones for all directions of the comparison. They are trained with the encoders.
+
+    Args:
+        dimension: d of the vectors (context, not chosen by the user).
+        classes: C (context).
+        margin: m, in degrees (28.6, which is 0.5 in radians: the paper).
+        scale: s (64: the paper).
+        length: of the proxies at first; shorter ones turn faster (1: the encoders' learning rate, as in the paper).
+
+    Raises:
+        InputError: there are no classes.
+
+    Example:
+        >>> vectors = torch.cat([audio_head(audio_body(audio)), visual_head(visual_body(visual))])
+        >>> comparison = Comparison.of_labels(vectors, vectors, labels.repeat(2), labels.repeat(2))
+        >>> loss(comparison).total.mean().backward()
+        >>> encoder_optimizer.step()
+        >>> proxy_optimizer.step()
+    """
+
+    one_for_all_directions = True
+
+    def __init__(
+        self, *, dimension: Size, classes: Size, margin: Degrees = 28.6, scale: Scale = 64.0, length: Length = 1.0
+    ) -> None:
+        super().__init__()
+        self.classes, self.margin, self.scale = classes, math.radians(margin), scale
+        self.proxies = drawn_proxies(classes, dimension, length, "arcface")
+
+    def forward(self, comparison: Comparison) -> Terms:
+        """Cost the anchors.
+
+        Args:
+            comparison: a anchors, with `anchor_class`.
+
+        Returns:
+            One term an anchor.
+
+        Raises:
+            InputError: no classes, or one that there is no proxy of.
+        """
+        cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "arcface")
+        own = cosine.gather(1, labels[:, None])
+        sine = ((1 + own) * (1 - own) + TINY).sqrt()
+        widened = own * math.cos(self.margin) - sine * math.sin(self.margin)
+        line = own - self.margin * math.sin(self.margin)
+        own = torch.where(own >= -math.cos(self.margin), widened, line)
+        logits = self.scale * cosine.scatter(1, labels[:, None], own)
+        return one_term_each(F.cross_entropy(logits, labels, reduction="none"))

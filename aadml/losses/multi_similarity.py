@@ -1,0 +1,40 @@
+"""Multi-similarity loss (Wang et al., Multi-similarity loss with general pair weighting, CVPR 2019)."""
+
+from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Cosine, Scale
+from aadml.losses.kernels.soft_sums import log_one_plus_sum
+
+
+def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale = 50.0, base: Cosine = 0.5) -> Terms:
+    """Pull positives over a similarity and push negatives below it, each weighted by how it stands among the others.
+
+        total_i = 1/alpha log(1 + sum over p in P_i of exp(-alpha (s_ip - base)))
+                + 1/beta  log(1 + sum over n in N_i of exp(beta (s_in - base)))
+
+    s is the cosine. The paper keeps only pairs that are hard beside an anchor's others: the selection of the same name.
+
+    Args:
+        comparison: a anchors against c candidates.
+        alpha: how sharply the worst positive stands out (2: the paper).
+        beta: how sharply the worst negative stands out (50: the paper; the authors' code has 40 too).
+        base: lambda, the cosine that positives should be above and negatives below (0.5: the authors' code; the paper
+            has 1).
+
+    Returns:
+        One term an anchor. Positives cost without negatives and the other way round; an anchor with neither costs
+        nothing.
+
+    Example:
+        >>> comparison = Comparison.of_labels(audio, visual, labels, labels)
+        >>> terms = multi_similarity(SELECTIONS["multi-similarity"](comparison, generator))
+        >>> loss = terms.total.sum() / terms.possible.sum().clamp_min(1)
+        >>> loss.backward()
+        >>> optimizer.step()
+        >>> optimizer.zero_grad()
+    """
+    above = comparison.cosine - base
+    pulled = log_one_plus_sum(-alpha * above, comparison.positives) / alpha
+    pushed = log_one_plus_sum(beta * above, comparison.negatives) / beta
+    total = pulled + pushed
+    possible = (comparison.positives | comparison.negatives).any(1)
+    return Terms(total, (total > 0).long(), possible.long())

@@ -1,0 +1,67 @@
+"""Proxy-Anchor loss (Kim et al., Proxy anchor loss for deep metric learning, CVPR 2020)."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Length, Margin, Scale, Size
+from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
+from aadml.losses.kernels.soft_sums import log_one_plus_sum
+
+
+class ProxyAnchor(nn.Module):
+    """Let learned proxies, one a class, pull the items of their class and push all others, the hardest the most.
+
+        total_i = 1/|P+| sum over p in P+ of  log(1 + sum over x of p's class of exp(-alpha (s_xp - margin)))
+                + 1/|P|  sum over p in P  of  log(1 + sum over all other x  of exp( alpha (s_xp + margin)))
+
+    s is the cosine, x the anchors of the comparison, P all proxies and P+ those of the classes that are there. The sums
+    join the whole batch: every anchor bears the same cost, and their mean is the loss. Candidates and masks are not
+    looked at: the proxies stand in their place, for all directions the same ones. They are trained with the encoders.
+
+    Args:
+        dimension: d of the vectors (context, not chosen by the user).
+        classes: C (context).
+        margin: delta (0.1: the paper).
+        alpha: how sharply the hardest stand out (32: the paper).
+        length: of the proxies at first; shorter ones turn faster (0.01: a hundred times the encoders' learning rate:
+            the paper).
+
+    Raises:
+        InputError: there are no classes.
+
+    Example:
+        >>> vectors = torch.cat([audio_head(audio_body(audio)), visual_head(visual_body(visual))])
+        >>> comparison = Comparison.of_labels(vectors, vectors, labels.repeat(2), labels.repeat(2))
+        >>> loss(comparison).total.mean().backward()
+        >>> encoder_optimizer.step()
+        >>> proxy_optimizer.step()
+    """
+
+    one_for_all_directions = True
+
+    def __init__(
+        self, *, dimension: Size, classes: Size, margin: Margin = 0.1, alpha: Scale = 32.0, length: Length = 0.01
+    ) -> None:
+        super().__init__()
+        self.classes, self.margin, self.alpha = classes, margin, alpha
+        self.proxies = drawn_proxies(classes, dimension, length, "proxy-anchor")
+
+    def forward(self, comparison: Comparison) -> Terms:
+        """Cost the anchors.
+
+        Args:
+            comparison: a anchors, with `anchor_class`.
+
+        Returns:
+            The same term for every anchor.
+
+        Raises:
+            InputError: no classes, or one that there is no proxy of.
+        """
+        cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-anchor")
+        own = F.one_hot(labels, self.classes).bool().T
+        pulled = log_one_plus_sum(-self.alpha * (cosine.T - self.margin), own).sum() / own.any(1).sum().clamp_min(1)
+        pushed = log_one_plus_sum(self.alpha * (cosine.T + self.margin), ~own).mean()
+        return one_term_each((pulled + pushed) * torch.ones_like(cosine[:, 0]))

@@ -1,0 +1,62 @@
+"""Proxy-NCA (Movshovitz-Attias et al., ICCV 2017), with the whole softmax of Proxy-NCA++ (Teh et al., ECCV 2020)."""
+
+from torch import nn
+from torch.nn import functional as F
+
+from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Length, Size, Temperature
+from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
+from aadml.losses.kernels.likelihood import tempered
+
+
+class ProxyNca(nn.Module):
+    """Let every anchor find its class among learned proxies, one a class, by a softmax of squared distances.
+
+        total_i = -log( exp(-d_iy / T) / sum over classes c of exp(-d_ic / T) ),   d_ic = |x_i/|x_i| - p_c/|p_c||^2
+
+    y is the class of anchor i. Candidates and masks are not looked at: the proxies stand in their place, for all
+    directions the same ones. The paper of 2017 leaves the anchor's own class out of the sum; with it, as in
+    Proxy-NCA++, the cost is a probability's and never below 0. The proxies are trained with the encoders.
+
+    Args:
+        dimension: d of the vectors (context, not chosen by the user).
+        classes: C (context).
+        temperature: T (1: the paper of 2017; Proxy-NCA++ has 1/9).
+        length: of the proxies at first; shorter ones turn faster (0.01: a hundred times the encoders' learning rate, as
+            Kim et al. give proxies, CVPR 2020).
+
+    Raises:
+        InputError: there are no classes.
+
+    Example:
+        >>> vectors = torch.cat([audio_head(audio_body(audio)), visual_head(visual_body(visual))])
+        >>> comparison = Comparison.of_labels(vectors, vectors, labels.repeat(2), labels.repeat(2))
+        >>> loss(comparison).total.mean().backward()
+        >>> encoder_optimizer.step()
+        >>> proxy_optimizer.step()
+    """
+
+    one_for_all_directions = True
+
+    def __init__(
+        self, *, dimension: Size, classes: Size, temperature: Temperature = 1.0, length: Length = 0.01
+    ) -> None:
+        super().__init__()
+        self.classes, self.temperature = classes, temperature
+        self.proxies = drawn_proxies(classes, dimension, length, "proxy-nca")
+
+    def forward(self, comparison: Comparison) -> Terms:
+        """Cost the anchors.
+
+        Args:
+            comparison: a anchors, with `anchor_class`.
+
+        Returns:
+            One term an anchor.
+
+        Raises:
+            InputError: no classes, or one that there is no proxy of.
+        """
+        cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-nca")
+        distance = 2 - 2 * cosine
+        return one_term_each(F.cross_entropy(tempered(-distance, self.temperature), labels, reduction="none"))

@@ -1,0 +1,92 @@
+"""SoftTriple loss (Qian et al., SoftTriple loss: deep metric learning without triplet sampling, ICCV 2019)."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aadml.comparison import Comparison, Terms
+from aadml.comparison.options import Length, Margin, Scale, Size, Temperature, Weight, Width
+from aadml.comparison.pairwise import TINY
+from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
+from aadml.losses.kernels.likelihood import tempered
+
+
+class SoftTriple(nn.Module):
+    """Let every anchor find its class among learned centers, several a class, of which the nearer ones count more.
+
+        S_ic = sum over k of q_k s_ick,   q = softmax over k of s_ick / gamma
+        total_i = -log( exp(scale (S_iy - margin)) / (exp(scale (S_iy - margin)) + sum over c != y of exp(scale S_ic)) )
+        penalty = merge / (C K (K - 1)) sum over c, k < l of |w_ck - w_cl|
+
+    s_ick is the cosine of anchor i and center k of class c, y the class of i, w a center brought to length 1. The
+    penalty lets centers fall together that a class does not need. Candidates and masks are not looked at: the centers
+    stand in their place, for all directions the same ones. They are trained with the encoders.
+
+    Args:
+        dimension: d of the vectors (context, not chosen by the user).
+        classes: C (context).
+        centers: K, how many each class has (10: the paper).
+        scale: lambda (20: the paper).
+        gamma: how soft the choice of a center is (0.1: the paper).
+        margin: delta (0.01: the paper).
+        merge: tau, weight of the penalty (0.2: the paper).
+        length: of the centers at first; shorter ones turn faster (0.01: a hundred times the encoders' learning rate:
+            the authors' code).
+
+    Raises:
+        InputError: there are no classes.
+
+    Example:
+        >>> vectors = torch.cat([audio_head(audio_body(audio)), visual_head(visual_body(visual))])
+        >>> terms = loss(Comparison.of_labels(vectors, vectors, labels.repeat(2), labels.repeat(2)))
+        >>> (terms.total.mean() + terms.penalty).backward()
+        >>> encoder_optimizer.step()
+        >>> proxy_optimizer.step()
+    """
+
+    one_for_all_directions = True
+
+    def __init__(
+        self,
+        *,
+        dimension: Size,
+        classes: Size,
+        centers: Width = 10,
+        scale: Scale = 20.0,
+        gamma: Temperature = 0.1,
+        margin: Margin = 0.01,
+        merge: Weight = 0.2,
+        length: Length = 0.01,
+    ) -> None:
+        super().__init__()
+        self.classes, self.centers, self.merge = classes, centers, merge
+        self.scale, self.gamma, self.margin = scale, gamma, margin
+        self.proxies = drawn_proxies(classes * centers, dimension, length, "soft-triple")
+
+    def forward(self, comparison: Comparison) -> Terms:
+        """Cost the anchors.
+
+        Args:
+            comparison: a anchors, with `anchor_class`.
+
+        Returns:
+            One term an anchor, and the penalty.
+
+        Raises:
+            InputError: no classes, or one that there is no center of.
+        """
+        cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "soft-triple")
+        cosine = cosine.view(-1, self.classes, self.centers)
+        similarity = (torch.softmax(tempered(cosine, self.gamma), 2) * cosine).sum(2)
+        own = F.one_hot(labels, self.classes).to(similarity.dtype)
+        logits = self.scale * (similarity - self.margin * own)
+        return one_term_each(F.cross_entropy(logits, labels, reduction="none"), self._penalty() if self.merge else None)
+
+    def _penalty(self) -> Tensor:
+        """Sum the distances between the centers of each class, which are `centers` (C K, d)."""
+        count = self.centers
+        units = F.normalize(self.proxies, dim=1, eps=TINY).view(self.classes, count, -1)
+        squared = (units[:, :, None] - units[:, None]).square().sum(3)
+        first, second = torch.triu_indices(count, count, 1, device=units.device)
+        lengths = (squared[:, first, second] + TINY).sqrt()
+        return self.merge * lengths.sum() / (self.classes * count * max(count - 1, 1))

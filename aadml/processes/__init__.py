@@ -1,0 +1,1 @@
+"""The processes of one training, as `torchrun` starts them; everything that knows there are several stands here."""

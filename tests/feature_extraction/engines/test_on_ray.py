@@ -1,0 +1,112 @@
+"""Ray decodes what this machine decodes: the same files, whoever is killed on the way."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from feature_extraction.engines import ENGINES, engine_of
+from feature_extraction.ground.errors import InputError
+from feature_extraction.job import extract
+from feature_extraction.merge import merge
+
+ROOT = Path(__file__).parents[3]
+CLIPS = 24
+JOB = """
+import os, signal, sys
+from pathlib import Path
+from feature_extraction.job import extract
+
+def actors():
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            own = f"RAY_JOB_OF={os.getpid()}".encode() in (place / "environ").read_bytes().split(bytes(1))
+            if own and (place / "cmdline").read_bytes().startswith(b"ray::Decoder"):
+                found.append(int(place.name))
+        except OSError:
+            pass
+    return found
+
+def report(done, failed):
+    if done >= 8 and len(killed) < int(sys.argv[3]):
+        killed.append(actors()[0])
+        os.kill(killed[-1], signal.SIGKILL)
+
+if __name__ == "__main__":
+    killed = []
+    os.environ["RAY_JOB_OF"] = str(os.getpid())
+    outcome = extract(sys.argv[1], sys.argv[2], engine="ray", workers=2, progress=report)
+    print(outcome.clips, len(outcome.failures), outcome.reused, len(killed))
+"""
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory, render):
+    folder = tmp_path_factory.mktemp("clips")
+    lines = ["id,media,label,split"]
+    for number in range(CLIPS):
+        render(folder / f"{number}.mp4", seconds=0.5 + number / 50, tone=200 + 10 * number)
+        lines.append(f"{number},{number}.mp4,{number % 5},train")
+    (folder / "7.mp4").write_bytes(b"not a video")
+    (folder / "manifest.csv").write_text("\n".join(lines))
+    return folder / "manifest.csv"
+
+
+@pytest.fixture(scope="module")
+def local(manifest, tmp_path_factory):
+    place = tmp_path_factory.mktemp("local") / "f.h5"
+    with pytest.MonkeyPatch.context() as here:
+        here.chdir(manifest.parent)  # failures name the media as the manifest's path does
+        extract(manifest.name, place, workers=2)
+    return place
+
+
+def same(place, other):
+    assert place.read_bytes() == other.read_bytes()
+    assert Path(f"{place}.failures.csv").read_bytes() == Path(f"{other}.failures.csv").read_bytes()
+
+
+def test_shards_joined_are_the_file_of_one_job(manifest, local, tmp_path):
+    for number in range(4):
+        extract(manifest, tmp_path / "f.h5", shard=(number, 4), workers=1)
+    merge((), tmp_path / "f.h5")
+    assert (tmp_path / "f.h5").read_bytes() == local.read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="the actors are found in /proc")
+@pytest.mark.parametrize("kills", [0, 1])
+def test_ray_writes_the_bytes_of_this_machine_also_where_an_actor_is_killed(manifest, local, tmp_path, kills):
+    (tmp_path / "job.py").write_text(JOB)
+    command = [sys.executable, tmp_path / "job.py", manifest.name, tmp_path / "f.h5", str(kills)]
+    path = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=manifest.parent, env=path, capture_output=True, text=True, timeout=400, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.split() == [str(CLIPS), "1", "0", str(kills)]
+    same(tmp_path / "f.h5", local)
+    assert extract(manifest, tmp_path / "f.h5", workers=1).reused == CLIPS
+
+
+def test_without_ray_the_engine_says_how_to_get_it(manifest, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(InputError, match=r"pip install 'aadml\[ray\]'"):
+        extract(manifest, tmp_path / "f.h5", engine="ray")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("rey", "did you mean 'ray'"), ("local:host", "takes no address"), ("", "no engine")]
+)
+def test_other_engines_are_refused(name, reason):
+    with pytest.raises(InputError, match=reason):
+        engine_of(name)
+
+
+def test_every_engine_is_found_by_its_name():
+    assert all(engine_of(name) is ENGINES[name] for name in ENGINES if name != "ray:")

@@ -1,0 +1,140 @@
+"""Pretrained networks of `transformers` in the towers: frozen, their head, their last blocks, or all of them."""
+
+import csv
+from dataclasses import replace
+
+import pytest
+import torch
+
+import aadml
+from aadml.data.texts import Captions
+from aadml.methods.audio_text.hub_input import HubInput
+from aadml.methods.session import Session
+from feature_extraction.feature_file import read_features
+from feature_extraction.ground.errors import InputError
+from tests.feature_extraction.hub import tiny
+from tests.methods.audio_text.test_two_towers import TRAINING, made
+
+pytest.importorskip("transformers")
+
+ONE = replace(TRAINING, epochs=1)
+OWN = {"heads": "none", "dimension": 12}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AADML_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def clap(tmp_path_factory):
+    return tiny.written("clap", tmp_path_factory.mktemp("networks"))
+
+
+@pytest.fixture
+def towers(clap):
+    return {"audio": f"hf:{clap}", "text": f"hf:{clap}", "hidden": 8, "dimension": 12, "cleaning": "spaces"}
+
+
+def fitted(tones, context, options, training=ONE):
+    torch.manual_seed(context.seed)
+    method = made("audio-text", context, training, **options)
+    method.fit(tones.train, tones.valid, Session())
+    return method
+
+
+def changed(method, context, options):
+    """Name the modules of the networks that training changed."""
+    torch.manual_seed(context.seed)
+    before = made("audio-text", context, ONE, **options).state()
+    after = method.state()
+    names = {key for key in after if ".network.network." in key and not torch.equal(after[key], before[key])}
+    return {key.split(".network.network.")[1] for key in names}
+
+
+def test_vectors_are_those_of_the_extractor_to_the_last_bit(tones, clap, tmp_path):
+    sounds = tones.test["audio"]
+    with (tmp_path / "m.csv").open("w", newline="") as file:
+        rows = [[str(i), sounds.paths[i], "x", "train", f"a dog {i}"] for i in sounds.items.unique().tolist()]
+        csv.writer(file).writerows([["id", "media", "label", "split", "text"], *rows])
+    aadml.extract(tmp_path / "m.csv", tmp_path / "f.h5", audio=f"hf:{clap}", visual=None, text=f"hf:{clap}", workers=1)
+    found = read_features(tmp_path / "f.h5").features
+    audio, text = (HubInput(f"hf:{clap}", modality, "all", None) for modality in ("audio", "text"))
+    source = audio.prepared(sounds, 1 << 20)
+    assert torch.equal(audio.eval()(source.batch(torch.arange(0, len(sounds), 2))), torch.from_numpy(found["audio"]))
+    source = text.prepared(Captions(tuple(row[4] for row in rows)), 1 << 20)
+    assert torch.equal(text.eval()(source.batch(torch.arange(len(rows)))), torch.from_numpy(found["text"]))
+
+
+def test_new_heads_alone_are_trained_over_frozen_networks(tones, context, towers):
+    options = towers | {"freeze": "both"}
+    assert changed(fitted(tones, context, options), context, options) == set()
+
+
+def test_own_projections_the_last_block_or_all_are_trained(tones, context, towers):
+    found = {}
+    for blocks in (0, 1, "all"):
+        options = towers | OWN | {"blocks": blocks}
+        found[blocks] = changed(fitted(tones, context, options), context, options)
+    assert {key.split(".")[0] for key in found[0]} >= {"audio_projection", "text_projection"}
+    assert not {key for key in found[0] if ".layers." in key or ".layer." in key or "embed" in key}
+    blocks = {".".join(key.split(".")[:4]) for key in found[1] - found[0]}
+    assert blocks == {"audio_model.audio_encoder.layers.3", "text_model.encoder.layer.1"}
+    assert any("patch_embed" in key for key in found["all"])
+    assert any("word_embeddings" in key for key in found["all"])
+
+
+def test_what_frozen_networks_make_is_computed_once_and_kept_on_disk(tones, context, towers, monkeypatch):
+    options = towers | {"freeze": "both"}
+    first = fitted(tones, context, options)
+    monkeypatch.setattr(HubInput, "_described", lambda *_: pytest.fail("described again"))
+    torch.manual_seed(context.seed)
+    again = made("audio-text", context, ONE, **options)
+    again.fit(tones.train, tones.valid, Session())
+    assert all(torch.equal(value, first.state()[key]) for key, value in again.state().items())
+    assert torch.equal(again.embed(tones.valid["text"], "text"), first.embed(tones.valid["text"], "text"))
+
+
+def test_an_item_is_embedded_as_if_it_were_alone(tones, context, towers):
+    method = fitted(tones, context, towers)
+    for modality in ("audio", "text"):
+        together = method.embed(tones.test[modality], modality)
+        alone = torch.cat([method.embed(tones.test[modality].select(torch.tensor([i])), modality) for i in (0, 7, 13)])
+        torch.testing.assert_close(alone, together[[0, 7, 13]], rtol=1e-5, atol=1e-6)
+
+
+def test_equal_seeds_give_equal_weights(tones, context, towers):
+    one, other = (fitted(tones, context, towers) for _ in range(2))
+    assert all(torch.equal(value, other.state()[key]) for key, value in one.state().items())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"heads": "none", "dimension": 8}, r"dimension: 8 given; without heads .* audio network is 12"),
+        ({"blocks": 9}, r"blocks: 9 given; this network has 4"),
+        ({"blocks": "some"}, r"blocks: \"some\" given; a whole number .* or one of all"),
+        ({"audio": "hg:clap"}, r"one of cnn10, cnn14, resnet38 or hf:MODEL\[@revision\]\[#pooling\]"),
+        ({"text": "hf:"}, r"one of bert, word2vec or hf:MODEL"),
+        ({"audio": "hf:absent"}, "no such folder"),
+    ],
+)
+def test_what_cannot_be_built_is_said(context, towers, options, message):
+    with pytest.raises(InputError, match=message) as caught:
+        made("audio-text", context, ONE, **towers | options)
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_to_train_is_refused(tones, context, towers):
+    with pytest.raises(InputError, match="nothing is left to train"):
+        made("audio-text", context, ONE, **towers | OWN | {"freeze": "both"})
+
+
+def test_a_curriculum_trains_pretrained_networks_too(tones, context, towers):
+    options = towers | {"ancillary_epochs": 0, "dedupe": False, "shares": (1.0, 1.0, 1.0)}
+    method = made("3cmlf", context, replace(ONE, epochs=3), **options)
+    method.fit(tones.train, tones.valid, Session())
+    assert torch.isfinite(method.embed(tones.test["audio"], "audio")).all()

@@ -1,0 +1,115 @@
+"""The best moment of a hit: the stretch that fits best, where descriptions over time were kept."""
+
+import itertools
+import sqlite3
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import aadml
+from aadml.data.synthetic import synthetic
+from aadml.search import Index
+from aadml.search.store import connect
+from feature_extraction.feature_file import Timeline, write_features
+from feature_extraction.ground.errors import InputError
+
+SETTINGS = {"network.hidden": [8], "training.batch": 20, "training.learning_rate": 0.01}
+
+
+def with_timeline(seed=0):
+    """Clips whose features are the means of one to six stretches of sound."""
+    made = synthetic(classes=3, train=40, valid=20, test=30, dimensions=(6, 8), difficulty=0.3)
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(1, 7, len(made.ids))
+    lengths[0] = 1
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    values = np.repeat(made.features["audio"], lengths, axis=0) + generator.normal(size=(offsets[-1], 6))
+    means = np.stack([values[a:b].mean(0) for a, b in itertools.pairwise(offsets)])
+    times = np.concatenate([0.96 * np.arange(length) for length in lengths])
+    timeline = Timeline(values.astype(np.float32), offsets.astype(np.int64), times)
+    features = {**made.features, "audio": means.astype(np.float32)}
+    return replace(made, features=features, sequences={"audio": timeline})
+
+
+@pytest.fixture(scope="module")
+def content():
+    return with_timeline()
+
+
+@pytest.fixture
+def features(content, tmp_path):
+    write_features(tmp_path / "f.h5", content)
+    return tmp_path / "f.h5"
+
+
+@pytest.mark.parametrize("trained", [False, True], ids=["plain", "model"])
+def test_it_is_the_stretch_with_the_highest_score(content, features, tmp_path, trained):
+    model = aadml.fit(features, loss="triplet", epochs=1, settings=SETTINGS, runs=tmp_path / "r") if trained else None
+    index = Index.build(features, tmp_path / "i", model=model, moments=True)
+    timeline = content.sequences["audio"]
+    asked = content.features["audio"][7]
+    found = index.search(audio=asked, to="audio", k=90)
+    for hit in found.hits:
+        row = content.ids.index(hit.id)
+        own = slice(timeline.offsets[row], timeline.offsets[row + 1])
+        if len(timeline.times[own]) < 2:
+            assert hit.moment is None
+            continue
+        vectors, question = (
+            index.encoder.embed(_tensor(values), "audio").double().numpy()
+            for values in (timeline.values[own], asked[None])
+        )
+        lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(question)
+        scores = vectors @ question[0] / (lengths if index.similarity == "cosine" else 1)
+        assert hit.moment.seconds == timeline.times[own][np.argmax(scores)]
+        assert hit.moment.score == pytest.approx(scores.max(), rel=1e-5)
+    assert {hit.moment is None for hit in index.search(audio=asked, to="audio", k=90).hits} == {True, False}
+    if not trained:
+        assert all(hit.moment is None for hit in index.search(visual=content.features["visual"][0], to="visual").hits)
+
+
+def _tensor(values):
+    import torch
+
+    return torch.from_numpy(np.array(values))
+
+
+def test_they_are_kept_by_updates_and_only_where_they_are_wanted(content, features, tmp_path):
+    index = Index.build(features, tmp_path / "i")
+    asked = content.features["audio"][7]
+    assert all(hit.moment is None for hit in index.search(audio=asked, to="audio").hits)
+    assert index.update(moments=True).changed == 90  # every clip gains them
+    assert any(hit.moment for hit in index.search(audio=asked, to="audio").hits)
+    assert index.update().changed == 0  # and they are remembered
+    write_features(features, content.select(np.arange(1, 90)))
+    assert index.update().removed == 1
+    database = connect(tmp_path / "i")
+    assert database.execute("SELECT count(*) FROM moment_audio").fetchone() == (89,)
+    database.close()
+
+
+def test_a_file_without_descriptions_over_time_is_refused(content, tmp_path):
+    write_features(tmp_path / "f.h5", replace(content, sequences={}))
+    with pytest.raises(InputError, match=r"--moments: .* has no descriptions over time; `aadml extract --sequence`"):
+        Index.build(tmp_path / "f.h5", tmp_path / "i", moments=True)
+    assert not (tmp_path / "i").exists()
+
+
+def test_an_index_of_before_there_were_moments_is_read_and_updated(content, features, tmp_path):
+    index = Index.build(features, tmp_path / "i")
+    with sqlite3.connect(tmp_path / "i") as database:
+        for name in ("audio", "visual", "text"):
+            database.execute(f"DROP TABLE moment_{name}")
+    asked = content.features["audio"][7]
+    with Index(tmp_path / "i") as opened:
+        assert all(hit.moment is None for hit in opened.search(audio=asked, to="audio").hits)
+    assert index.update(moments=True).changed == 90
+
+
+def test_damaged_moments_are_one_line(content, features, tmp_path):
+    index = Index.build(features, tmp_path / "i", moments=True)
+    with sqlite3.connect(tmp_path / "i") as database:
+        database.execute("UPDATE moment_audio SET content = x'00'")
+    with pytest.raises(InputError, match=r"moments of clip number .* are damaged"):
+        index.search(audio=content.features["audio"][7], to="audio", k=90)

@@ -54,7 +54,7 @@ def ranking(
 
 def _hinge_then_mean(rows: Rows, margin: float) -> Costs:
     pairs, rivals = _contested(rows), rows.negatives.sum(1).clamp_min(1)
-    counts = violations(rows.scores, pairs, rows.negatives, margin)
+    counts = violations(rows.scores.detach(), pairs, rows.negatives, margin)
     total = ((counts * rows.scores).sum(1) + margin * counts.clamp_min(0).sum(1)) / rivals
     return Costs(total, counted(counts), counted(pairs), counts / rivals[:, None])
 

@@ -35,7 +35,7 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
     """
 
     def cost(rows: Rows) -> Costs:
-        counts = violations(rows.scores, rows.positives, rows.negatives, margin)
+        counts = violations(rows.scores.detach(), rows.positives, rows.negatives, margin)
         active = counts.abs().sum(1) / 2
         possible = counted(rows.positives) * counted(rows.negatives)
         return Costs((counts * rows.scores).sum(1) + margin * active, active, possible, counts)

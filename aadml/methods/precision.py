@@ -10,6 +10,7 @@ from torch import nn
 from aadml.methods.learner import Learner
 from aadml.methods.networks import Layers
 from aadml.methods.settings import Precision
+from aadml.processes import group
 from feature_extraction.ground.errors import InputError
 from feature_extraction.network_run import bfloat16_units
 
@@ -58,11 +59,16 @@ def passed_in_parts(clips: int, learner: Learner) -> Iterator[None]:
     memory limited setup, RepL4NLP 2021).
 
     Raises:
-        InputError: parts are asked of a learner that has no layers of its own.
+        InputError: parts are asked of a learner that has no layers of its own, or of one process among several, which
+            draws for the whole batch.
     """
     networks = _layers(learner)
     if clips and not networks:
         raise InputError("training.micro_batch: this method's networks take a batch whole; leave it at 0")
+    if clips and group.count() > 1:
+        raise InputError(
+            f"training.micro_batch: {clips} given; several processes divide a batch already, leave it at 0"
+        )
     for one in networks:
         one.rows_at_once = clips
     try:

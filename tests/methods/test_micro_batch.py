@@ -101,3 +101,9 @@ def test_methods_whose_networks_take_a_batch_whole_refuse():
         passed_in_parts(8, torch.nn.Linear(2, 2)),
     ):
         pass
+
+
+def test_one_of_several_processes_refuses(monkeypatch):
+    monkeypatch.setattr("aadml.methods.precision.group.count", lambda: 2)
+    with pytest.raises(InputError, match="several processes"), passed_in_parts(8, layers((2, 3))):
+        pass

@@ -18,7 +18,7 @@ from aadml.comparison.pairwise import TINY, as_products, normalized
 from aadml.comparison.scores import SCORES, Score
 from feature_extraction.ground.tables import lookup
 
-BLOCK = {"cpu": 1 << 18, "cuda": 1 << 25}
+BLOCK = {"cpu": 1 << 16, "cuda": 1 << 25}
 """Scores of a block: on a processor they stay in the cache of a core."""
 ROWS = 256
 """Rows that a block of vectors of as many dimensions has at least: their product takes longer than the cache saves."""
@@ -75,6 +75,16 @@ Cost = Callable[[Rows], Costs]
 Counts = tuple[Tensor, Tensor, Tensor]
 
 
+def _rows(comparison: Comparison, values: Tensor, rows: slice, columns: Tensor | None) -> Rows:
+    """Give some rows with their scores (r, c)."""
+    positives, negatives, within = (comparison.rows_of(mask, rows, values.dtype) for mask in MASKS)
+    assert positives is not None
+    assert negatives is not None
+    shares = comparison.shares
+    counted = None if shares is None else shares[rows].to(values.dtype)
+    return Rows(values, positives, negatives, within, columns, counted)
+
+
 @dataclass(frozen=True)
 class Scores:
     """Scores of a anchors and c candidates: a matrix, or vectors of whose inner products they are a function.
@@ -96,7 +106,7 @@ class Scores:
         products = self.left[rows] @ self.right.T
         if self.kind == "product":
             return products
-        return products.relu_() if self.kind == "squared distance" else products.relu_().add_(TINY).sqrt_()
+        return products.relu_() if self.kind == "squared distance" else (products.relu_() + TINY).sqrt()
 
     def of_products(self, scores: Tensor, slope: Tensor) -> Tensor:
         """Turn slopes by scores into slopes by products, in place; a distance of zero has none."""
@@ -147,6 +157,9 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
         cost: of some rows.
         columns: (c,) a number of each candidate, whose gradient is followed too.
     """
+    if torch.compiler.is_compiling():  # who compiles a loss fuses its passes; nothing is left to gain from blocks
+        costs = cost(_rows(comparison, scores.rows(slice(None)), slice(None), columns))
+        return Terms(costs.total, costs.active, costs.possible)
     inputs = scores.left, scores.right, columns
     wanted = tuple(torch.is_grad_enabled() and one is not None and one.requires_grad for one in inputs)
     total, active, possible = _applied(_Sums, *inputs, _Task(comparison, scores.kind, cost), wanted)
@@ -173,7 +186,7 @@ class _Task:
         found: Counts | None = None
         for rows in scores.blocks():
             values = scores.rows(rows)
-            costs = self.cost(self.rows(values, rows, columns))
+            costs = self.cost(_rows(self.comparison, values, rows, columns))
             parts = costs.total, costs.active, costs.possible
             if found is None:  # what stays is laid out once: small tensors kept between blocks would split the heap
                 found = cast(Counts, tuple(one.new_empty(len(left)) for one in parts))
@@ -183,15 +196,6 @@ class _Task:
                 self._add(sums, scores, rows, values, costs, None if weights is None else weights[rows, None])
         assert found is not None
         return found, tuple(sums)
-
-    def rows(self, values: Tensor, rows: slice, columns: Tensor | None) -> Rows:
-        """Give some rows with their scores (r, c)."""
-        positives, negatives, within = (self.comparison.rows_of(mask, rows, values.dtype) for mask in MASKS)
-        assert positives is not None
-        assert negatives is not None
-        shares = self.comparison.shares
-        counted = None if shares is None else shares[rows].to(values.dtype)
-        return Rows(values, positives, negatives, within, columns, counted)
 
     def _add(
         self,
@@ -272,7 +276,7 @@ class _Columns(torch.autograd.Function):
         peak = torch.full_like(mass, -EXCLUDED)
         with torch.autocast(left.device.type, enabled=False):
             for rows in scores.blocks():
-                block = task.rows(scores.rows(rows), rows, None)
+                block = _rows(task.comparison, scores.rows(rows), rows, None)
                 rivals = block.positives + block.negatives
                 values = excluding(factor * block.scores, rivals)
                 higher = torch.maximum(peak, values.amax(0))

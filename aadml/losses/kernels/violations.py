@@ -18,6 +18,7 @@ FLAG = np.uint32(1 << 31)
 INDEX = np.uint32((1 << 31) - 1)
 
 
+@torch.library.custom_op("aadml::violations", mutates_args=())
 def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
     """Count, for every pair, the triplets of its anchor that violate the margin, with the sign the pair has in them.
 
@@ -38,7 +39,6 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
         (a, c) of the type of `far`: at a positive the number of negatives it violates against, at a negative minus
         the number of positives, 0 at entries in neither mask.
     """
-    far = far.detach()
     if far.numel() == 0:
         return torch.zeros_like(far)
     for one in (positives, negatives):
@@ -47,6 +47,12 @@ def violations(far: Tensor, positives: Tensor, negatives: Tensor, margin: float)
     if far.device.type == "cpu" and far.dtype == torch.float32 and sys.byteorder == "little":
         return _by_packed_sort(far, positives, negatives, margin)
     return _by_search(far, positives, negatives, margin)
+
+
+@violations.register_fake
+def _shape_of_counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
+    """Say what `violations` gives, for `torch.compile`, which takes it as one operator."""
+    return torch.empty_like(far, memory_format=torch.contiguous_format)
 
 
 def _beside_one(far: Tensor, positives: Tensor, negatives: Tensor, margin: float, one: Tensor) -> Tensor:

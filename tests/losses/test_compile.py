@@ -1,0 +1,41 @@
+"""Losses and encoders under `torch.compile`, as one graph; aot_eager traces as every backend does."""
+
+import pytest
+import torch
+from torch import nn
+
+from aadml.comparison import Comparison
+from aadml.losses import LOSSES
+from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions
+
+pytestmark = pytest.mark.slow
+ONE_GRAPH = ("triplet", "ranking", "contrastive", "hinge", "supcon", "nt-xent", "posterior-nca")
+
+
+@pytest.mark.parametrize("name", ONE_GRAPH)
+def test_a_step_from_inputs_to_gradients_is_one_graph_and_costs_the_same(name):
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    options = NetworkOptions(hidden=(8,), dropout=0.0)
+    encoders, labels = nn.ModuleList(LabelSpaceEncoder(d, 5, options) for d in (4, 6)), torch.arange(30) % 4
+    audio, visual, loss = torch.randn(30, 4), torch.randn(30, 6), LOSSES[name]
+
+    def step(audio, visual):
+        return loss(Comparison.of_labels(encoders[0](audio), encoders[1](visual), labels, labels)).total.sum()
+
+    values, gradients = [], []
+    for one in (step, torch.compile(step, fullgraph=True, backend="aot_eager")):
+        values.append(one(audio, visual))
+        gradients.append(torch.autograd.grad(values[-1], list(encoders.parameters())))
+    assert torch.allclose(*values, rtol=1e-5)
+    for ours, compiled in zip(*gradients, strict=True):
+        assert torch.allclose(ours, compiled, rtol=1e-4, atol=1e-4)
+
+
+def test_an_encoder_that_drops_units_is_one_graph():
+    torch._dynamo.reset()
+    encoder, inputs = LabelSpaceEncoder(4, 5, NetworkOptions(hidden=(8, 8), dropout=0.5)), torch.randn(30, 4)
+    compiled = torch.compile(encoder, fullgraph=True, backend="aot_eager")
+    outputs = compiled(inputs)
+    outputs.sum().backward()
+    assert not torch.equal(outputs, compiled(inputs))

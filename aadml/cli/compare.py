@@ -21,6 +21,13 @@ from aadml.cli.sweeps import sweep_options
     default=True,
     help="Add the control rows of every anchor-aware row.  [default: on]",
 )
+@click.option(
+    "--rivals",
+    "with_rivals",
+    is_flag=True,
+    help="Add the rivals of every anchor-aware row: cross-batch memory on the same bank, class means, the uniform mean "
+    "of the neighbors, an affine map of the anchor.",
+)
 @click.option("--baseline", help="The row that the others are compared with.  [default: aadml, or the first row]")
 @click.option(
     "--trials",

@@ -58,6 +58,9 @@ def _lines(path: str, found: "Examination") -> list[str]:
         )
         origin = found.provenance.get(name, {})
         lines.append(f"  from {json.dumps(origin, ensure_ascii=False, sort_keys=True)}")
+    for name, counts in found.present.items():
+        there = ", ".join(f"{count} of {found.splits[split]} {split}" for split, count in counts.items())
+        lines.append(f"{name} is there for {there} clips; the others are masked")
     for kind, duplicates in found.duplicates.items():
         within = ", ".join(f"{count} in {split}" for split, count in duplicates.within.items())
         across = ", ".join(f"{count} in {pair}" for pair, count in duplicates.across.items())

@@ -53,12 +53,14 @@ class Clips:
 
     Attributes:
         features: modality -> (n, d) finite float tensor, or a `Source` of n items.
-        labels: (n,) int64 in 0..C-1; all UNLABELLED where there are no classes. Of a clip with several, the first.
+        labels: (n,) int64 in 0..C-1, UNLABELLED where a clip has no class. Of a clip with several, the first.
         ids: n names: what makes identical.
         class_names: C names, in the order of the labels; none where there are no classes.
         all_labels: (n, C) bool, all classes of each clip; None where none has several.
         relevance: what makes relevant; None decides it by the data: a shared class, the class, or the own partner
             where there are no classes.
+        present: modality -> (n,) bool, whether a clip has it; a modality that all have is left out. What stands in the
+            features of a clip that lacks it is not looked at.
     """
 
     features: Mapping[Modality, Features]
@@ -67,16 +69,23 @@ class Clips:
     class_names: tuple[str, ...]
     all_labels: Tensor | None = None
     relevance: Relevance | None = None
+    present: Mapping[Modality, Tensor] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, labels: Sequence[Any] | NDArray[Any] | Tensor | None, *, ids: Sequence[str] = (), **features: Any
+        cls,
+        labels: Sequence[Any] | NDArray[Any] | Tensor | None,
+        *,
+        ids: Sequence[str] = (),
+        present: Mapping[str, Sequence[bool] | NDArray[np.bool_] | Tensor] | None = None,
+        **features: Any,
     ) -> "Clips":
         """Make clips of arrays as people have them.
 
         Args:
             labels: n class names, or n whole numbers, whose values become the names; None for clips without classes.
             ids: n names; by default the row numbers.
+            present: by modality, n booleans: whether a clip has it. The features of one that lacks it do not matter.
             features: by modality: (n, d), a NumPy array or tensor of any float or integer type, or lists.
 
         Raises:
@@ -87,11 +96,12 @@ class Clips:
             >>> clips.class_names, clips.labels.tolist(), clips.modalities
             (('cat', 'dog'), [1, 0, 1], ('audio', 'visual'))
         """
+        masks = {name: torch.as_tensor(there, dtype=torch.bool) for name, there in (present or {}).items()}
         matrices = {name: to_rows(values, name)[0] for name, values in features.items()}
         if labels is None:
             count = len(next(iter(matrices.values()), ()))
             none = torch.full((count,), UNLABELLED)
-            return cls(matrices, none, tuple(ids) or tuple(map(str, range(count))), ())
+            return cls(matrices, none, tuple(ids) or tuple(map(str, range(count))), (), present=masks)
         try:
             given = np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels)
         except ValueError:
@@ -104,6 +114,7 @@ class Clips:
             torch.from_numpy(codes.astype(np.int64)),
             tuple(ids) or tuple(map(str, range(len(given)))),
             tuple(map(str, values)),
+            present=masks,
         )
 
     def __post_init__(self) -> None:
@@ -112,24 +123,31 @@ class Clips:
             raise InputError(
                 f"clips: {count} ids but labels of shape {tuple(self.labels.shape)} and {self.labels.dtype}"
             )
-        unlabelled = not self.class_names and bool((self.labels == UNLABELLED).all())
-        if count and not unlabelled and not self._in_range():
-            raise InputError(f"clips: labels must lie in 0..{len(self.class_names) - 1}, one for each class name")
+        if count and not self._in_range():
+            most = len(self.class_names) - 1
+            raise InputError(f"clips: labels must lie in 0..{most}, {UNLABELLED} where there is none")
         if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
             raise InputError(f"clips: all_labels must be ({count}, {len(self.class_names)})")
         for modality, features in self.features.items():
             _check_features(modality, features, count)
+        for modality, there in self.present.items():
+            _check_present(modality, there, count)
 
     def _in_range(self) -> bool:
-        return 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.class_names)
+        return int(self.labels.min()) >= UNLABELLED and int(self.labels.max()) < len(self.class_names)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def one_label_each(self) -> bool:
-        """Tell whether every clip is of one class: what methods that learn classes need."""
+        """Tell whether no clip is of several classes, and there are classes: what methods that learn classes need."""
         return bool(self.class_names) and self.all_labels is None
+
+    @property
+    def unlabelled(self) -> int:
+        """Count the clips without a class."""
+        return int((self.labels == UNLABELLED).sum())
 
     @property
     def relevant(self) -> Relevance:
@@ -163,7 +181,21 @@ class Clips:
 
     def keeping(self, modalities: Collection[Modality]) -> "Clips":
         """Return the same clips with some of their modalities."""
-        return replace(self, features={m: values for m, values in self.features.items() if m in modalities})
+        features = {m: values for m, values in self.features.items() if m in modalities}
+        return replace(self, features=features, present={m: own for m, own in self.present.items() if m in modalities})
+
+    def rows(self, modality: Modality) -> Tensor:
+        """Number the clips (m,) that have a modality, in order."""
+        there = self.present.get(modality)
+        return torch.arange(len(self)) if there is None else there.nonzero()[:, 0]
+
+    @property
+    def whole(self) -> Tensor:
+        """Number the clips (m,) that have all modalities, in order."""
+        there = torch.ones(len(self), dtype=torch.bool)
+        for modality in self.modalities:
+            there &= self.present.get(modality, there)
+        return there.nonzero()[:, 0]
 
     def select(self, index: Tensor) -> "Clips":
         """Return the clips `index` (m,), in that order."""
@@ -174,6 +206,7 @@ class Clips:
             labels=self.labels[index],
             ids=tuple(self.ids[i] for i in index.tolist()),
             all_labels=None if self.all_labels is None else self.all_labels[index],
+            present={m: there[index] for m, there in self.present.items()},
         )
 
     def embedded(
@@ -187,8 +220,13 @@ class Clips:
         """Give the embeddings of these clips, to which the same is relevant; args as of `Embeddings`."""
         return Embeddings(
             vectors, self.labels, self.ids, similarity, self.class_names, once, rows or {},
-            self.all_labels, self.relevance,
+            self.all_labels, self.relevance, {m: own for m, own in self.present.items() if m in vectors},
         )  # fmt: skip
+
+
+def _check_present(modality: str, there: Tensor, count: int) -> None:
+    if there.shape != (count,) or there.dtype != torch.bool:
+        raise InputError(f"{modality}: present is {there.dtype} {tuple(there.shape)}; bool ({count},) is wanted")
 
 
 def _check_features(modality: str, features: Features, count: int) -> None:
@@ -257,6 +295,7 @@ class Embeddings:
         rows: modality whose vectors are shared -> (n,) which of them is each clip's.
         all_labels: (n, C) bool, all classes of each clip; None where none has several.
         relevance: what makes relevant; None decides it by the data, as `Clips` do.
+        present: modality -> (n,) bool, whether a clip has it; who lacks it neither asks nor is ranked in it.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -268,9 +307,12 @@ class Embeddings:
     rows: Mapping[Modality, Tensor] = field(default_factory=dict)
     all_labels: Tensor | None = None
     relevance: Relevance | None = None
+    present: Mapping[Modality, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         count = len(self.ids)
+        for modality, there in self.present.items():
+            _check_present(modality, there, count)
         if self.labels.shape != (count,):
             raise InputError(f"embeddings: {count} ids but labels of shape {tuple(self.labels.shape)}")
         for modality, vectors in self.vectors.items():
@@ -294,6 +336,11 @@ class Embeddings:
         vectors = self.vectors[modality]
         own = self.rows[modality][index] if modality in self.rows else index
         return vectors if torch.equal(own, torch.arange(len(vectors))) else vectors[own]
+
+    def there(self, modality: Modality) -> Tensor:
+        """Give the vectors (m, d) of the clips that have a modality."""
+        own = self.present.get(modality)
+        return self.matrix(modality) if own is None else self.matrix(modality)[own]
 
     def matrix(self, modality: Modality) -> Tensor:
         """Give a vector for each clip: (n, d), with those that clips share repeated."""

@@ -85,7 +85,8 @@ def expand_loss(values: JsonObject) -> dict[str, Json]:
         name = name.removeprefix(prefix)
         anchored = next(key for key in PROXIES if prefix_of(key) == prefix)
         proxy = section_of(values.get("proxy", anchored), "proxy")
-        values["proxy"] = {**proxy.options, "name": anchored}
+        others = proxy.name not in (anchored, IDENTITY)  # options of another proxy say nothing to this one
+        values["proxy"] = {**({} if others else proxy.options), "name": anchored}
     if name not in RECIPES:
         lookup(Joined(LOSSES, RECIPES), name, "loss")
         return values | {"loss": {"name": name, **section.options}}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aadml.data.reading import Views, open_data
 from aadml.data.split_duplicates import DuplicatePair, duplicate_pairs, is_too_large
-from feature_extraction.feature_file import FeatureFile, Timeline
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import SPLITS
 
@@ -67,7 +67,8 @@ class Examination:
         clips: how many.
         splits: clips of each split.
         classes: for each class the clips of each split; empty where the clips have no labels.
-        modalities: for each modality its dimensions, range and other figures.
+        modalities: for each modality its dimensions, range and other figures, over the clips that have it.
+        present: for each modality that some clips lack, the clips of each split that have it.
         duplicates: of ids, of the feature rows of each modality, and of the rows of all modalities together.
         near_duplicates: clips that stand in two splits up to noise and encoding; None where they were not looked for.
         sequences: for each modality whose descriptions over time were kept: how many rows, and when they begin.
@@ -80,6 +81,7 @@ class Examination:
     splits: Mapping[str, int]
     classes: Mapping[str, Mapping[str, int]]
     modalities: Mapping[str, Figures]
+    present: Mapping[str, Mapping[str, int]]
     duplicates: Mapping[str, Duplicates]
     near_duplicates: tuple[DuplicatePair, ...] | None
     sequences: Mapping[str, RowsInTime]
@@ -122,19 +124,24 @@ def inspect(
 def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examination:
     """Look at everything that can be told from the content of a feature file; see `inspect`."""
     classes = _clips_of_classes(content)
-    modalities = {name: _figures(values) for name, values in content.features.items()}
+    modalities = {name: _figures(values[content.has(name)]) for name, values in content.features.items()}
     hashes = {name: _row_hashes(values) for name, values in content.features.items()}
     duplicates = {"id": find_duplicates(content.ids, content.splits, content.ids)}
-    duplicates |= {name: find_duplicates(rows, content.splits, content.ids) for name, rows in hashes.items()}
+    duplicates |= {name: _duplicates_among(content, rows, content.has(name)) for name, rows in hashes.items()}
     if len(hashes) > 1:
-        together = list(zip(*hashes.values(), strict=True))
-        duplicates["all modalities"] = find_duplicates(together, content.splits, content.ids)
+        whole = np.all([content.has(name) for name in content.features], axis=0)
+        duplicates["all modalities"] = _duplicates_among(content, list(zip(*hashes.values(), strict=True)), whole)
     pairs = tuple(duplicate_pairs(content)) if near_duplicates or not is_too_large(content) else None
     return Examination(
         clips=len(content.ids),
         splits={split: content.splits.count(split) for split in SPLITS},
         classes=classes,
         modalities=modalities,
+        present={
+            name: {split: int(content.has(name)[content.rows(split)].sum()) for split in SPLITS}
+            for name in content.features
+            if not content.has(name).all()
+        },
         duplicates=duplicates,
         near_duplicates=pairs,
         sequences={name: _rows_in_time(timeline) for name, timeline in content.sequences.items()},
@@ -162,6 +169,13 @@ def find_duplicates(values: Sequence[Hashable], splits: Sequence[str], ids: Sequ
     across = {f"{one}-{two}": sum(one in counts and two in counts for counts in seen.values()) for one, two in pairs}
     shared = [first[value] for value, counts in seen.items() if len(counts) > 1]
     return Duplicates(within, across, tuple(shared[:_SHOWN]))
+
+
+def _duplicates_among(content: FeatureFile, values: Sequence[Hashable], there: NDArray[np.bool_]) -> Duplicates:
+    """Look for values that repeat, among the clips that have them."""
+    rows = np.flatnonzero(there).tolist()
+    splits, ids = ([column[row] for row in rows] for column in (content.splits, content.ids))
+    return find_duplicates([values[row] for row in rows], splits, ids)
 
 
 def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
@@ -226,6 +240,9 @@ def _warnings(
     elif content.all_labels is not None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
         found.append(f"{several} clips have several labels: methods that learn classes do not train on them")
+    elif UNLABELLED in content.labels:
+        without = int((content.labels == UNLABELLED).sum())
+        found.append(f"{without} clips have no label: few-labels and pairs train on them, other methods without them")
     for split in SPLITS:
         if split not in content.splits:
             found.append(f"there are no {split} clips")

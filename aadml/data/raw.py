@@ -27,6 +27,7 @@ def assemble(
     ids: Sequence[str] | None = None,
     class_names: Sequence[str] | None = None,
     notes: Sequence[str] = (),
+    present: Mapping[str, NDArray[Any]] | None = None,
     sources: Sequence[str | os.PathLike[str]] = (),
 ) -> FeatureFile:
     """Put the parts of a data set together and check them.
@@ -40,6 +41,7 @@ def assemble(
         ids: n names; by default split and row number.
         class_names: names of the classes in the order of the sorted label values; by default these values.
         notes: what people should know about the data, one sentence each.
+        present: modality -> (n,) whether a clip has it, where some lack it; their features do not matter.
         sources: the files whose SHA-256 is kept; by default `place`.
 
     Returns:
@@ -58,8 +60,10 @@ def assemble(
         values = _renamed(values, class_names, str(place))
     hashes = {Path(source).name: file_hash(source) for source in (sources or (place,))}
     origin: JsonObject = {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(notes)}
+    masks = {name: flags(there, f"{place}: {name}_present") for name, there in (present or {}).items()}
     content = FeatureFile(
-        features={name: matrix(values_of, f"{place}: {name}") for name, values_of in features.items()},
+        features={name: _masked(matrix(v, f"{place}: {name}"), masks.get(name)) for name, v in features.items()},
+        present={name: there for name, there in masks.items() if not there.all()},
         labels=codes,
         ids=tuple(ids) if ids is not None else _row_names(splits),
         splits=tuple(splits),
@@ -113,6 +117,21 @@ def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:
         raise InputError(f"{place} has shape {values.shape}; (clips, dimensions) is needed")
     with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite and is refused by name
         return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def flags(values: NDArray[Any], place: str) -> NDArray[np.bool_]:
+    """Return booleans, or zeros and ones, as booleans (n,).
+
+    Raises:
+        InputError: anything else.
+    """
+    if values.ndim != 1 or values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
+        raise InputError(f"{place} holds {values.dtype} {values.shape}; booleans are needed, one a clip")
+    return values.astype(np.bool_)
+
+
+def _masked(values: NDArray[np.float32], there: NDArray[np.bool_] | None) -> NDArray[np.float32]:
+    return values if there is None or len(there) != len(values) else np.where(there[:, None], values, np.float32(0))
 
 
 def text(value: Any) -> str:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Features, Modality
+from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Choice, Tuning
 from feature_extraction.ground.tables import lookup
 
@@ -113,10 +114,22 @@ def fit_scaling(train: Clips, inputs: Inputs = STANDARD) -> Scaling:
         The scaling, to be applied to any split.
     """
     statistics = lookup(SCALINGS, inputs.scaling, "scaling")
-    fitted = {m: statistics(train.matrix(m)) for m in train.modalities if isinstance(train[m], Tensor)}
+    fitted = {m: statistics(_there(train, m)) for m in train.modalities if isinstance(train[m], Tensor)}
     shift = {m: values[0] for m, values in fitted.items()}
     scale = {m: values[1] for m, values in fitted.items()}
     return _scaling(shift, scale, inputs)
+
+
+def _there(train: Clips, modality: Modality) -> Tensor:
+    """Give the features (m, d) of the clips that have a modality.
+
+    Raises:
+        InputError: none has.
+    """
+    rows = train.rows(modality)
+    if not len(rows):
+        raise InputError(f"no training clip has {modality}; leave it out (--modalities)")
+    return train.matrix(modality) if len(rows) == len(train) else train.matrix(modality)[rows]
 
 
 def load_scaling(state: Mapping[str, Tensor], inputs: Inputs) -> Scaling:

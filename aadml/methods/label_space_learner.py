@@ -82,6 +82,11 @@ class LabelSpaceLearner(Learner):
         return Readout("posterior" if posterior else "cosine", temperature)
 
     @property
+    def takes_missing(self) -> bool:
+        """Tell whether clips may lack a modality: not where proxies of neighbors stand for them."""
+        return self.objective.proxy is None
+
+    @property
     def similarity(self) -> str:
         """Name the similarity of the read-out in force."""
         return self.read.similarity
@@ -172,7 +177,8 @@ class LabelSpaceLearner(Learner):
             for rows in order.split(batch):
                 features = {m: on_device(clips[m], rows, self.device) for m in clips.modalities}
                 labels = clips.labels[rows.to(clips.labels.device)].to(self.device)
-                given = Batch(features, labels, rows.to(self.device), generator, Epoch("held out", 0, 1))
+                present = {m: own[rows].to(self.device) for m, own in clips.present.items()}
+                given = Batch(features, labels, rows.to(self.device), generator, Epoch("held out", 0, 1), present)
                 embedded = self._embedded(given)
                 cost = self.label_weight * self._label_loss(embedded)
                 if self.metric_weight:
@@ -207,7 +213,9 @@ class LabelSpaceLearner(Learner):
         return parts
 
     def _label_loss(self, embedded: Embedded) -> Tensor:
-        return torch.stack([self.label_loss(v, embedded.groups) for v in embedded.vectors.values()]).sum()
+        own = {m: embedded.present.get(m, slice(None)) for m in embedded.vectors}
+        costs = [self.label_loss(v[own[m]], embedded.groups[own[m]]) for m, v in embedded.vectors.items()]
+        return torch.stack(costs).sum()
 
     def _probe(self, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Say how much of the metric loss's gradient reaches the encoders, past the proxies' own parameters."""
@@ -236,7 +244,7 @@ class LabelSpaceLearner(Learner):
         )
         heads = {m: self._encoder(m).predicted for m in batch.features}
         vectors = {m: heads[m](values) for m, values in features.items()}
-        return Embedded(vectors, batch.labels, batch.index, features=features, heads=heads)
+        return Embedded(vectors, batch.labels, batch.index, features=features, heads=heads, present=batch.present)
 
     def _encoder(self, modality: Modality) -> LabelSpaceEncoder:
         encoder = self.encoders[modality]

@@ -41,6 +41,11 @@ class LearnedMethod(Method):
         return self.learner.similarity
 
     @property
+    def takes_missing(self) -> bool:
+        """Tell whether the learner learns from clips that lack a modality."""
+        return self.learner.takes_missing
+
+    @property
     def divides_batches(self) -> bool:
         """Tell whether several processes may train the learner."""
         return self.learner.divides_batches

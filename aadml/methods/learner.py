@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -44,6 +44,7 @@ class Batch:
         index: (b,) rows in the training set.
         generator: the only source of draws.
         epoch: where training stands.
+        present: modality -> (b,) bool, whether a clip has it, where some clips of the training set lack it.
     """
 
     features: Mapping[Modality, Any]
@@ -51,6 +52,7 @@ class Batch:
     index: Tensor
     generator: torch.Generator
     epoch: Epoch
+    present: Mapping[Modality, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,11 @@ class Learner(nn.Module, ABC):
         """Name the similarity by which embeddings are compared; a class may have it as a plain attribute."""
         return "cosine"
 
+    @property
+    def takes_missing(self) -> bool:
+        """Tell whether it learns from clips that lack a modality; a class may have it as a plain attribute."""
+        return False
+
     @abstractmethod
     def players(self) -> Mapping[str, Player]:
         """Name who is trained."""
@@ -172,8 +179,8 @@ class Learner(nn.Module, ABC):
 
     def warnings(self, valid: Validation) -> Iterable[str]:
         """Say what people should know after an epoch: embeddings that have collapsed to one point."""
-        for modality, vectors in valid.embeddings.vectors.items():
-            warning = collapse_warning(vectors)
+        for modality in valid.embeddings.vectors:
+            warning = collapse_warning(valid.embeddings.there(modality))
             if warning:
                 yield f"the {modality} embeddings: {warning}"
 

@@ -9,6 +9,7 @@ import torch
 from annotated_types import Interval
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from aadml.comparison.options import Dropout, SomeLayers
 from aadml.methods.dropout import DropoutLayer
@@ -49,12 +50,22 @@ class Layers(nn.Sequential):
     Attributes:
         reduced: the type of the products while training; None makes them in that of the inputs. The weights, the sums
             over the batch, and all that follows a product stay in float32.
+        rows_at_once: while training, so many rows pass at a time, and pass again for the gradient, so that what stands
+            between the layers is kept for them alone; 0 passes the whole batch once.
     """
 
     reduced: torch.dtype | None = None
+    rows_at_once: int = 0
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Pass inputs (b, d) through all modules -> (b, outputs)."""
+        if not (self.training and torch.is_grad_enabled() and 0 < self.rows_at_once < len(inputs)):
+            return self._passed(inputs)
+        # the state of the generator is kept, so that both passes drop the same units
+        parts = [checkpoint(self._passed, part, use_reentrant=False) for part in inputs.split(self.rows_at_once)]
+        return torch.cat(parts)
+
+    def _passed(self, inputs: Tensor) -> Tensor:
         for module in self:
             if self.reduced is not None and isinstance(module, nn.Linear):
                 product = F.linear(inputs.to(self.reduced), module.weight.to(self.reduced))

@@ -1,4 +1,4 @@
-"""The type in which encoders multiply while they train."""
+"""How encoders pass a batch while they train: in which type they multiply, how many clips at a time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,6 +47,29 @@ def computed_in(precision: Precision, learner: Learner) -> Iterator[None]:
     finally:
         for one in networks:
             one.reduced = None
+
+
+@contextmanager
+def passed_in_parts(clips: int, learner: Learner) -> Iterator[None]:
+    """Let the layers of a learner pass so many clips at a time as long as the context lasts; 0 passes all at once.
+
+    Losses see the whole batch, and gradients are its own: each part is passed once without what a gradient needs, and
+    again when its gradient is asked for (GradCache: Gao et al., Scaling deep contrastive learning batch size under
+    memory limited setup, RepL4NLP 2021).
+
+    Raises:
+        InputError: parts are asked of a learner that has no layers of its own.
+    """
+    networks = _layers(learner)
+    if clips and not networks:
+        raise InputError("training.micro_batch: this method's networks take a batch whole; leave it at 0")
+    for one in networks:
+        one.rows_at_once = clips
+    try:
+        yield
+    finally:
+        for one in networks:
+            one.rows_at_once = 0
 
 
 def _layers(learner: Learner) -> list[Layers]:

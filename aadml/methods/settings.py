@@ -32,6 +32,9 @@ class Training:
     Attributes:
         epochs: passes over the training clips (400: AADML, section 5.2).
         batch: clips a batch (400 on VEGAS, 200 on AVE: AADML, section 5.2).
+        micro_batch: clips that the encoders' hidden layers pass at a time; 0 is the whole batch. Loss and gradients are
+            those of the whole batch, for any loss, at the price of a second pass: it saves memory alone. With dropout
+            the masks that a seed gives depend on it.
         optimizer: its name.
         learning_rate: of all players that name no other (1e-4: AADML, section 5.2).
         betas: Adam's.
@@ -61,6 +64,7 @@ class Training:
 
     epochs: Count = 400
     batch: Count = 400
+    micro_batch: CountOrZero = 0
     optimizer: Annotated[str, Choice(OPTIMIZERS)] = "adam"
     learning_rate: Annotated[LearningRate, Tuning(3e-5, 1e-4, 3e-4, 1e-3)] = 1e-4
     betas: tuple[Momentum, Momentum] = (0.9, 0.999)

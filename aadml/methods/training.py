@@ -11,7 +11,7 @@ from torch import Tensor
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, Validation, on_device
 from aadml.methods.optimization import Optimization
-from aadml.methods.precision import computed_in, resolved
+from aadml.methods.precision import computed_in, passed_in_parts, resolved
 from aadml.methods.session import Checkpoint, Record, Session, Weights, numbers
 from aadml.methods.settings import AUTO, Training
 from aadml.methods.train_scores import can_be_scored, train_scores
@@ -127,7 +127,7 @@ class _Loop:
         epoch = Epoch(stage.name, self.progress.epoch, stage.epochs)
         generator = _seeded(self.seed, self.progress.stage, self.progress.epoch)
         self.learner.eval()
-        with computed_in(self.precision, self.learner):
+        with computed_in(self.precision, self.learner), passed_in_parts(self.settings.micro_batch, self.learner):
             self.learner.before_epoch(self.train, epoch)
             self.learner.train()
             rate = self.optimization.set_epoch(self.progress.epoch, self.progress.learning_rate_factor)
@@ -151,7 +151,8 @@ class _Loop:
             own = rows[group.own(len(rows))]
             features = {m: on_device(self.train[m], own, self.learner.device) for m in self.train.modalities}
             labels = self.train.labels[rows.to(self.train.labels.device)]
-            batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch)
+            present = {m: own[rows].to(self.learner.device) for m, own in self.train.present.items()}
+            batch = Batch(features, labels, rows.to(self.learner.device), generator, epoch, present)
             for name, player in players.items():
                 prefix = "" if len(players) == 1 else f"{name} "
                 first = not any(key.startswith(prefix) for key in figures)

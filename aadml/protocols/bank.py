@@ -13,7 +13,7 @@ ALPHAS = (0.0, 3.0)
 
 def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """See every item as its proxy from the training bank; k is chosen on the validation clips, k = 0 is plain."""
-    bank = vectors_of(subject.encoder, subject.splits.train)
+    bank = _bank(subject)
     proxy = proxy_of(subject.encoder, vectors)
     proxy.remember(bank)
 
@@ -21,14 +21,14 @@ def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
         return {m: proxy.from_bank(v, m, k=k) if k else v for m, v in values.items()}
 
     valid = vectors_of(subject.encoder, subject.splits.valid)
-    possible = [k for k in NEIGHBORS if k <= len(subject.splits.train)]
+    possible = [k for k in NEIGHBORS if k <= len(subject.splits.train.whole)]
     best = max([0, *possible], key=lambda k: _score(subject, seen(valid, k)))
     return seen(vectors, best)
 
 
 def expansion(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     """Expand every item by its nearest training items (average query expansion); k and alpha are chosen on valid."""
-    bank = vectors_of(subject.encoder, subject.splits.train)
+    bank = _bank(subject)
 
     def seen(values: Vectors, k: int, alpha: float) -> Vectors:
         return {m: expand(v, bank[m], k=k, alpha=alpha) if k else v for m, v in values.items()}
@@ -37,6 +37,12 @@ def expansion(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     choices = [(0, 0.0), *((k, a) for k in NEIGHBORS for a in ALPHAS if k <= len(subject.splits.train))]
     best = max(choices, key=lambda choice: _score(subject, seen(valid, *choice)))
     return seen(vectors, *best)
+
+
+def _bank(subject: Subject) -> Vectors:
+    """Encode the training clips, those that have all modalities where some lack one."""
+    train = subject.splits.train
+    return vectors_of(subject.encoder, train.select(train.whole) if train.present else train)
 
 
 def _score(subject: Subject, vectors: Vectors) -> float:

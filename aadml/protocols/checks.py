@@ -170,9 +170,11 @@ def duplicates(case: Case) -> Finding:
         if not isinstance(case.clips[modality], Tensor):
             continue  # sound and words: their ids tell; captions may well repeat
         for name in others:
-            pairs = near_duplicates(case.clips.matrix(modality), case.splits[name].matrix(modality))
+            one, other = case.clips, case.splits[name]
+            own, known = one.rows(modality), other.rows(modality)
+            pairs = near_duplicates(one.matrix(modality)[own], other.matrix(modality)[known])
             counts[f"{modality} vectors also (or nearly) in {name}"] = len(pairs)
-            examples += [f"{case.clips.ids[i]} = {case.splits[name].ids[j]}" for i, j, _ in pairs[:SHOWN]]
+            examples += [f"{one.ids[own[i]]} = {other.ids[known[j]]}" for i, j, _ in pairs[:SHOWN]]
     evidence = "; ".join(f"{count} {what}" for what, count in counts.items())
     verdict = Verdict.FAIL if any(counts.values()) else Verdict.PASS
     return Finding("", verdict, evidence + (f" ({', '.join(examples[:SHOWN])} ...)" if examples else ""))

@@ -26,8 +26,10 @@ def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 
     Half the item, half its three neighbors weighted by softmax(cosine / 0.1): no parameter is needed for the effect.
     """
-    if not clips.class_names:
-        raise InputError("legacy:label-graph looks for neighbors of one class; the clips have no labels")
+    if clips.unlabelled:
+        raise InputError(
+            f"legacy:label-graph looks for neighbors of one class; {clips.unlabelled} of {len(clips)} have no label"
+        )
     largest = int(torch.bincount(clips.labels).max()) - 1
     proxy = free_proxy(vectors, k=max(1, min(NEIGHBORS, largest)))
     proxy.refresh(vectors, clips.labels)
@@ -54,8 +56,9 @@ def partner(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
     if len(vectors) != 2 or len({v.shape[1] for v in vectors.values()}) != 1:
         raise InputError("legacy:partner mixes two modalities of one embedding space")
     (first, a), (second, b) = vectors.items()
-    mixed = PARTNER_SHARE * b + (1 - PARTNER_SHARE) * a, PARTNER_SHARE * a + (1 - PARTNER_SHARE) * b
-    return {first: mixed[0], second: mixed[1]}
+    share = torch.zeros(len(clips), 1, dtype=a.dtype)  # who has no partner stays as it is
+    share[clips.whole] = PARTNER_SHARE
+    return {first: share * b + (1 - share) * a, second: share * a + (1 - share) * b}
 
 
 def test_selection(subject: Subject, split: str) -> Subject:
@@ -79,7 +82,9 @@ def drop_last(embeddings: Embeddings) -> Embeddings:
     kept = len(embeddings) // BATCH * BATCH or len(embeddings)
     vectors = {m: v if m in embeddings.rows else v[:kept] for m, v in embeddings.vectors.items()}
     rows = {m: own[:kept] for m, own in embeddings.rows.items()}
-    return replace(embeddings, vectors=vectors, rows=rows, labels=embeddings.labels[:kept], ids=embeddings.ids[:kept])
+    present = {m: there[:kept] for m, there in embeddings.present.items()}
+    labels, ids = embeddings.labels[:kept], embeddings.ids[:kept]
+    return replace(embeddings, vectors=vectors, rows=rows, labels=labels, ids=ids, present=present)
 
 
 LABEL_GRAPH = Protocol(mix=label_graph)

@@ -13,6 +13,8 @@ PROXIES: Table["Callable[..., nn.Module]"] = Table(
     {
         "identity": "aadml.proxies.identity:Identity",
         "anchor-aware": "aadml.proxies.anchor_aware:AnchorAware",
+        "class-mean": "aadml.proxies.class_mean:ClassMean",
+        "memory": "aadml.proxies.memory:Memory",
     },
     group="aadml.proxies",
 )

@@ -39,6 +39,7 @@ def compare(
     settings: Sequence[str] = (),
     max_epochs: int | None = None,
     with_controls: bool = True,
+    with_rivals: bool = False,
     baseline: str | None = None,
     trials: int = 1,
     seeds: int = 5,
@@ -64,6 +65,8 @@ def compare(
         settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
         max_epochs: upper limit on the training epochs of every row.
         with_controls: whether anchor-aware rows get their control rows.
+        with_rivals: whether they also get the rows of what else could do their work: cross-batch memory, class means,
+            the neighbors' uniform mean, an affine map.
         baseline: the row that the others are compared with; by default aadml, or the first row.
         trials: for every row, over its config's `tuning` section, selected on validation clips.
         seeds: number of seeds per row.
@@ -87,7 +90,8 @@ def compare(
         search_beside(Path(data))
     wanted = _wanted(methods, losses)
     changes = [parse_setting(text) for text in settings] + ([("device", device)] if device else [])
-    shared = Shared(place_of(data) if data else _sample(note), tuple(changes), max_epochs, config, with_controls)
+    place = place_of(data) if data else _sample(note)
+    shared = Shared(place, tuple(changes), max_epochs, config, with_controls, with_rivals)
     folder = Path(output) if output else Path("comparisons") / _name(*wanted, shared, trials)
     columns = check_columns(metrics)
     rows, notes = rows_of.named_rows(*wanted, shared)
@@ -144,7 +148,7 @@ def _sample(note: Note) -> str:
 def _name(methods: Sequence[str], losses: Sequence[str], shared: Shared, trials: int) -> str:
     """Name the folder: the same comparison has the same name, so that it continues where it stopped."""
     kinds = [kind for kind, names in (("methods", methods), ("losses", losses)) if names]
-    text = repr((list(methods), list(losses), shared, trials))
+    text = repr((list(methods), list(losses), shared, trials)) + " rivals" * shared.with_rivals
     return f"{'-'.join(kinds)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 

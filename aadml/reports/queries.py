@@ -10,6 +10,7 @@ from aadml.comparison.types import Direction, Embeddings
 from aadml.reports.page import Section, text
 from aadml.reports.players import Gallery, Players, make_players
 from aadml.retrieval import DirectionResult, Evaluation, score_source
+from aadml.retrieval.galleries import items
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 from feature_extraction.feature_file import UNLABELLED
 
@@ -44,13 +45,14 @@ class Shown:
     Attributes:
         row: of the query.
         average_precision: of its ranking.
-        own_rank: where its own partner stands: the first and the last place that ties leave it.
+        own_rank: where its own partner stands: the first and the last place that ties leave it; None where the
+            gallery does not hold it.
         results: the best first.
     """
 
     row: int
     average_precision: float
-    own_rank: tuple[int, int]
+    own_rank: tuple[int, int] | None
     results: tuple[Result, ...]
 
 
@@ -92,9 +94,7 @@ def picked(embeddings: Embeddings, result: DirectionResult) -> Iterator[Shown]:
     """Pick queries of a direction, from the best to the worst, each with its first results."""
     query, candidates = result.direction
     labels = embeddings.labels.cpu().numpy()
-    ranked = np.arange(len(embeddings))
-    if candidates in embeddings.once:
-        ranked = np.sort(np.unique(labels, return_index=True)[1])
+    ranked = items(embeddings, candidates)
     order = np.argsort(-result.average_precision, kind="stable")
     picks = order[np.unique(np.linspace(0, len(order) - 1, min(QUERIES, len(order))).round().astype(int))]
     row_of = {name: number for number, name in enumerate(embeddings.ids)}
@@ -107,12 +107,12 @@ def picked(embeddings: Embeddings, result: DirectionResult) -> Iterator[Shown]:
     hits = embeddings.relevant.between(embeddings, rows, ranked).block(np.arange(len(rows)))
     for pick, row, line, hit in zip(picks, rows, np.asarray(source.block(0, len(rows))), hits, strict=True):
         is_own = labels[ranked] == labels[row] if candidates in embeddings.once else ranked == row
-        own = line[is_own].max()
+        own = line[is_own].max() if is_own.any() else None
         found = [
             Result(int(ranked[n]), float(line[n]), bool(hit[n]), bool(is_own[n]))
             for n in np.argsort(-line, kind="stable")[:RESULTS]
         ]
-        places = int((line > own).sum()) + 1, int((line >= own).sum())
+        places = None if own is None else (int((line > own).sum()) + 1, int((line >= own).sum()))
         yield Shown(int(row), float(result.average_precision[pick]), places, tuple(found))
 
 
@@ -125,9 +125,7 @@ def _direction(embeddings: Embeddings, direction: Direction, several: Sequence[S
 
 def _query(embeddings: Embeddings, direction: Direction, one: Shown, players: Players) -> str:
     query, candidates = direction
-    first, last = one.own_rank
-    rank = str(first) if first == last else f"{first} to {last} (tied)"
-    title = f"AP {one.average_precision:.3f}, own clip at rank {rank}"
+    title = f"AP {one.average_precision:.3f}, own clip {_place(one.own_rank)}"
     cells = [_card(embeddings, one.row, players, "query", f"query: {query}", "")]
     for place, found in enumerate(one.results, 1):
         word = "✓ hit" if found.hit else "✗ miss"
@@ -141,6 +139,13 @@ def _query(embeddings: Embeddings, direction: Direction, one: Shown, players: Pl
         f'<h4><bdi>{name}</bdi>: {title}</h4><div class="scroll row" tabindex="0" role="group" '
         f'aria-label="Results of {name}">{"".join(cells)}</div>'
     )
+
+
+def _place(own: tuple[int, int] | None) -> str:
+    if own is None:
+        return "not in the gallery"
+    first, last = own
+    return f"at rank {first}" if first == last else f"at rank {first} to {last} (tied)"
 
 
 def _card(embeddings: Embeddings, row: int, players: Players, kind: str, words: str, score: str) -> str:

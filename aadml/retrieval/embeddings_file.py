@@ -23,6 +23,9 @@ CAPTION_CLIP = "text_row"
 LISTED = "modalities"
 """The key under which a file names its modalities, where some have other names than audio, visual and text."""
 
+PRESENT = "_present"
+"""Ending of the key under which stands which clips have a modality."""
+
 ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
 
 
@@ -32,7 +35,8 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     Args:
         path: npz or HDF5 with `audio`, `visual` or `text` (n, d), or modalities of other names that `modalities`
             lists, two of them at least; optionally `label` (n,) integers or text, `id` (n,), `split` (n,),
-            `class_names` (C,), and in HDF5 an attribute `similarity`.
+            `class_names` (C,), `audio_present` (n,) where some clips lack a modality, and in HDF5 an attribute
+            `similarity`.
             Without `label`, a row's own partner is what is relevant. Several captions a clip stand as `text`
             (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each; then the other modalities are ranked
             once a clip, and a clip's own captions are what is relevant.
@@ -46,6 +50,7 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     """
     place = Path(path)
     arrays, similarity = _read(place)
+    present = {key.removesuffix(PRESENT): arrays.pop(key) for key in list(arrays) if key.endswith(PRESENT)}
     arrays, once = _one_row_a_caption(arrays, place)
     vectors = {
         modality: _matrix(arrays[modality], f"{place}: {modality}")
@@ -66,13 +71,18 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     _check_unique(names, f"{place}: class_names")
     if "text" not in vectors:  # a clip with several captions stands in several rows
         _check_unique(ids.tolist(), f"{place}: id")
+    masks = {m: _flags(there, count, f"{place}: {m}{PRESENT}") for m, there in present.items()}
+    vectors = {
+        m: v if m not in masks else np.where(masks[m][:, None], v, 0).astype(v.dtype) for m, v in vectors.items()
+    }
     kept, chosen = _rows(columns.get("split"), split, count, place)
     parts: dict[Modality, torch.Tensor] = {
         modality: torch.from_numpy(matrix[kept]) for modality, matrix in vectors.items()
     }
     try:
         labels = torch.from_numpy(codes[kept])
-        return Embeddings(parts, labels, tuple(ids[kept].tolist()), similarity, names, once), chosen
+        own = {m: torch.from_numpy(there[kept]) for m, there in masks.items() if m in parts}
+        return Embeddings(parts, labels, tuple(ids[kept].tolist()), similarity, names, once, present=own), chosen
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
 
@@ -84,12 +94,22 @@ def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str]:
     if is_archive(place):
         arrays = npz_arrays(place, (*wanted, "similarity", LISTED))
         similarity = str(arrays.pop("similarity", "cosine"))
-        further = npz_arrays(place, _listed(arrays.pop(LISTED, None), place))
+        further = npz_arrays(place, _with_masks((*MODALITIES, *_listed(arrays.pop(LISTED, None), place))))
         return {key: arrays[key] for key in wanted if key in arrays} | further, similarity
     with open_hdf5(place) as file:
-        listed = _listed(_dataset(file, LISTED, place) if LISTED in file else None, place)
+        listed = _with_masks((*MODALITIES, *_listed(_dataset(file, LISTED, place) if LISTED in file else None, place)))
         found = {key: _dataset(file, key, place) for key in (*wanted, *listed) if key in file}
         return found, _text(file.attrs.get("similarity", "cosine"))
+
+
+def _with_masks(names: Sequence[str]) -> tuple[str, ...]:
+    return (*names, *(f"{name}{PRESENT}" for name in names))
+
+
+def _flags(values: NDArray[Any], count: int, where: str) -> NDArray[np.bool_]:
+    if values.shape != (count,) or values.dtype.kind not in "biu" or not np.isin(values, (0, 1)).all():
+        raise InputError(f"{where}: {values.dtype} of shape {values.shape}; wanted booleans ({count},)")
+    return values.astype(np.bool_)
 
 
 def _listed(names: NDArray[Any] | None, place: Path) -> tuple[str, ...]:
@@ -186,7 +206,7 @@ def _check_unique(names: Sequence[str], where: str) -> None:
 
 def _classes(labels: NDArray[Any], names: NDArray[Any] | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Give labels 0..C-1 and the names of the classes: the file's where its labels are positions among them."""
-    if names is not None and labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < len(names):
+    if names is not None and labels.dtype.kind in "iu" and labels.min() >= UNLABELLED and labels.max() < len(names):
         return labels.astype(np.int64), tuple(_text(name) for name in names.tolist())
     values, codes = np.unique(labels, return_inverse=True)
     return codes.astype(np.int64), tuple(str(value) for value in values.tolist())

@@ -198,8 +198,9 @@ def _label_space(embeddings: Embeddings) -> dict[str, tuple[float, float]]:
     labels = embeddings.labels
     classes = len(embeddings.class_names) or int(labels.max()) + 1
     inside = bool((labels >= 0).all()) and int(labels.max()) < classes
-    spaces = {m: embeddings.matrix(m) for m, v in embeddings.vectors.items() if inside and v.shape[1] == classes > 1}
-    return {modality: label_space_quality(vectors.cpu(), labels.cpu()) for modality, vectors in spaces.items()}
+    spaces = [m for m, v in embeddings.vectors.items() if inside and v.shape[1] == classes > 1]
+    own = {m: labels if m not in embeddings.present else labels[embeddings.present[m]] for m in spaces}
+    return {m: label_space_quality(embeddings.there(m).cpu(), own[m].cpu()) for m in spaces if len(own[m])}
 
 
 def running_average_precisions(

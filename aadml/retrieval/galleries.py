@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Direction, Embeddings
+from aadml.comparison.types import Direction, Embeddings, Modality
 from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.metrics import average_precision
 from aadml.retrieval.ranking import Grades, Ranking
@@ -40,7 +40,7 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
     Raises:
         InputError: there is no such gallery for these embeddings, or they are too few.
     """
-    sides = [_once(embeddings, modality in embeddings.once) for modality in direction]
+    sides = [items(embeddings, modality) for modality in direction]
     if gallery == "disjoint":
         second = halves(embeddings.ids, embeddings.labels.cpu().numpy())
         ways = [Sides(sides[0][second[sides[0]] == half], sides[1][second[sides[1]] != half]) for half in (0, 1)]
@@ -50,7 +50,13 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
     repeated = len(set(embeddings.ids)) < len(embeddings) or any(m in embeddings.once for m in direction)
     if gallery == "without-partner" and repeated:
         raise InputError("without-partner: clips stand in several rows here (captions), so no row is the partner")
-    return [Sides(sides[0], sides[1], None if repeated else np.arange(len(embeddings)))]
+    partner = None if repeated else _places(*sides)
+    if partner is None or (partner >= 0).all():
+        return [Sides(sides[0], sides[1], partner)]
+    if gallery == "without-partner":  # who has no partner to take out is left out
+        asking = partner >= 0
+        return [Sides(sides[0][asking], sides[1], partner[asking])]
+    return [Sides(sides[0], sides[1])]
 
 
 def halves(ids: Sequence[str], labels: NDArray[Any], *, seed: int = HALVES_SEED) -> NDArray[np.int64]:
@@ -131,7 +137,16 @@ def average_precision_disjoint(ranking: Ranking) -> Values:
     return average_precision(ranking)
 
 
-def _once(embeddings: Embeddings, once: bool) -> Indices:
-    if once:
-        return np.sort(np.unique(embeddings.labels.cpu().numpy(), return_index=True)[1])
-    return np.arange(len(embeddings))
+def items(embeddings: Embeddings, modality: Modality) -> Indices:
+    """Number the rows that count in a modality: those of clips that have it, one a label where rows repeat."""
+    there = embeddings.present.get(modality)
+    rows = np.arange(len(embeddings)) if there is None else np.flatnonzero(there.cpu().numpy())
+    if modality not in embeddings.once:
+        return rows
+    return rows[np.sort(np.unique(embeddings.labels.cpu().numpy()[rows], return_index=True)[1])]
+
+
+def _places(queries: Indices, gallery: Indices) -> Indices:
+    """Find the place (q,) of each query's own clip in the gallery, both in order; -1 where it is not there."""
+    places = np.minimum(np.searchsorted(gallery, queries), max(len(gallery) - 1, 0))
+    return np.where(gallery[places] == queries, places, -1) if len(gallery) else np.full(len(queries), -1)

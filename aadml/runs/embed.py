@@ -32,8 +32,9 @@ def embed_file(
 ) -> tuple[int, str]:
     """Embed every clip of a feature file, each item of each modality alone.
 
-    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/id`, `/split`, `/label`
-    (unless the clips have no labels), `/class_names` and the attributes `similarity` and `model` (the model's facts):
+    The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/<modality>_present` where some lack it,
+    `/id`, `/split`, `/label` (unless the clips have no labels), `/class_names` and the attributes `similarity` and
+    `model` (the model's facts):
     `aadml evaluate --embeddings` reads it.
 
     Args:
@@ -58,7 +59,8 @@ def embed_file(
         m: model.embed_features(torch.from_numpy(np.array(content.features[m])), m) for m in model.modalities
     }
     texts = {"id": content.ids, "split": content.splits, "class_names": content.class_names}
-    _write(Path(output), model, vectors, content.labels, texts)
+    present = {m: content.has(m) for m in model.modalities if not content.has(m).all()}
+    _write(Path(output), model, vectors, content.labels, texts, present)
     return len(content.ids), model.method.similarity
 
 
@@ -81,7 +83,7 @@ def _embed_captioned(model: Model, path: str | Path, output: Path) -> tuple[int,
         "split": [name for name, part in parts.items() for _ in part.ids],
         "class_names": [name for part in parts.values() for name in part.class_names],
     }
-    _write(output, model, vectors, np.concatenate(labels), texts)
+    _write(output, model, vectors, np.concatenate(labels), texts, {})
     return len(texts["id"]), model.method.similarity
 
 
@@ -91,17 +93,22 @@ def _write(
     vectors: Mapping[Modality, torch.Tensor],
     labels: NDArray[np.int64],
     texts: Mapping[str, Sequence[str]],
+    present: Mapping[Modality, NDArray[np.bool_]],
 ) -> None:
     with atomic_path(output) as temporary, hdf5_output(temporary) as file:
         file.attrs["format"] = "aadml-embeddings"
         file.attrs["similarity"] = model.method.similarity
         file.attrs["model"] = json.dumps(model.facts.to_json())
         for modality, values in vectors.items():
-            file.create_dataset(modality, data=values.numpy(), track_times=False)
+            there = present.get(modality)
+            written = values.numpy() if there is None else np.where(there[:, None], values.numpy(), np.float32(0))
+            file.create_dataset(modality, data=written, track_times=False)
+            if there is not None:
+                file.create_dataset(f"{modality}_present", data=there, track_times=False)
         if texts["class_names"]:
             file.create_dataset("label", data=labels, track_times=False)
         if not set(vectors) <= set(MODALITIES):
             texts = {**texts, LISTED: list(vectors)}
-        for name, written in texts.items():
-            strings = np.array(written, dtype=object)
+        for name, words in texts.items():
+            strings = np.array(words, dtype=object)
             file.create_dataset(name, data=strings, dtype=h5py.string_dtype(), track_times=False)

@@ -111,6 +111,8 @@ def data_hash(splits: Splits) -> str:
         digest.update(clips.labels.numpy().tobytes())
         for modality in clips.modalities:
             digest.update(modality.encode())
+            if modality in clips.present:
+                digest.update(clips.present[modality].numpy().tobytes())
             for part in _content(clips[modality], modality):
                 digest.update(part)
     return digest.hexdigest()

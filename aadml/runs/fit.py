@@ -23,7 +23,7 @@ from aadml.runs.naming import new_run_folder
 from aadml.runs.scoring import TEST, score_model
 from aadml.runs.store import begun, opened
 from aadml.runs.together import callbacks_of_one, check_together, folder_of_all, follow
-from aadml.runs.train import Prepared, config_warnings, fit_model, prepare, train_prior, train_run
+from aadml.runs.train import Prepared, config_warnings, fewer_clips, fit_model, prepare, train_prior, train_run
 from feature_extraction.ground.errors import InputError
 
 _log = logging.getLogger("aadml")
@@ -185,6 +185,8 @@ def resume_run(
 
 def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: Callbacks) -> Model:
     session = Session(callbacks)
+    for message in fewer_clips(prepared):
+        note(message)
     train_prior(prepared, TEST, None, callbacks=callbacks, on_note=note)
     model = fit_model(prepared, session)
     if not len(prepared.splits.test):

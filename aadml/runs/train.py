@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from aadml.comparison.types import Features, Splits
+from aadml.comparison.types import Clips, Features, Splits
 from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
-from aadml.methods.method import Context
+from aadml.methods.method import Context, Method
 from aadml.methods.session import SILENT, Callbacks, Session
 from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
 from aadml.model.files import build_method, load_model
@@ -73,8 +73,13 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     """Build the model of a config for the data, its scaling fitted on the training clips; nothing is trained yet."""
     facts = _facts(config, splits)
     classes = len(facts.class_names) if splits.train.one_label_each else 0
-    context = Context(facts.dimensions, classes, facts.seed, device, facts.clips)
+    unlabelled = splits.train.unlabelled + splits.valid.unlabelled if classes else 0
+    context = Context(facts.dimensions, classes, facts.seed, device, facts.clips, facts.features, unlabelled)
     method = build_method(config.method, config.arguments(), facts.training, context)
+    if not method.takes_statistics and config.inputs.scaling not in ("none", "l2"):
+        raise InputError(
+            f"inputs.scaling: {config.inputs.scaling} given; {config.method} learns nothing, so none or l2"
+        )
     return Model(method, fit_scaling(splits.train, config.inputs), facts)
 
 
@@ -90,8 +95,37 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
     train, valid = model.scaling.clips(splits.train), model.scaling.clips(splits.valid)
     if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
         valid = valid.select(torch.arange(0))  # or its classes are numbered otherwise
+    train, valid = (learned_from(model.method, part, splits.name) for part in (train, valid))
     model.method.fit(train, valid, session)
     return _with_facts(model, session)
+
+
+def learned_from(method: Method, clips: Clips, place: str) -> Clips:
+    """Give a method the clips it can learn from: where it needs all modalities of a clip, those that have them.
+
+    Raises:
+        InputError: there are none.
+    """
+    if method.takes_missing or not clips.present or not len(clips):
+        return clips
+    if not len(clips.whole):
+        raise InputError(
+            f"{place or 'the data'}: no clip has all of {', '.join(clips.modalities)}; choose fewer (--modalities), or "
+            "take a method that learns from the others too (pairs, clip)"
+        )
+    return clips.select(clips.whole)
+
+
+def fewer_clips(prepared: Prepared) -> list[str]:
+    """Say so where a method learns only from the clips that have all modalities."""
+    train, name = prepared.splits.train, prepared.config.method
+    count = len(train) - len(train.whole)
+    if not count or prepared.model.method.takes_missing:
+        return []
+    return [
+        f"{name} learns from the {len(train) - count} of {len(train)} training clips that have all modalities; pairs, "
+        "clip and aadml without a proxy learn from all"
+    ]
 
 
 def _diagnosis(prepared: Prepared, every: int) -> Diagnosis | None:
@@ -158,7 +192,7 @@ def train_run(
         session.history = [without_diagnosis(one) for one in read_records(store.folder)]
     else:
         expected = forecast(prepared.model.method, len(prepared.splits.train), len(prepared.model.class_names))
-        for message in [*prepared.splits.notes, *([expected] if expected else [])]:
+        for message in [*prepared.splits.notes, *fewer_clips(prepared), *([expected] if expected else [])]:
             note(message)
         train_prior(
             prepared, scoring, priors or store.folder, callbacks=callbacks, saving_share=saving_share, on_note=note

@@ -18,7 +18,7 @@ from aadml.search.store import Item
 from feature_extraction.assembly import Failure
 from feature_extraction.backbones import Extractor
 from feature_extraction.extract import extract
-from feature_extraction.feature_file import MODALITIES, FeatureFile, Timeline, read_features
+from feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Timeline, read_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
@@ -115,15 +115,19 @@ def of_features(place: str | Path, index: Path, media: str | Path | None = None,
         )
         for n, name in enumerate(content.ids)
     )
-    rows = np.arange(len(items), dtype=np.int64)
-    present = {
-        m: Present(rows, torch.from_numpy(np.array(content.features[m])), _timeline(content, m) if moments else None)
-        for m in MODALITIES
-        if m in content.features
-    }
+    present = {m: _present(content, m, moments=moments) for m in MODALITIES if m in content.features}
     if moments and all(one.timeline is None for one in present.values()):
         raise InputError(f"--moments: {place} has no descriptions over time; `aadml extract --sequence` keeps them")
     return Source(items, present, content.provenance, content=content)
+
+
+def _present(content: FeatureFile, modality: Modality, *, moments: bool) -> Present:
+    """Give the items that have a modality, with what the file keeps of them over time where that is wanted."""
+    rows = np.flatnonzero(content.has(modality)).astype(np.int64)
+    timeline = _timeline(content, modality) if moments else None
+    lacking = len(rows) < len(content.ids)
+    features = torch.from_numpy(np.array(content.features[modality][rows]))
+    return Present(rows, features, timeline.select(rows) if timeline is not None and lacking else timeline)
 
 
 def _timeline(content: FeatureFile, modality: Modality) -> Timeline | None:
@@ -133,7 +137,7 @@ def _timeline(content: FeatureFile, modality: Modality) -> Timeline | None:
 
 
 def _label(content: FeatureFile, row: int) -> str:
-    if not content.class_names:
+    if content.labels[row] == UNLABELLED:
         return ""
     if content.all_labels is None:
         return content.class_names[int(content.labels[row])]

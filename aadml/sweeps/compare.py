@@ -1,7 +1,7 @@
 """Comparisons: the rows of the papers' tables on any feature file, each anchor-aware row beside its controls."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,7 +14,7 @@ from aadml.methods import METHODS
 from aadml.objective.recipes import RECIPES
 from aadml.proxies.anchor_aware import AnchorAware
 from aadml.runs.data import takes_captions
-from aadml.sweeps.controls import ALONE, NONE, controls, weighted
+from aadml.sweeps.controls import ALONE, NONE, controls, rivals, weighted
 from aadml.sweeps.grid import Cell, file_name, without_proxy
 from aadml.sweeps.published_figures import published
 from feature_extraction.ground.errors import InputError
@@ -24,11 +24,16 @@ from feature_extraction.ground.tables import Joined, lookup
 if TYPE_CHECKING:
     from aadml.methods.method import Method
 
+ZERO_SHOT = "zero-shot"
 T = TypeVar("T")
 Space = Mapping[str, Sequence[Json]]
 Setting = tuple[str, Json]
 Draft = tuple[str, str, str, Config, Space]
 """Table, item, control, config and search space of a row that has no cell yet."""
+
+
+SHARED = (ALONE, NONE)
+"""Controls that all losses share, or that are rows of their own."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class Settings:
         max_epochs: rows that would train longer train so long.
         config: the config that losses are put into, and that stands for its method; None is the shipped default.
         with_controls: whether anchor-aware rows get their controls.
+        with_rivals: whether they get their rivals too.
     """
 
     data: str
@@ -72,11 +78,12 @@ class Settings:
     max_epochs: int | None = None
     config: str | None = None
     with_controls: bool = True
+    with_rivals: bool = field(default=False, repr=False)
 
 
 def method_names() -> list[str]:
-    """Name the methods that learn from features."""
-    return [name for name in METHODS if not _takes_sound(resolve(_values_of(name)))]
+    """Name the methods that learn from any features: zero-shot, which wants those of one model, is named by itself."""
+    return [name for name in METHODS if name != ZERO_SHOT and not _takes_sound(resolve(_values_of(name)))]
 
 
 def loss_names() -> list[str]:
@@ -153,9 +160,7 @@ def _method_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -
     config = _config(values, name, settings, refused)
     space = tuning_space(values)
     rows: list[Draft] = [("methods", name, "", config, space)]
-    if settings.with_controls:
-        rows += [("methods", name, control, changed, space) for control, changed in controls(config).items()]
-    return rows
+    return rows + [("methods", name, control, changed, space) for control, changed in _beside(config, settings).items()]
 
 
 def _loss_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
@@ -164,10 +169,16 @@ def _loss_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> 
     plain = _config(with_setting(base, "loss", name), name, settings, refused)
     anchored = _config(with_setting(base, "loss", AnchorAware.prefix + name), name, settings, refused)
     rows: list[Draft] = [("losses", name, "", plain, space), ("losses", AnchorAware.prefix + name, "", anchored, space)]
-    if settings.with_controls:
-        beside = {control: changed for control, changed in controls(anchored).items() if control not in (ALONE, NONE)}
-        rows += [("losses", AnchorAware.prefix + name, control, changed, space) for control, changed in beside.items()]
-    return rows
+    beside = {control: changed for control, changed in _beside(anchored, settings).items() if control not in SHARED}
+    return rows + [
+        ("losses", AnchorAware.prefix + name, control, changed, space) for control, changed in beside.items()
+    ]
+
+
+def _beside(config: Config, settings: Settings) -> dict[str, Config]:
+    """Return the controls and rivals of a config that were asked for."""
+    found = controls(config) if settings.with_controls else {}
+    return found | (rivals(config) if settings.with_rivals else {})
 
 
 def _base(settings: Settings) -> JsonObject:

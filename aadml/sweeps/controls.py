@@ -4,11 +4,19 @@ from aadml.configuration.changes import with_setting
 from aadml.configuration.config import Config, resolve
 from aadml.objective.composition import Weighted
 from aadml.sweeps.grid import without_proxy
+from feature_extraction.ground.json_values import Json
 
 ALONE = "without proxy"
 RANDOM = "random same-class neighbors"
 HALF = "without proxy, half weight"
 NONE = "no metric loss"
+MEMORY = "cross-batch memory"
+CLASS_MEAN = "class means"
+UNIFORM = "uniform mean of neighbors"
+AFFINE = "affine map of the anchor"
+
+MIXED = ("residual", "residual_weight", "aa_on", "aa_mix")
+"""Options by which a proxy enters the loss, whatever it is."""
 
 
 def controls(config: Config) -> dict[str, Config]:
@@ -25,6 +33,27 @@ def controls(config: Config) -> dict[str, Config]:
     if "neighbors" in proxy.options:
         found[RANDOM] = resolve(with_setting(config.values, "proxy.neighbors", "random"))
     return found | {HALF: weighted(alone, 0.5), NONE: weighted(alone, 0.0)}
+
+
+def rivals(config: Config) -> dict[str, Config]:
+    """Return what else could do the work of an anchor-aware proxy, by name; none of a config with any other proxy.
+
+    Cross-batch memory on the same bank, which shows what a bank alone gives; the mean of the clip's class in the
+    proxy's place; the mean of the same neighbors, without attention; and attention whose values are all the anchor, an
+    affine map of it with as many parameters.
+    """
+    proxy = config.section("proxy")
+    if proxy is None or proxy.name != "anchor-aware":
+        return {}
+    mixed: dict[str, Json] = {key: proxy.options[key] for key in MIXED}
+    changes: dict[str, dict[str, Json]] = {
+        MEMORY: {"name": "memory"},
+        CLASS_MEAN: {"name": "class-mean", **mixed},
+        UNIFORM: {**proxy.options, "name": proxy.name, "reading": "R2", "attention": "free"},
+    }
+    if proxy.options["attention"] != "free":
+        changes[AFFINE] = {**proxy.options, "name": proxy.name, "reading": "R4"}
+    return {name: resolve(config.values | {"proxy": changed}) for name, changed in changes.items()}
 
 
 def weighted(config: Config, factor: float) -> Config:

@@ -6,9 +6,11 @@ int64 (n,); `/id`, `/split` UTF-8 (n,); `/class_names` UTF-8; `/column/<name>` U
 that were fitted on the training rows (a whitening), and `/fingerprint/<modality>` uint8 (n, 256), by which a clip is
 known again after another encoding.
 
-Version 2 adds `/<modality>_times` float64 (total,) beside a sequence; `/label` -1 in every row of a file without
-labels, which has no class names; and `/labels` uint8 (n, C) where clips are of several classes (`/label` is then the
-first). A file is written in the lowest version that can hold it, and every version is read.
+Version 2 adds modalities of other names than `audio`, `visual` and `text`, which the root attribute `modalities` lists
+(JSON); `/<modality>_present` bool (n,) where some clips lack a modality, whose features are then zeros;
+`/<modality>_times` float64 (total,) beside a sequence; `/label` -1 in every row of a file without labels, which has no
+class names; and `/labels` uint8 (n, C) where clips are of several classes (`/label` is then the first). A file is
+written in the lowest version that can hold it, and every version is read.
 """
 
 from feature_extraction.feature_file.checks import check

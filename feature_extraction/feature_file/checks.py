@@ -54,12 +54,13 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
         check_modality(name, place)
         _check_matrix(found.pooled, n, f"{place}: /{name}")
     _check_head(content, n, place)
+    _check_present(content, rows, place)
     alone = sorted(set(content.sequences) - set(rows))
     if alone:
         raise InputError(f"{place}: /{alone[0]}_sequence has no pooled features beside it")
     for name, found in rows.items():
         _check_sequence(found, n, f"{place}: /{name}_sequence")
-    return {name: _watched(found, f"{place}: /{name}") for name, found in rows.items()}
+    return {name: _watched(found, content.present.get(name), f"{place}: /{name}") for name, found in rows.items()}
 
 
 def _check_head(content: FeatureFile, n: int, place: str) -> None:
@@ -79,6 +80,22 @@ def _check_head(content: FeatureFile, n: int, place: str) -> None:
     unknown = Counter(split for split in content.splits if split not in SPLITS)
     if unknown:
         raise InputError(f"{place}: /split holds '{next(iter(unknown))}'; possible are {', '.join(SPLITS)}")
+
+
+def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) -> None:
+    n = len(content.ids)
+    for name, there in content.present.items():
+        where = f"{place}: /{name}_present"
+        if name not in rows:
+            raise InputError(f"{where} has no features beside it")
+        if there.dtype != np.bool_ or there.shape != (n,):
+            raise InputError(f"{where} is {there.dtype} {there.shape}; bool ({n},) is needed")
+        offsets = rows[name].offsets
+        if offsets is not None and offsets.shape == (n + 1,) and np.diff(offsets)[~there].any():
+            raise InputError(f"{where} says that clips lack what /{name}_sequence has rows of")
+    nothing = np.flatnonzero(~np.any([content.has(name) for name in rows], axis=0))
+    if len(nothing):
+        raise InputError(f"{place}: clip {content.ids[nothing[0]]!r} has no modality at all; leave such clips out")
 
 
 def _check_count(count: int, n: int, place: str) -> None:
@@ -104,12 +121,11 @@ def _check_labels(content: FeatureFile, place: str) -> None:
     if content.labels.dtype != np.int64 or content.labels.ndim != 1:
         raise InputError(f"{place}: /label is {content.labels.dtype} {content.labels.shape}; int64 (clips,) is needed")
     classes = len(content.class_names)
-    if not classes and (content.labels == UNLABELLED).all():
-        return
-    wrong = np.flatnonzero((content.labels < 0) | (content.labels >= classes))
+    wrong = np.flatnonzero((content.labels < UNLABELLED) | (content.labels >= classes))
     if len(wrong):
         raise InputError(
-            f"{place}: /label is {content.labels[wrong[0]]} in row {wrong[0]}, but there are {classes} class names"
+            f"{place}: /label is {content.labels[wrong[0]]} in row {wrong[0]}, but there are {classes} class names "
+            f"({UNLABELLED} is a clip without a label)"
         )
     if content.all_labels is not None:
         _check_all_labels(content.all_labels, content, f"{place}: /labels")
@@ -119,9 +135,10 @@ def _check_all_labels(marked: NDArray[np.uint8], content: FeatureFile, place: st
     shape = (len(content.ids), len(content.class_names))
     if marked.shape != shape or marked.dtype != np.uint8 or (marked > 1).any():
         raise InputError(f"{place} is {marked.dtype} {marked.shape}; zeros and ones, uint8 {shape}, are needed")
-    without = np.flatnonzero(marked[np.arange(len(marked)), content.labels] == 0)
+    own = np.where(content.labels == UNLABELLED, marked.sum(axis=1) == 0, marked[np.arange(shape[0]), content.labels])
+    without = np.flatnonzero(own == 0)
     if len(without):
-        raise InputError(f"{place}: row {without[0]} lacks the class that /label names")
+        raise InputError(f"{place}: row {without[0]} lacks the class that /label names, or has one where there is none")
 
 
 def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:
@@ -138,23 +155,25 @@ def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:
         raise InputError(f"{place}: its times are {times.dtype} {times.shape}; float64 ({offsets[-1]},) is needed")
 
 
-def _watched(rows: ModalityRows, place: str) -> ModalityRows:
+def _watched(rows: ModalityRows, there: NDArray[np.bool_] | None, place: str) -> ModalityRows:
     """Have numbers checked as they are taken."""
     sequence, times, offsets = rows.sequence, rows.times, rows.offsets
     if sequence is not None:
         sequence = replace(sequence, blocks=partial(_finite, sequence, f"{place}_sequence"))
     if times is not None and offsets is not None:
         times = replace(times, blocks=partial(_in_order, times, offsets, f"{place}_sequence"))
-    pooled = replace(rows.pooled, blocks=partial(_finite, rows.pooled, place))
+    pooled = replace(rows.pooled, blocks=partial(_finite, rows.pooled, place, there))
     return ModalityRows(pooled, sequence, offsets, times)
 
 
-def _finite(rows: Rows, place: str) -> Iterator[NDArray[np.float32]]:
+def _finite(rows: Rows, place: str, there: NDArray[np.bool_] | None = None) -> Iterator[NDArray[np.float32]]:
     start = 0
     for block in rows.blocks():
         finite = np.isfinite(block).all(axis=1)
         if not finite.all():
             raise InputError(f"{place}: row {start + int(np.argmin(finite))} holds NaN or infinity")
+        if there is not None and block[~there[start : start + len(block)]].any():
+            raise InputError(f"{place}: holds numbers of a clip that {place}_present says lacks it; zeros are needed")
         yield block
         start += len(block)
 

@@ -11,7 +11,7 @@ from feature_extraction.ground.json_values import JsonObject, inner, texts
 
 FORMAT = "aadml-features"
 UNLABELLED = -1
-"""The label of every clip of a file without labels, which has no class names."""
+"""The label of a clip without one: of every clip of a file without class names."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class FeatureFile:
 
     Attributes:
         features: per modality (n, d) float32, finite.
-        labels: (n,) int64, positions in `class_names`; all of them UNLABELLED where there are no class names. Of a
+        labels: (n,) int64, positions in `class_names`; UNLABELLED where a clip has no label. Of a
             clip with several classes, the first.
         ids: n names of clips.
         splits: n of `train`, `valid`, `test`.
@@ -104,6 +104,8 @@ class FeatureFile:
         all_labels: (n, C) uint8, 1 where a clip is of a class; None where no clip of the job is of several.
         fingerprints: per modality (n, 256) uint8, by which a clip is known again after another encoding; see
             `feature_extraction.fingerprints`. Files made elsewhere, and older ones, have none.
+        present: per modality (n,) bool, whether a clip has it; a modality that all have is left out. The features of a
+            clip that lacks it are zeros, and a sequence has no rows of it.
     """
 
     features: Mapping[str, NDArray[np.float32]]
@@ -118,6 +120,11 @@ class FeatureFile:
     shard: Shard | None = None
     all_labels: NDArray[np.uint8] | None = None
     fingerprints: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
+    present: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+
+    def has(self, modality: str) -> NDArray[np.bool_]:
+        """Say which clips (n,) have a modality."""
+        return self.present.get(modality, np.ones(len(self.ids), dtype=np.bool_))
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Give the row numbers of one split, in order."""
@@ -136,6 +143,7 @@ class FeatureFile:
             shard=None,
             all_labels=None if self.all_labels is None else self.all_labels[rows],
             fingerprints={name: values[rows] for name, values in self.fingerprints.items()},
+            present={name: there[rows] for name, there in self.present.items()},
         )
 
     def rows_by_modality(self) -> dict[str, ModalityRows]:
@@ -157,4 +165,8 @@ class FeatureFile:
         for modality, origin in self.provenance.items():
             if "untrained" in (origin.get("weights"), inner(origin, "parameters", "weights")):
                 found.append(f"{modality}: made by an untrained network (random weights)")
+        for modality in self.present:
+            lacking = int((~self.has(modality)).sum())
+            if lacking:
+                found.append(f"{lacking} of {len(self.ids)} clips have no {modality}: masked, not left out")
         return tuple(dict.fromkeys(found))

@@ -12,7 +12,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LENGTH = 40
 _TAKEN = (
     *("id", "label", "labels", "split", "class_names", "column", "fitted", "fingerprint", "shard", "shard_rows"),
-    *("modalities", "similarity", "all", "any", "both", "clip", "media"),
+    *("modalities", "similarity", "all", "any", "both", "clip", "media", "ids", "present"),
 )
 """What is something else in a feature file, or wherever modalities are named."""
 _ENDINGS = ("_offsets", "_present", "_row", "_sequence", "_times")

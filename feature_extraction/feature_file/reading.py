@@ -93,6 +93,7 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
         fitted={name: _fitted(_group(fitted, name, place), place) for name in fitted},
         shard=_shard(file, place) if "shard" in file else None,
         all_labels=_array(file, "labels", np.uint8, place) if "labels" in file else None,
+        present={name: _flags(file, f"{name}_present", place) for name in names if f"{name}_present" in file},
         fingerprints={name: _array(fingerprints, name, np.uint8, place) for name in names if name in fingerprints},
     )
     return content, {name: _modality(file, name, place) for name in names}
@@ -140,6 +141,15 @@ def _fitted(group: Group, place: str) -> dict[str, NDArray[np.float32]]:
 
 def _array(group: Group, key: str, dtype: type, place: str) -> NDArray[Any]:
     return _rows(group, key, dtype, place).array()
+
+
+def _flags(group: Group, key: str, place: str) -> NDArray[np.bool_]:
+    """Read booleans, or zeros and ones."""
+    dataset = _dataset(group, key, place)
+    values = np.asarray(dataset[()]) if dataset.shape is not None and dataset.dtype.kind in "biu" else None
+    if values is None or not np.isin(values, (0, 1)).all():
+        raise InputError(f"{place}: /{key} holds {dataset.dtype}; booleans are needed, one a clip")
+    return values.astype(np.bool_)
 
 
 def _rows(group: Group, key: str, dtype: type, place: str) -> Rows:

@@ -60,6 +60,8 @@ def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRow
         file.create_dataset(f"{name}_offsets", data=each.offsets, track_times=False)
         if each.times is not None:
             _write_blocks(file, f"{name}_times", each.times)
+    for name in _masked(content):
+        file.create_dataset(f"{name}_present", data=content.present[name], track_times=False)
     for name, arrays in sorted(content.fitted.items()):
         for key, array in sorted(arrays.items()):
             file.create_dataset(f"fitted/{name}/{key}", data=array, track_times=False)
@@ -95,7 +97,18 @@ def _write_blocks(file: h5py.File, name: str, rows: Rows) -> None:
         start += len(block)
 
 
+def _masked(content: FeatureFile) -> list[str]:
+    """Name the modalities that some clips lack."""
+    return sorted(name for name, there in content.present.items() if not there.all())
+
+
 def _needs_version_2(content: FeatureFile, rows: Mapping[str, ModalityRows]) -> bool:
     timed = any(each.times is not None for each in rows.values())
     further = not set(rows) <= set(MODALITIES)
-    return further or timed or content.all_labels is not None or bool((content.labels == UNLABELLED).any())
+    return (
+        bool(_masked(content))
+        or further
+        or timed
+        or content.all_labels is not None
+        or bool((content.labels == UNLABELLED).any())
+    )

@@ -161,11 +161,19 @@ class TextTower:
 
 @dataclass(frozen=True)
 class Family:
-    """The towers of an architecture, by modality."""
+    """The towers of an architecture, by modality.
+
+    Attributes:
+        audio: of sound.
+        visual: of pictures.
+        text: of text.
+        shared: modalities whose vectors lie in one space.
+    """
 
     audio: SoundTower | None = None
     visual: PictureTower | None = None
     text: TextTower | None = None
+    shared: tuple[str, ...] = ()
 
 
 _TOKENS: dict[str, Pool] = {"mean": _mean, "cls": _first}
@@ -199,22 +207,36 @@ _SIGLIP2_PICTURE = PictureTower("Siglip2VisionModel", _POOLER, "Siglip2ImageProc
 _SIGLIP2_TEXT = TextTower("Siglip2TextModel", _POOLER, filled=True, masked=False)
 _PE_SOUND = SoundTower("PeAudioModel", {"projection": _pe_sound}, _values, _ten_seconds, filled=False, shortest=1920)
 _PE_TEXT = TextTower("PeAudioModel", {"projection": _pe_text})
+_WAVES: dict[str, Pool] = {"mean": _mean}
+
+
+def _waves(network: str) -> SoundTower:
+    """Give a tower that hears samples: 25 ms at 16 kHz are the shortest it makes a frame of."""
+    return SoundTower(network, _WAVES, _values, _ten_seconds, filled=False, shortest=400)
+
+
 _DINO = {"cls": _output("pooler_output"), "mean": _mean_of_patches}
 
 
 FAMILIES: dict[str, Family] = {
-    "clap": Family(audio=_CLAP_SOUND, text=_CLAP_TEXT),
+    "clap": Family(_CLAP_SOUND, None, _CLAP_TEXT, shared=("audio", "text")),
     "audio-spectrogram-transformer": Family(audio=_AST),
     "whisper": Family(audio=_WHISPER),
-    "clip": Family(visual=_CLIP_PICTURE, text=_CLIP_TEXT),
+    "wav2vec2": Family(audio=_waves("Wav2Vec2Model")),
+    "hubert": Family(audio=_waves("HubertModel")),
+    "wavlm": Family(audio=_waves("WavLMModel")),
+    "clip": Family(None, _CLIP_PICTURE, _CLIP_TEXT, shared=("visual", "text")),
     "clip_vision_model": Family(visual=_CLIP_PICTURE),
     "clip_text_model": Family(text=_CLIP_TEXT),
-    "siglip": Family(visual=_SIGLIP_PICTURE, text=_SIGLIP_TEXT),
-    "siglip2": Family(visual=_SIGLIP2_PICTURE, text=_SIGLIP2_TEXT),
+    "siglip": Family(None, _SIGLIP_PICTURE, _SIGLIP_TEXT, shared=("visual", "text")),
+    "siglip2": Family(None, _SIGLIP2_PICTURE, _SIGLIP2_TEXT, shared=("visual", "text")),
     "dinov2": Family(visual=PictureTower("Dinov2Model", _DINO, "BitImageProcessorPil")),
     "dinov2_with_registers": Family(visual=PictureTower("Dinov2WithRegistersModel", _DINO, "BitImageProcessorPil")),
-    "pe_audio": Family(audio=_PE_SOUND, text=_PE_TEXT),
-    "pe_audio_video": Family(audio=replace(_PE_SOUND, within="audio"), text=replace(_PE_TEXT, within="audio")),
+    "dinov3_vit": Family(visual=PictureTower("DINOv3ViTModel", _DINO, "SiglipImageProcessorPil")),
+    "pe_audio": Family(_PE_SOUND, None, _PE_TEXT, shared=("audio", "text")),
+    "pe_audio_video": Family(
+        replace(_PE_SOUND, within="audio"), None, replace(_PE_TEXT, within="audio"), shared=("audio", "text")
+    ),
     "bert": Family(text=TextTower("BertModel", _TOKENS)),
     "roberta": Family(text=TextTower("RobertaModel", _TOKENS)),
     "xlm-roberta": Family(text=TextTower("XLMRobertaModel", _TOKENS)),

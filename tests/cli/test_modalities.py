@@ -153,3 +153,31 @@ def test_tables_and_the_audit_take_all_directions(aadml, features, run, tmp_path
     assert code == 1, err
     assert "choose two (--modalities" in err
     assert all(name in out for name in ALL)
+
+
+def test_a_modality_that_some_clips_lack_is_masked_and_counted_through_every_command(aadml, views, tmp_path):
+    arrays, generator = dict(np.load(views)), np.random.default_rng(1)
+    for part, count in COUNTS.items():
+        arrays[f"motion_present_{part}"] = there = generator.random(count) >= 0.3
+        arrays[f"motion_{part}"][~there] = np.nan  # whatever stands there
+    np.savez(tmp_path / "holes.npz", **arrays)
+    here = {part: int(arrays[f"motion_present_{part}"].sum()) for part in COUNTS}
+    path = tmp_path / "holes.h5"
+    code, _, err = aadml("convert", tmp_path / "holes.npz", path, "--audio", "sound", "--view", "flow=motion")
+    assert code == 0, err
+    assert f"{105 - sum(here.values())} of 105 clips have no flow: masked, not left out" in err
+    found = json.loads(aadml("inspect", path, "--json")[1])
+    assert found["present"] == {"flow": here}
+    assert found["clips"] == 105
+    assert f"flow is there for {here['train']} of 60 train" in aadml("inspect", path)[1]
+    code, out, err = aadml("train", "--data", path, "--config", "pairs", "--epochs", 2, "--runs", tmp_path, *QUICK)
+    assert code == 0, err
+    folder = out.strip().splitlines()[-1]
+    scored = json.loads(aadml("evaluate", folder, "--json")[1])["directions"]
+    assert (scored["audio-flow"]["queries"], scored["audio-flow"]["gallery"]) == (30, here["test"])
+    assert (scored["flow-audio"]["queries"], scored["flow-audio"]["gallery"]) == (here["test"], 30)
+    assert aadml("embed", folder, path, "-o", tmp_path / "e.h5")[0] == 0
+    again = json.loads(aadml("evaluate", "--embeddings", tmp_path / "e.h5", "--json")[1])["directions"]
+    assert {name: one["map"] for name, one in again.items()} == {name: one["map"] for name, one in scored.items()}
+    code, out, err = aadml("report", folder)
+    assert code == 0, err

@@ -100,3 +100,28 @@ def test_a_field_that_is_absent_is_refused_by_name():
     c = Comparison.of_ids(vectors(2), vectors(2), torch.arange(2), torch.arange(2))
     with pytest.raises(InputError, match="cross-clr needs 'within'"):
         c.need("within", "cross-clr")
+
+
+def test_keeping_some_candidates_takes_every_field_of_theirs_and_finds_the_partner_again():
+    x, r = vectors(3), vectors(5, 1)
+    full = Comparison(
+        x,
+        r,
+        torch.rand(3, 5) < 0.5,
+        torch.rand(3, 5) < 0.5,
+        torch.tensor([4, 0, -1]),
+        relevance=torch.rand(3, 5),
+        guides={"text": torch.rand(3, 5)},
+        within=torch.rand(5) < 0.5,
+        candidate_features=vectors(5, 3),
+        candidate_class=torch.arange(5),
+    )
+    columns = torch.tensor([1, 2, 4])
+    some = full.among(columns)
+    assert some.own.tolist() == [2, -1, -1]
+    for name in ("positives", "negatives", "relevance"):
+        assert torch.equal(getattr(some, name), getattr(full, name)[:, columns]), name
+    for name in ("candidates", "candidate_features", "candidate_class", "within"):
+        assert torch.equal(getattr(some, name), getattr(full, name)[columns]), name
+    assert torch.equal(some.guides["text"], full.guides["text"][:, columns])
+    assert some.anchors is full.anchors

@@ -101,9 +101,9 @@ def test_names_the_rows_of_a_split():
         ({"features": {"audio": np.array([[0], [np.inf], [1], [0]], np.float32)}}, "/audio: row 1 holds NaN"),
         ({"labels": np.array([0, 1, 0])}, "/label has 3 rows"),
         ({"labels": np.array([0, 1, 2, 0])}, "/label is 2 in row 2, but there are 2 class names"),
-        ({"labels": np.array([0, -1, 1, 0])}, "/label is -1 in row 1"),
+        ({"labels": np.array([0, -2, 1, 0])}, "/label is -2 in row 1"),
         ({"labels": np.array([0.0, 1, 1, 0])}, "/label is float64"),
-        ({"labels": np.full(4, -1)}, "/label is -1 in row 0"),
+        ({"labels": np.full(4, -2)}, "/label is -2 in row 0"),
         ({"all_labels": np.ones((4, 3), np.uint8)}, "uint8 (4, 2), are needed"),
         ({"all_labels": np.full((4, 2), 2, np.uint8)}, "zeros and ones"),
         ({"all_labels": np.array([[1, 1]] * 3 + [[1, 0]], np.uint8)}, "row 3 lacks the class that /label names"),
@@ -244,3 +244,81 @@ def test_finds_the_row_that_stands_at_a_moment():
 def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
     with pytest.raises(InputError, match=r"holds '[ax]' 2 times; each name must stand for one thing"):
         write_features(tmp_path / "f.h5", content(**changes))
+
+
+def masked(**changes):
+    """Content of which the clip in row 2 has no sound, and no rows of it over time."""
+    there = np.array([True, True, False, True])
+    whole = content()
+    features = {**whole.features, "audio": whole.features["audio"] * there[:, None]}
+    return dataclasses.replace(whole, features=features, sequences={}, present={"audio": there}, **changes)
+
+
+FIRST_VERSION, SECOND_VERSION = (
+    {"plain": content(sequences={}), "columns": content(sequences={}, columns={"speaker": ("a", "b", "c", "d")})},
+    {
+        "masks": masked(),
+        "names": content(
+            features={**content().features, "hand_pose": np.ones((4, 2), np.float32)},
+            provenance={**content().provenance, "hand_pose": {"extractor": "mine"}},
+        ),
+        "unlabelled": content(labels=np.full(4, -1), class_names=()),
+        "several labels": content(all_labels=np.ones((4, 2), np.uint8)),
+    },
+)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_is_written_in_the_lowest_version_that_holds_it_and_comes_back_as_it_was(tmp_path, version):
+    for name, written in (FIRST_VERSION, SECOND_VERSION)[version - 1].items():
+        write_features(tmp_path / f"{name}.h5", written)
+        with h5py.File(tmp_path / f"{name}.h5") as file:
+            assert file.attrs["version"] == version, name
+        read = read_features(tmp_path / f"{name}.h5")
+        assert same(read, written), name
+        assert {m: there.tolist() for m, there in read.present.items()} == {
+            m: there.tolist() for m, there in written.present.items()
+        }
+
+
+def test_a_mask_that_hides_nobody_is_not_written(tmp_path):
+    write_features(tmp_path / "one.h5", content())
+    write_features(tmp_path / "two.h5", content(present={"audio": np.ones(4, bool)}))
+    assert (tmp_path / "one.h5").read_bytes() == (tmp_path / "two.h5").read_bytes()
+
+
+def test_clips_are_chosen_with_their_masks():
+    chosen = masked().select(np.array([2, 0]))
+    assert chosen.has("audio").tolist() == [False, True]
+    assert chosen.has("visual").tolist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"present": {"audio": np.array([1, 1, 0, 1])}}, "/audio_present is int64 (4,); bool (4,) is needed"),
+        ({"present": {"audio": np.array([True])}}, "/audio_present is bool (1,); bool (4,) is needed"),
+        ({"present": {"text": np.ones(4, bool)}}, "/text_present has no features beside it"),
+        ({"present": {"audio": np.array([True, True, False, True])}}, "/audio: holds numbers of a clip that"),
+        (
+            {"features": {"audio": np.zeros((4, 1), np.float32)}, "present": {"audio": np.zeros(4, bool)}},
+            "has no modality at all",
+        ),
+    ],
+)
+def test_refuses_masks_that_contradict_the_features(tmp_path, changes, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        write_features(tmp_path / "f.h5", content(**{"sequences": {}, **changes}))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("listed", "message"),
+    [("[", "is not JSON"), ('{"a": 1}', "is no list of names"), ('["a b"]', "cannot be"), ('["pose"]', "no /pose")],
+)
+def test_refuses_a_list_of_modalities_that_does_not_hold(tmp_path, listed, message):
+    write_features(tmp_path / "f.h5", content())
+    with h5py.File(tmp_path / "f.h5", "a") as file:
+        file.attrs["modalities"] = listed
+    with pytest.raises(InputError, match=message):
+        read_features(tmp_path / "f.h5")

@@ -31,7 +31,8 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import schema
 
 # those that embed sound and captions, not vectors, have their laws in tests/methods/audio_text
-NAMES = sorted(name for name, build in METHODS.items() if not build.__module__.startswith("aadml.methods.audio_text"))
+ELSEWHERE = ("aadml.methods.audio_text", "aadml.methods.zero_shot")  # zero-shot wants features of one pretrained model
+NAMES = sorted(name for name, build in METHODS.items() if not build.__module__.startswith(ELSEWHERE))
 WITHOUT_DRAWS = {"cca", "c-cca", "kcca"}
 OF_BATCH_CORRELATIONS = {"dcca", "c-dcca"}
 
@@ -41,6 +42,7 @@ SMALL = {
     "cctl": ["network.hidden=[32, 32]"],
     "clip": ["method.hidden=[32]", "method.dimension=16"],
     "pairs": ["network.hidden=[32]", "method.dimension=16", "method.average=0.5"],
+    "few-labels": ["network.hidden=[32]", "network.input_noise=0.0", "training.learning_rate=1.0e-2"],
     "dcil": ["method.hidden=[32]", "method.dimension=16"],
     "dcca": ["method.outputs=10"],
     "c-dcca": ["method.outputs=10", "method.hidden=[32]"],

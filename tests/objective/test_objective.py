@@ -161,3 +161,37 @@ def test_a_direction_that_is_not_two_sides_is_refused(wrong):
 def test_an_unknown_reduction_is_refused():
     with pytest.raises(InputError, match=r"loss\.reduction"):
         objective(reduction="median")(batch(), draws())
+
+
+@pytest.mark.parametrize("relation", ["label", "id"])
+@pytest.mark.parametrize("directions", [["audio-visual", "visual-audio"], ["both-both"], ["audio-both"]])
+def test_who_lacks_a_modality_neither_anchors_nor_is_a_candidate_in_it(directions, relation):
+    given, gone = batch(), {"audio": [1, 4], "visual": [0, 1]}
+    present = {m: torch.ones(6, dtype=torch.bool) for m in gone}
+    for modality, rows in gone.items():
+        present[modality][rows] = False
+    masked = replace(given, present=present, relation=relation)
+    full = objective(directions=directions).comparisons(replace(given, relation=relation))
+    for all_of, comparison, direction in zip(
+        full, objective(directions=directions).comparisons(masked), directions, strict=True
+    ):
+        sides = [["audio", "visual"] if side == "both" else [side] for side in direction.split("-")]
+        kept = [[6 * n + i for n, m in enumerate(side) for i in range(6) if i not in gone[m]] for side in sides]
+        assert torch.equal(comparison.anchors, all_of.anchors[kept[0]])
+        assert torch.equal(comparison.candidates, all_of.candidates[kept[1]])
+        for a, row in enumerate(kept[0]):
+            own = int(all_of.own[row])
+            assert int(comparison.own[a]) == (kept[1].index(own) if own in kept[1] else -1)
+            for c, column in enumerate(kept[1]):
+                assert comparison.positives[a, c] == all_of.positives[row, column]
+                assert comparison.negatives[a, c] == all_of.negatives[row, column]
+
+
+def test_a_direction_of_which_a_batch_holds_nobody_costs_nothing():
+    given = batch()
+    nobody = replace(given, present={"visual": torch.zeros(6, dtype=torch.bool)})
+    found = objective(directions=["audio-visual", "visual-audio", "audio-audio"])(nobody, draws())
+    alone = objective(directions=["audio-audio"])(given, draws())
+    torch.testing.assert_close(found["loss"], alone["loss"] / 3)
+    found["loss"].backward()
+    assert float(given.vectors["visual"].grad.abs().sum()) == 0

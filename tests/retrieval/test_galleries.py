@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aadml.comparison.relevance import LABEL, OWN
 from aadml.comparison.types import Embeddings
 from aadml.retrieval import evaluate, running_average_precisions, score_direction
 from aadml.retrieval.evaluation import mean_figure
@@ -267,3 +268,44 @@ def test_a_planted_null_of_rankings_is_starred_in_five_percent_of_200_comparison
             both.append(np.stack([one.directions[0].average_precision for one in found]))
         stars.append(seeds_and_queries(*both, draws=2).significant)
     assert 0.02 <= np.mean(stars) <= 0.08
+
+
+def masked(made, lacking=0.3, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return replace(made, present={m: torch.rand(len(made), generator=generator) >= lacking for m in made.vectors})
+
+
+@pytest.mark.parametrize("relevance", [LABEL, OWN])
+def test_who_lacks_a_modality_neither_asks_nor_is_ranked(relevance):
+    made = replace(masked(embeddings()), relevance=relevance)
+    found = evaluate(made)
+    groups = made.labels.numpy() if relevance is LABEL else np.arange(len(made))
+    for result, (query, gallery) in zip(found.directions, DIRECTIONS, strict=True):
+        rows = [np.flatnonzero(made.present[m].numpy()) for m in (query, gallery)]
+        vectors = (made.vectors[m][own] for m, own in zip((query, gallery), rows, strict=True))
+        expected = score_direction(score_source(*vectors, "cosine"), groups[rows[0]], groups[rows[1]])
+        assert np.array_equal(result.average_precision, expected.average_precision)
+        assert np.array_equal(result.chance, expected.chance)
+        assert result.without_relevant == expected.without_relevant
+        assert result.gallery == len(rows[1])
+
+
+def test_what_stands_in_missing_rows_is_never_scored():
+    made = masked(embeddings(classes=3))
+    vectors = {m: torch.where(made.present[m][:, None], v, torch.full_like(v, 7.0)) for m, v in made.vectors.items()}
+    assert evaluate(made).to_json(queries=True) == evaluate(replace(made, vectors=vectors)).to_json(queries=True)
+
+
+def test_the_own_clip_is_taken_out_for_those_that_have_one():
+    made = masked(embeddings())
+    both = made.present["audio"] & made.present["visual"]
+    found = evaluate(made, gallery="without-partner")
+    for result, (_, gallery) in zip(found.directions, DIRECTIONS, strict=True):
+        assert set(result.ids) <= {made.ids[i] for i in both.nonzero()[:, 0].tolist()}
+        assert result.gallery == int(made.present[gallery].sum()) - 1
+
+
+def test_disjoint_halves_leave_out_what_is_missing():
+    made = masked(embeddings())
+    for result, (query, _) in zip(evaluate(made, gallery="disjoint").directions, DIRECTIONS, strict=True):
+        assert len(result.ids) + result.without_relevant == int(made.present[query].sum())

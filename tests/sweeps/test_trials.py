@@ -10,8 +10,19 @@ from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import load_run
 from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
-from aadml.sweeps.compare import Row
-from aadml.sweeps.controls import ALONE, HALF, NONE, RANDOM, controls
+from aadml.sweeps.compare import Row, Settings, named_rows
+from aadml.sweeps.controls import (
+    AFFINE,
+    ALONE,
+    CLASS_MEAN,
+    HALF,
+    MEMORY,
+    NONE,
+    RANDOM,
+    UNIFORM,
+    controls,
+    rivals,
+)
 from aadml.sweeps.grid import Cell
 from aadml.sweeps.trials import trials_of
 from feature_extraction.feature_file import write_features
@@ -66,6 +77,31 @@ def test_the_controls_of_a_proxy_change_one_thing_each(base):
             k: v for k, v in config.values.items() if k not in ("loss", "proxy")
         }
     assert controls(found[ALONE]) == {}
+
+
+def test_the_rivals_of_a_proxy_take_its_place_and_its_share_of_the_loss(base):
+    config = resolve(base | {"proxy": {"name": "anchor-aware", "aa_mix": 0.25, "residual": "convex", "k": 2}})
+    found = rivals(config)
+    assert list(found) == [MEMORY, CLASS_MEAN, UNIFORM, AFFINE]
+    assert [one.section("proxy").name for one in found.values()] == ["memory", "class-mean", *["anchor-aware"] * 2]
+    mixed = {"aa_mix": 0.25, "aa_on": "all", "residual": "convex", "residual_weight": 0.5}
+    assert found[CLASS_MEAN]["proxy"] == {"name": "class-mean"} | mixed
+    assert found[UNIFORM]["proxy"] == config["proxy"] | {"reading": "R2", "attention": "free"}
+    assert found[AFFINE]["proxy"] == config["proxy"] | {"reading": "R4"}
+    for changed in found.values():
+        assert changed.values | {"proxy": 0} == config.values | {"proxy": 0}
+    assert AFFINE not in rivals(resolve(base | {"proxy": {"name": "anchor-aware", "attention": "free"}}))
+    assert rivals(found[MEMORY]) == rivals(controls(config)[ALONE]) == {}
+
+
+def test_rivals_are_rows_where_they_are_asked_for():
+    asked = Settings("x.h5", with_controls=False, with_rivals=True)
+    (method, *beside), _ = named_rows(["aadml"], [], asked)
+    assert [row.control for row in [method, *beside]] == ["", MEMORY, CLASS_MEAN, UNIFORM, AFFINE]
+    (plain, anchored, *beside), _ = named_rows([], ["triplet"], asked)
+    assert (plain.name, anchored.name) == ("triplet", "aa-triplet")
+    assert [row.name for row in beside] == [f"aa-triplet, {name}" for name in (MEMORY, CLASS_MEAN, UNIFORM, AFFINE)]
+    assert repr(asked) == repr(Settings("x.h5", with_controls=False))
 
 
 def test_unseen_classes_carry_their_protocol_and_no_accuracy(base, tmp_path):

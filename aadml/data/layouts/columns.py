@@ -22,6 +22,9 @@ KEYS = ("audio", "visual", "label")
 LISTED = "modalities"
 """The key under which a file names its modalities, where some have other names than the usual ones."""
 _MEANINGS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "dev": "valid", "test": "test"}
+PRESENT = "_present"
+"""Ending of the array that says which clips have a modality."""
+
 _BESIDE = ("label", "split", "id", "class_names", "text_row", LISTED)
 
 
@@ -32,6 +35,7 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
         InputError: a missing key, pickled values, columns of unequal length, or another word for a split.
     """
     arrays, left = _arrays(path, options.views)
+    present = {key.removesuffix(PRESENT): arrays.pop(key) for key in list(arrays) if key.endswith(PRESENT)}
     found = in_order(key for key in arrays if key not in _BESIDE)
     if len(found) < 2:
         require(path, KEYS, list(arrays))
@@ -45,6 +49,7 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
             f"`aadml convert {path} F.h5 --split random:0.7/0.1/0.2`"
         )
     chosen = {key: arrays[key] for key in (*found, "label", "split", "id") if key in arrays}
+    chosen |= {f"{name}{PRESENT}": there for name, there in present.items()}
     same_rows(path, {name: array.shape[0] if array.ndim else 0 for name, array in chosen.items()})
     words = [text(value) for value in arrays["split"].ravel().tolist()]
     wrong = next((word for word in words if word not in _MEANINGS), None)
@@ -58,6 +63,7 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
         splits=[_MEANINGS[word] for word in words],
         ids=[text(value) for value in arrays["id"].ravel().tolist()] if "id" in arrays else None,
         class_names=options.class_names or _class_names(arrays),
+        present=present,
         notes=[f"left out: {', '.join(left)} (--view NAME=KEY takes an array as a modality)"] if left else [],
     )
 
@@ -71,6 +77,8 @@ def _arrays(path: Path, named: Mapping[str, str]) -> tuple[dict[str, NDArray[np.
     for name in listed:
         check_modality(name, f"{path}: {LISTED}")
     places = {key: key for key in (*MODALITIES, *listed, *_BESIDE) if key in keys} | dict(named)
+    masks = {f"{name}{PRESENT}": f"{key}{PRESENT}" for name, key in places.items() if name not in _BESIDE}
+    places |= {name: key for name, key in masks.items() if key in keys}
     arrays = read(path, tuple(dict.fromkeys(places.values())))
     left = sorted(key for key in keys if key not in places.values())
     return {name: arrays[key] for name, key in places.items()}, left

@@ -10,6 +10,8 @@ from feature_extraction.foreign import npz_arrays
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("*_train", "*_test")
+PRESENT = "_present"
+"""What follows the name of a view in the keys that say which clips have it: `<view>_present_train`."""
 
 
 def read_views(path: Path, options: ReadOptions) -> FeatureFile:
@@ -19,14 +21,21 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
         InputError: fewer than two views named, a missing key, pickled values, or parts that contradict.
     """
     arrays = npz_arrays(path)
-    views = sorted(key.removesuffix("_train") for key in arrays if key.endswith("_train") and key != "label_train")
+    views = sorted(
+        key.removesuffix("_train")
+        for key in arrays
+        if key.endswith("_train")
+        and key not in ("label_train", *(f"{view}{PRESENT}_train" for view in options.views.values()))
+    )
     chosen = options.views
     _check_named(path, options, views)
     first = next(iter(chosen.values()))
     more = {part: "valid" for part in ("valid", "val") if f"{first}_{part}" in arrays}
     parts = {"train": "train", **more, "test": "test"}
+    masked = {m: view for m, view in chosen.items() if f"{view}{PRESENT}_train" in arrays}
     labelled = any(key.startswith("label_") for key in arrays)
-    names = dict.fromkeys((*chosen.values(), *(("label",) if labelled else ())))
+    masks = [f"{view}{PRESENT}" for view in masked.values()]
+    names = dict.fromkeys((*chosen.values(), *masks, *(("label",) if labelled else ())))
     require(path, tuple(f"{name}_{part}" for part in parts for name in names), list(arrays))
     whole = {name: stacked(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for part in parts}) for name in names}
     for part in parts:
@@ -39,6 +48,7 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
         labels=whole["label"] if labelled else None,
         splits=[split for part, split in parts.items() for _ in range(len(arrays[f"{first}_{part}"]))],
         class_names=options.class_names,
+        present={modality: whole[f"{view}{PRESENT}"] for modality, view in masked.items()},
         notes=[
             *(f"the view '{view}' stands for {modality}" for modality, view in chosen.items()),
             *([f"no modality was named for {', '.join(left)}, so it was left out"] if left else []),

@@ -19,7 +19,7 @@ from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.networks import Activation
 from aadml.objective import Embedded, Objective, ObjectiveOptions
-from aadml.objective.objective import Relation
+from aadml.objective.embedded import Relation
 from aadml.processes import group
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.markers import Tuning
@@ -47,6 +47,7 @@ class ContrastiveLearner(Learner):
         label_aware: whether labels say who matches, instead of pairs alone.
     """
 
+    takes_missing = True
     divides_batches = True
 
     def __init__(
@@ -95,7 +96,7 @@ class ContrastiveLearner(Learner):
         vectors = group.together(len(batch.labels), lambda: {m: self.embed(values, m) for m, values in own.items()})
         groups = batch.labels if self.label_aware else batch.index
         relation: Relation = "label" if self.label_aware else "id"
-        embedded = Embedded(vectors, groups, batch.index, relation)
+        embedded = Embedded(vectors, groups, batch.index, relation, present=batch.present)
         return {"loss": self.objective(embedded, batch.generator)["loss"], "scale": group.portion(self.log_scale.exp())}
 
 

@@ -9,13 +9,13 @@ from certificates.front_ends import FRONT_END_CERTIFICATES
 from certificates.generated import GENERATED_CERTIFICATES
 from certificates.hashing import HASHING_CERTIFICATES
 from certificates.losses import LOSS_CERTIFICATES
+from certificates.memories import MEMORY_CERTIFICATES
 from certificates.networks import NETWORK_CERTIFICATES
 
 WITHOUT_EQUAL = {
     "audio_visual/hdml_gedml": "another algorithm: a constant distance, and no embedding layer after the generator",
     "audio_visual/cca_zoo_rcca": "another ridge: (1 - c) S + c I there, S + ridge I here",
     "audio_visual/pml_contrastive": "distances unsquared, means of positives and negatives added",
-    "audio_visual/pml_xbm_contrastive": "no such memory here",
 }
 """References that nothing here is held against, and why."""
 
@@ -25,6 +25,7 @@ CERTIFICATES: tuple[Certificate, ...] = (
     *CORRELATION_CERTIFICATES,
     *LOSS_CERTIFICATES,
     *CLASS_PROXY_CERTIFICATES,
+    *MEMORY_CERTIFICATES,
     *GENERATED_CERTIFICATES,
     *AUDIO_TEXT_CERTIFICATES,
     *FRONT_END_CERTIFICATES,

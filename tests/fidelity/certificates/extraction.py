@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from aadml.methods.audio_text.towers import Tower
+from aadml.methods.audio_text.options import Freezing, TowerOptions
+from aadml.methods.audio_text.towers import _tower
 from certificates.audio_text import MEI, XIE
 from certificates.certificate import Arrays, Certificate, Errors, error, worst
 from certificates.front_ends import TVG, samples
@@ -138,7 +139,7 @@ def _bert(config: Mapping[str, Any], arrays: Arrays) -> Bert:
 
 
 def _head(width: int, hidden: int, name: str, arrays: Arrays) -> nn.Module:
-    tower = Tower(_Vectors(width), hidden=hidden, dimension=16, frozen=False, frozen_mode="eval")
+    tower = _tower(_Vectors(width), hidden, TowerOptions(dimension=16), Freezing(), "text")
     layers = {f"{i}.{part}": arrays[f"weight/{name}.{i}.{part}"].float() for i in (0, 2) for part in ("weight", "bias")}
     tower.head.load_state_dict(layers)
     return tower.head

@@ -25,7 +25,9 @@ def objective(loss: Any, directions: tuple[str, ...] | None = None, selection: A
     values |= {"selection": selection} if selection else {}
     config = resolve(values)
     sections = {key: config[key] for key in ("loss", "selection", "directions")}
-    return compose_objective(Space(("audio", "visual"), dimension=6, features=1, classes=4), **sections)
+    text = any("text" in direction for direction in config["directions"])
+    modalities = ("audio", "text") if text else ("audio", "visual")
+    return compose_objective(Space(modalities, dimension=6, features=1, classes=4), **sections)
 
 
 def minimized(of: Objective, first: Tensor, second: Tensor, groups: Tensor, relation: Any = "label") -> Tensor:

@@ -1,0 +1,71 @@
+"""Zero-shot: the two towers of one pretrained model, compared as they are."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from aadml.comparison.types import Clips, Features, Modality
+from aadml.methods.method import Context, Method
+from aadml.methods.settings import Training
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import inner
+from feature_extraction.hub.families import FAMILIES
+
+_HOW = "extract both with one model of two towers (`--audio hf:MODEL --text hf:MODEL`; docs/encoders.md says which)"
+
+
+class ZeroShot(Method):
+    """See `zero_shot`."""
+
+    takes_statistics = False
+
+    def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
+        """Learn nothing."""
+
+    def embed(self, features: Features, modality: Modality) -> Tensor:
+        """Give the features (n, d) as they are."""
+        if not isinstance(features, Tensor):
+            raise InputError("zero-shot: needs features as vectors")
+        return features.detach().cpu().float()
+
+    def state(self) -> dict[str, Tensor]:
+        """Return nothing that was learned; a file of weights holds one number at least."""
+        return {"learned": torch.zeros(0)}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Take over nothing."""
+
+    def parameters_count(self) -> int:
+        """Count nothing."""
+        return 0
+
+
+def zero_shot(context: Context, settings: Training) -> Method:
+    """Pretrained towers of one space (CLAP, CLIP, SigLIP, PE-AV), compared by cosine without any training.
+
+    Args:
+        context: whose features say what made them.
+        settings: not used; nothing is learned.
+
+    Raises:
+        InputError: the features are not those of the towers of one model that share a space.
+    """
+    if len(context.modalities) < 2:
+        raise InputError(f"zero-shot: needs two modalities; the data have {', '.join(context.modalities)}")
+    towers = {modality: _tower(context, modality) for modality in context.modalities}
+    if len(set(towers.values())) > 1:
+        named = ", ".join(f"{m} {family} {weights[:12]}" for m, (family, weights) in towers.items())
+        raise InputError(f"zero-shot: the features are of different models ({named}); {_HOW}")
+    return ZeroShot()
+
+
+def _tower(context: Context, modality: Modality) -> tuple[str, str]:
+    """Give the family and the checksum of the model whose shared space the features of a modality lie in."""
+    origin = context.features.get(modality) or {}
+    family, weights = (str(inner(origin, "parameters", key) or "") for key in ("family", "weights"))
+    shared = FAMILIES[family].shared if family in FAMILIES else ()
+    if origin.get("extractor") != f"hf-{modality}" or modality not in shared or not weights:
+        made = f"by {origin['extractor']}{f' ({family})' if family else ''}" if origin else "by what is not known"
+        raise InputError(f"zero-shot: the {modality} features were made {made}, which shares no space; {_HOW}")
+    return family, weights

@@ -1,0 +1,115 @@
+"""The class-mean proxy: every clip is seen with the mean of its class, the plainest control of a proxy with a bank."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison.options import Share
+from aadml.comparison.types import Modality
+from feature_extraction.ground.errors import InputError
+
+
+class ClassMean(nn.Module):
+    """See every clip with the mean of the other training clips of its class, in its own modality.
+
+        proxy_i = x_i + 1/(n_c - 1) sum over j in the class c of i, j != i, of  b_j
+
+    The means are of the bank that the anchor-aware proxy has, without gradient; nothing is learned. Without labels all
+    clips are one class. A clip alone in its class, or a new one, stands for itself.
+
+    Args:
+        dimension: d of the embeddings.
+        modalities: that will be seen.
+        residual: "none" (the mean alone), "add" x + mean, or "convex" (1 - w) x + w mean.
+        residual_weight: w.
+        aa_on: where `Objective` puts proxies: "all" sides, the "anchor" alone or the "reference" alone.
+        aa_mix: share of the loss that `Objective` computes on proxies; the rest is on the embeddings.
+    """
+
+    prefix = "class-mean-"
+
+    def __init__(
+        self,
+        dimension: int,
+        modalities: tuple[Modality, ...],
+        *,
+        residual: Literal["none", "add", "convex"] = "add",
+        residual_weight: Share = 0.5,
+        aa_on: Literal["all", "anchor", "reference"] = "all",
+        aa_mix: Share = 0.5,
+    ) -> None:
+        super().__init__()
+        self.dimension, self.modalities = dimension, tuple(modalities)
+        self.residual, self.residual_weight = residual, residual_weight
+        self.aa_on, self.aa_mix = aa_on, aa_mix
+        self._means: Mapping[Modality, Tensor] = {}
+        self._alone = torch.zeros(0, dtype=torch.bool)
+
+    def refresh(
+        self,
+        bank: Mapping[Modality, Tensor],
+        labels: Tensor | None = None,
+        inputs: Mapping[Modality, Tensor] | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        groups: Tensor | None = None,
+    ) -> None:
+        """Compute for every training clip the mean of the others of its class; call before each epoch.
+
+        Args:
+            bank: modality -> (n, d) embeddings of the training set, made in evaluation mode.
+            labels: (n,) classes; None where there are none.
+            inputs: not used.
+            generator: not used.
+            groups: not used.
+        """
+        first = next(iter(bank.values()))
+        labels = torch.zeros(len(first), dtype=torch.int64) if labels is None else labels
+        code = torch.unique(labels.to(first.device), return_inverse=True)[1]
+        others = torch.bincount(code)[code] - 1
+        self._alone = others == 0
+        self._means = {m: _of_others(values.detach(), code, others) for m, values in bank.items()}
+
+    def remember(self, bank: Mapping[Modality, Tensor]) -> None:
+        """Need nothing: new items have no class."""
+
+    def forward(
+        self,
+        embeddings: Mapping[Modality, Tensor],
+        index: Tensor,
+        encode: Callable[[Modality, Tensor], Tensor] | None = None,
+    ) -> dict[Modality, Tensor]:
+        """Give the proxies of a batch: modality -> (b, d).
+
+        Args:
+            embeddings: modality -> (b, d).
+            index: (b,) rows of the batch in the training set.
+            encode: not used.
+
+        Raises:
+            InputError: no refresh yet.
+        """
+        if not self._means:
+            raise InputError("proxy: there are no class means yet; refresh the proxy before each epoch")
+        index = index.to(self._alone.device)
+        alone = self._alone[index][:, None]
+        return {
+            m: torch.where(alone, x, self._seen(x, self._means[m][index].to(x.dtype))) for m, x in embeddings.items()
+        }
+
+    def from_bank(self, vectors: Tensor, modality: Modality, *, k: int | None = None) -> Tensor:
+        """Return the vectors (m, d) as given: a new item has no class."""
+        return vectors
+
+    def _seen(self, vectors: Tensor, means: Tensor) -> Tensor:
+        if self.residual == "add":
+            return vectors + means
+        return means if self.residual == "none" else torch.lerp(vectors, means, self.residual_weight)
+
+
+def _of_others(bank: Tensor, code: Tensor, others: Tensor) -> Tensor:
+    """Mean of the other rows of each row's class (n, d); 0 for a row alone in its class."""
+    sums = bank.new_zeros(int(code.max()) + 1 if len(code) else 0, bank.shape[1]).index_add(0, code, bank)
+    return (sums[code] - bank) / others.clamp_min(1)[:, None]

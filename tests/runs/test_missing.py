@@ -1,0 +1,130 @@
+"""Clips that lack a modality: masked in training, scaling and scoring; what their rows hold is not looked at."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import aadml
+from aadml.comparison.types import Clips, Splits
+from aadml.methods import METHODS
+from aadml.methods.inputs import SCALINGS, Inputs, fit_scaling
+from feature_extraction.ground.errors import InputError
+
+WIDTHS = {"audio": 6, "visual": 5, "flow": 7}
+SMALL = {"network.hidden": [12], "training.batch": 16, "training.epochs": 2, "training.learning_rate": 0.01}
+TAKE_MISSING = {
+    "pairs": SMALL,
+    "aadml": SMALL,
+    "cctl": SMALL,
+    "clip": {**SMALL, "method.hidden": [12], "method.dimension": 6},
+}
+"""Methods that learn from clips that lack a modality, and small settings."""
+
+
+def drawn(count, seed, *, garbage=0.0, lacking=0.3, widths=WIDTHS):
+    """Clips of three classes of which a share lacks flow, and a few sound; missing rows hold what is asked for."""
+    generator = np.random.default_rng(seed)
+    labels = np.arange(count) % 3
+    turns = np.random.default_rng(99)
+    shown = 3 * np.eye(4)[labels] + generator.standard_normal((count, 4))
+    features = {m: shown @ turns.standard_normal((4, w)) for m, w in widths.items()}
+    present = {"flow": generator.random(count) >= lacking, "audio": generator.random(count) >= 0.1}
+    present = {m: there for m, there in present.items() if m in widths}
+    for m, there in present.items():
+        features[m][~there] = garbage * generator.standard_normal((int((~there).sum()), widths[m]))
+    names = [f"{seed}-{n}" for n in range(count)]
+    return Clips.of(labels, ids=names, present=present, **{m: v.astype("f4") for m, v in features.items()})
+
+
+def splits(**options):
+    return Splits(*(drawn(count, seed, **options) for seed, count in enumerate((60, 21, 30))))
+
+
+def options_of(name):
+    return {k: v for k, v in TAKE_MISSING[name].items() if name != "clip" or not k.startswith("network")}
+
+
+@pytest.mark.parametrize("name", sorted(TAKE_MISSING))
+def test_what_stands_in_missing_rows_changes_nothing(name):
+    one, other = (aadml.fit(splits(garbage=g), method=name, settings=options_of(name)) for g in (0.0, 1e3))
+    for key, value in one.method.state().items():
+        assert torch.equal(value, other.method.state()[key]), key
+    assert json.dumps(one.evaluation["directions"]) == json.dumps(other.evaluation["directions"])
+
+
+@pytest.mark.parametrize("name", sorted(TAKE_MISSING))
+def test_a_clip_without_one_modality_still_trains_the_others(name):
+    notes = []
+    settings = options_of(name)
+    everyone = aadml.fit(splits(), method=name, settings=settings, on_note=notes.append)
+    assert not any("learns from the" in note for note in notes)
+    data = splits()
+    fewer = Splits(data.train.select(data.train.whole), data.valid, data.test)
+    alone = aadml.fit(fewer, method=name, settings=settings).method.state()
+    visual = {key: value for key, value in everyone.method.state().items() if "visual" in key}
+    assert not all(torch.equal(value, alone[key]) for key, value in visual.items())
+
+
+def test_every_method_says_whether_it_takes_missing_modalities():
+    from aadml.configuration.assembly import assemble
+    from aadml.methods.method import Context
+    from aadml.methods.settings import Training
+    from aadml.model.files import build_method
+
+    found = set()
+    for name, build in METHODS.items():
+        if build.__module__.startswith("aadml.methods.audio_text"):
+            continue
+        config = assemble(method=name, settings={"loss": "triplet"} if name == "aadml" else ())
+        context = Context({"audio": 64, "visual": 64}, 12, clips=20)
+        if build_method(name, config.arguments(), Training(), context).takes_missing:
+            found.add(name)
+    assert found == set(TAKE_MISSING)
+
+
+@pytest.mark.parametrize("name", ["cca", "acmr", "dscmr"])
+def test_a_method_that_needs_all_modalities_learns_from_the_clips_that_have_them_and_says_so(name):
+    widths = {m: WIDTHS[m] for m in ("visual", "flow")}
+    notes, data = [], splits(widths=widths)
+    small = {"method.dimension": 3} if name == "cca" else {"training.epochs": 1, "training.batch": 20}
+    model = aadml.fit(data, method=name, settings=small, on_note=notes.append)
+    whole = len(data.train.whole)
+    scored = model.evaluation["directions"]
+    assert scored["flow-visual"]["queries"] == int(data.test.present["flow"].sum()) < 30
+    assert scored["visual-flow"]["gallery"] == scored["flow-visual"]["queries"]
+    assert any(f"{name} learns from the {whole} of 60 training clips that have all modalities" in one for one in notes)
+
+
+def test_a_method_that_needs_all_modalities_refuses_where_no_clip_has_them():
+    even = torch.arange(20) % 2 == 0
+    clips = Clips.of(
+        even.int(), present={"audio": even, "flow": ~even}, audio=torch.rand(20, 2), flow=torch.rand(20, 2)
+    )
+    with pytest.raises(InputError, match=r"no clip has all of audio, flow; choose fewer \(--modalities\), or take a"):
+        aadml.fit(clips, method="cca", settings={"method.dimension": 2})
+
+
+@pytest.mark.parametrize("scaling", list(SCALINGS))
+def test_scaling_is_fitted_on_the_clips_that_have_a_modality(scaling):
+    clips = drawn(40, 3, garbage=50.0)
+    fitted = fit_scaling(clips, Inputs(scaling=scaling))
+    for modality in WIDTHS:
+        own = fit_scaling(clips.keeping([modality]).select(clips.rows(modality)), Inputs(scaling=scaling))
+        assert torch.equal(fitted.shift[modality], own.shift[modality])
+        assert torch.equal(fitted.scale[modality], own.scale[modality])
+
+
+def test_a_modality_that_no_training_clip_has_is_refused():
+    clips = Clips.of([0, 1], present={"flow": [False, False]}, audio=[[1], [2]], flow=[[0], [0]])
+    with pytest.raises(InputError, match="no training clip has flow; leave it out"):
+        fit_scaling(clips)
+
+
+def test_the_protocols_take_missing_modalities(tmp_path):
+    model = aadml.fit(splits(), method="pairs", settings=SMALL)
+    plain = aadml.evaluate(model, data=splits())
+    for protocol in ("bank", "bank-expansion", "legacy:batch-attention", "legacy:drop-last", "legacy:running-map"):
+        found = aadml.evaluate(model, data=splits(), protocol=protocol)
+        assert [len(one.ids) for one in found.directions] == [len(one.ids) for one in plain.directions]

@@ -244,7 +244,7 @@ def _check_features(modality: str, features: Features, count: int) -> None:
             raise InputError(
                 f"clips: {modality} features must be floats (n, d), not {features.dtype} {tuple(features.shape)}"
             )
-        if not bool(torch.isfinite(features).all()):
+        if not all_finite(features):
             row = int((~torch.isfinite(features)).any(1).nonzero()[0])
             raise InputError(f"clips: the {modality} features hold NaN or infinity, first at row {row}")
 

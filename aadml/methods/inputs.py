@@ -14,6 +14,9 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Choice, Tuning
 from feature_extraction.ground.tables import lookup
 
+_NUMBERS_AT_ONCE = 1 << 24
+"""Of which statistics are taken in double precision: 128 MiB."""
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -35,8 +38,11 @@ class Scaling:
         """Scale the features (n, d) of one modality; what is made batch by batch passes unchanged."""
         if not isinstance(features, Tensor):
             return features
-        scaled = (features - self.shift[modality]) / self.scale[modality] if modality in self.shift else features
-        scaled = scaled.clamp(-self.clamp, self.clamp) if self.clamp else scaled
+        if modality not in self.shift:
+            scaled = features.clamp(-self.clamp, self.clamp) if self.clamp else features
+        else:  # in the place of one copy: a million clips are gigabytes
+            scaled = (features - self.shift[modality]).div_(self.scale[modality])
+            scaled = scaled.clamp_(-self.clamp, self.clamp) if self.clamp else scaled
         return F.normalize(scaled, dim=1) if self.unit else scaled
 
     def clips(self, clips: Clips) -> Clips:
@@ -54,7 +60,12 @@ def _none(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _standard(values: Tensor) -> tuple[Tensor, Tensor]:
-    exact = values.double()
+    columns = max(1, _NUMBERS_AT_ONCE // max(1, len(values)))
+    parts = [_standard_of(part.double()) for part in values.split(columns, 1)]
+    return torch.cat([mean for mean, _ in parts]), torch.cat([deviation for _, deviation in parts])
+
+
+def _standard_of(exact: Tensor) -> tuple[Tensor, Tensor]:
     deviation = exact.std(0, correction=0)
     # a constant column carries nothing and must not be blown up by rounding
     floor = 1e-6 * exact.abs().amax(0).clamp_min(1e-12)

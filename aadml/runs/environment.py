@@ -17,6 +17,8 @@ from aadml.runs.manifest import ENVIRONMENT, read_file
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import parse_object, read_as
 
+_ROWS_AT_ONCE = 1 << 14
+
 PACKAGES = ("aadml", "torch", "numpy", "scipy", "scikit-learn", "h5py", "opencv-python", "av")
 
 
@@ -118,7 +120,8 @@ def data_hash(splits: Splits) -> str:
 
 def _content(features: Features, modality: str) -> Iterator[bytes]:
     if isinstance(features, torch.Tensor):
-        yield features.contiguous().numpy().tobytes()
+        for rows in features.split(_ROWS_AT_ONCE):
+            yield rows.contiguous().numpy().tobytes()
     elif isinstance(features, StoredSource):
         yield from features.content()
     else:

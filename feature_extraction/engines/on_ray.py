@@ -8,7 +8,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -148,6 +148,7 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
                     f"engine ray: nothing at {where} ({reason}); give ray:ADDRESS, or ray alone"
                 ) from error
     try:
-        yield ray
+        with redirect_stdout(sys.stderr):  # where Ray writes what it remarks of processes that were lost
+            yield ray
     finally:
         ray.shutdown()

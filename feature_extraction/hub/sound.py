@@ -31,7 +31,7 @@ def hf_audio(
     precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
-    """Describe sound by a pretrained network of `transformers` (CLAP, AST, Whisper, PE-AV): `--audio hf:MODEL`.
+    """Describe sound by a pretrained network of `transformers` (CLAP, Whisper, wav2vec 2.0 ...): `--audio hf:MODEL`.
 
     The clip is cut into windows as long as the network takes; its feature is the mean over them.
 

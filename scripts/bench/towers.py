@@ -24,8 +24,8 @@ WAYS: dict[str, dict[str, object]] = {
     "frozen start": OWN | {"method.blocks": 0, "training.learning_rate": 0.0, "training.epochs": 1},
     "new heads": {"method.freeze": "both", "method.hidden": 64, "training.learning_rate": 3e-3},
     "head": OWN | {"method.blocks": 0},
-    "last block": OWN | {"method.blocks": 1},
-    "all": OWN | {"method.blocks": "all"},
+    "last block": OWN | {"method.blocks": 1, "training.learning_rate": 1e-3},
+    "all": OWN | {"method.blocks": "all", "training.learning_rate": 1e-3},
 }
 
 

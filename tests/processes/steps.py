@@ -34,6 +34,7 @@ CASES = {
     "aa-triplet, random": {"loss": "triplet", "proxy": AA | {"neighbors": "random"}},
     "xbm-triplet": {"loss": "triplet", "proxy": "memory"},
     "xbm-supcon, queue": {"loss": "supcon", "proxy": {"name": "memory", "size": 40}, "directions": ("both-both",)},
+    "ee-triplet": {"loss": "triplet", "proxy": "expansion"},
     "class-mean-triplet": {"loss": "triplet", "proxy": "class-mean"},
     "supcon, both": {"loss": "supcon", "directions": ("both-both",)},
     "cross-clr, both": {"loss": "cross-clr", "directions": ("both-both",)},

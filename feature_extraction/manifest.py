@@ -4,7 +4,7 @@ import csv
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
@@ -34,7 +34,7 @@ class Row:
         id: its name, unique in the manifest, UTF-8.
         media: where each modality is found, `audio` and `visual`: the same file unless the manifest has two columns;
             and as `text` the text itself, where the manifest has one.
-        label: the name of its class; of several, the first; empty where the manifest has no labels.
+        label: the name of its class; of several, the first; empty where the clip has none.
         split: `train`, `valid` or `test`.
         columns: what further columns say.
         more_labels: further classes of the clip.
@@ -142,13 +142,13 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
     rows = []
     first_lines: dict[str, int] = {}
     doubled: dict[str, list[int]] = {}
-    folder, labelled = str(Path(place).parent), {"label", "labels"} & set(header)
+    folder = str(Path(place).parent)
     for number, line in table:
         if len(line) != len(header):
             problems.append(f"line {number} has {len(line)} cells, the header {len(header)}")
             continue
         row = _row(dict(zip(header, line, strict=True)), folder)
-        problems += [f"line {number}: {problem}" for problem in _problems(row, labelled)]
+        problems += [f"line {number}: {problem}" for problem in _problems(row)]
         if first_lines.setdefault(row.id, number) != number:
             doubled.setdefault(row.id, [first_lines[row.id]]).append(number)
         rows.append(row)
@@ -171,7 +171,7 @@ def _row(cells: dict[str, str], folder: str) -> Row:
     if (column := next((name for name in TEXT_COLUMNS if name in cells), None)) is not None:
         media["text"] = cells[column]
     split = known["split"].strip().lower()
-    labels = [known["label"]] if "label" in known else split_labels(known.get("labels", ""))
+    labels = [known["label"]] if known.get("label", "").strip() else split_labels(known.get("labels", ""))
     return Row(
         id=known["id"],
         media=media,
@@ -191,12 +191,10 @@ def split_labels(cell: str, separator: str = LABELS_SEPARATOR) -> list[str]:
     return list(dict.fromkeys(label for part in cell.split(separator) if (label := part.strip())))
 
 
-def _problems(row: Row, labelled: Collection[str]) -> list[str]:
+def _problems(row: Row) -> list[str]:
     problems = []
     if not row.id:
         problems.append("the id is empty")
-    if labelled and not row.label:
-        problems.append("the label is empty")
     if row.split not in SPLITS:
         problems.append(f"the split is '{_shown(row.split)}', not one of {', '.join(SPLITS)}")
     whole = "".join((row.id, *row.labels, *row.columns.values()))

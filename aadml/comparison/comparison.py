@@ -49,6 +49,8 @@ class Comparison:
         negatives: (a, c) bool, disjoint from `positives`.
         own: (a,) int64, the candidate that is the anchor's partner (same clip), or -1.
         relevance: (a, c) a score that is not of two vectors (frame/word relevance); it then *is* `cosine` and `dot`.
+        shares: (a, c) how much each positive counts beside the others of its anchor; None where all count alike. Only
+            the losses named in WEIGHS_POSITIVES look at it.
         guides: name -> (a, c) detached scores that a selection may follow (within-modality similarity).
         within: (c,) or (a, c) bool, candidates of the anchor's own modality (CrossCLR).
         anchor_features: (a, f) the encoder's penultimate features (DAML, HDML).
@@ -64,6 +66,7 @@ class Comparison:
     negatives: Mask[Tensor] = Mask()  # noqa: RUF009
     own: Tensor  # type: ignore[misc]  # the masks before it have no default, though they look as if they had
     relevance: Tensor | None = None
+    shares: Tensor | None = None
     guides: Mapping[str, Tensor] = field(default_factory=dict)
     within: Mask[Tensor | None] = Mask(optional=True)  # noqa: RUF009
     anchor_features: Tensor | None = None
@@ -179,6 +182,7 @@ class Comparison:
             negatives=self.negatives[:, columns],
             own=torch.where(self.own >= 0, place[self.own], self.own),
             relevance=taken(self.relevance),
+            shares=taken(self.shares),
             guides={name: guide[:, columns] for name, guide in self.guides.items()},
             within=taken(self.within),
             candidate_features=None if self.candidate_features is None else self.candidate_features[columns],
@@ -196,6 +200,7 @@ class Comparison:
             negatives=self.negatives[rows],
             own=self.own[rows],
             relevance=taken(self.relevance),
+            shares=taken(self.shares),
             guides={name: guide[rows] for name, guide in self.guides.items()},
             within=taken(self.within) if self.within is not None and self.within.ndim == 2 else self.within,
             anchor_features=taken(self.anchor_features),

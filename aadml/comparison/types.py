@@ -53,7 +53,7 @@ class Clips:
 
     Attributes:
         features: modality -> (n, d) finite float tensor, or a `Source` of n items.
-        labels: (n,) int64 in 0..C-1; all UNLABELLED where there are no classes. Of a clip with several, the first.
+        labels: (n,) int64 in 0..C-1, UNLABELLED where a clip has no class. Of a clip with several, the first.
         ids: n names: what makes identical.
         class_names: C names, in the order of the labels; none where there are no classes.
         all_labels: (n, C) bool, all classes of each clip; None where none has several.
@@ -123,9 +123,9 @@ class Clips:
             raise InputError(
                 f"clips: {count} ids but labels of shape {tuple(self.labels.shape)} and {self.labels.dtype}"
             )
-        unlabelled = not self.class_names and bool((self.labels == UNLABELLED).all())
-        if count and not unlabelled and not self._in_range():
-            raise InputError(f"clips: labels must lie in 0..{len(self.class_names) - 1}, one for each class name")
+        if count and not self._in_range():
+            most = len(self.class_names) - 1
+            raise InputError(f"clips: labels must lie in 0..{most}, {UNLABELLED} where there is none")
         if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
             raise InputError(f"clips: all_labels must be ({count}, {len(self.class_names)})")
         for modality, features in self.features.items():
@@ -134,15 +134,20 @@ class Clips:
             _check_present(modality, there, count)
 
     def _in_range(self) -> bool:
-        return 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.class_names)
+        return int(self.labels.min()) >= UNLABELLED and int(self.labels.max()) < len(self.class_names)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def one_label_each(self) -> bool:
-        """Tell whether every clip is of one class: what methods that learn classes need."""
+        """Tell whether no clip is of several classes, and there are classes: what methods that learn classes need."""
         return bool(self.class_names) and self.all_labels is None
+
+    @property
+    def unlabelled(self) -> int:
+        """Count the clips without a class."""
+        return int((self.labels == UNLABELLED).sum())
 
     @property
     def relevant(self) -> Relevance:

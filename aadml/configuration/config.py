@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Interval, Len, MinLen
 
@@ -16,6 +16,7 @@ from aadml.methods.inputs import Inputs
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import AUTO, Precision, Training
 from aadml.objective.composition import Weighted
+from aadml.objective.neighbor_positives import NeighborOptions
 from aadml.objective.objective import ObjectiveOptions, parse_directions
 from aadml.objective.recipes import RECIPES
 from aadml.objective.sections import Named
@@ -41,6 +42,8 @@ TABLES: dict[str, tuple[Mapping[str, Callable[..., object]], tuple[Callable[...,
     "readout": (READOUTS, ()),
 }
 """Sections that name an entry of a table: the table, and what the section holds options of beside the entry."""
+UNNAMED: dict[str, Callable[..., object]] = {"network": NetworkOptions, "neighbors": NeighborOptions}
+"""Sections of some methods that name no entry: what they hold options of."""
 FIXED: dict[str, Callable[..., object]] = {"inputs": Inputs, "training": Training}
 """Sections of every config: what they hold options of."""
 
@@ -56,6 +59,9 @@ class Common:
         device: "auto", "cpu", "cuda", "cuda:0", ...
         validation: share of the training clips set aside where the data has no validation split.
         train_per_class: clips of each class that are fitted on; null for all.
+        unlabelled: what becomes of training (and validation) clips without a label where others have one, and of
+            training clips beyond `train_per_class`: "keep" takes both without a label, "drop" neither; null keeps the
+            former and drops the latter.
         unseen_classes: share of the classes that are kept for test alone; null for the data's own split.
         relevance: what is relevant to a query where clips are scored: "own" (its own partner alone), "label" (its
             class), "labels" (a class shared), "labels-graded" (the more shared, the more), or a file of judgments;
@@ -68,6 +74,7 @@ class Common:
     device: Annotated[str, MinLen(1)] = "auto"
     validation: Fraction = 0.1
     train_per_class: Count | None = None
+    unlabelled: Literal["keep", "drop"] | None = None
     unseen_classes: Fraction | None = None
     relevance: Annotated[str, MinLen(1)] | None = None
     modalities: Annotated[tuple[str, ...], Len(1, 16)] | None = None
@@ -241,8 +248,8 @@ def _section(section: str, given: Default, score: Json) -> Json:
         names = checked(Annotated[tuple[str, ...], Len(1, 64)], [given] if isinstance(given, str) else given, section)
         parse_directions(names)
         return list(names)
-    if section == "network":
-        return checked_options(NetworkOptions, _mapping({section: given}, section), section, name=section)
+    if section in UNNAMED:
+        return checked_options(UNNAMED[section], _mapping({section: given}, section), section, name=section)
     table, shared = TABLES[section]
     chosen = section_of(given, section)
     entry = lookup(table, chosen.name, section.replace("_", " "))

@@ -35,6 +35,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "inputs": ("aadml.methods.inputs:Inputs",),
     "training": ("aadml.methods.settings:Training",),
     "network": ("aadml.methods.networks:NetworkOptions",),
+    "neighbors": ("aadml.objective.neighbor_positives:NeighborOptions",),
     "loss": ("aadml.objective.objective:ObjectiveOptions", "aadml.objective.composition:Weighted"),
     "label_loss": ("aadml.objective.composition:Weighted",),
 }

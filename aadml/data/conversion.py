@@ -14,7 +14,7 @@ from aadml.data.reading import SYNTHETIC, Views, open_data
 from aadml.data.released import RELEASED, like_released, write_split_keys
 from aadml.data.split_duplicates import without_duplicates
 from aadml.data.splits import without_incomplete_classes
-from feature_extraction.feature_file import FeatureFile, write_features
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, write_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import inner, nested, texts
 from feature_extraction.manifest import SPLITS
@@ -111,7 +111,7 @@ def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     kind, _, shares = rule.partition(":")
     if kind != "random":
         raise InputError(f"--split {rule}: write random:TRAIN/VALID/TEST, as in random:0.7/0.1/0.2")
-    labels = [(content.class_names[label],) if content.class_names else () for label in content.labels]
+    labels = [() if label == UNLABELLED else (content.class_names[label],) for label in content.labels]
     splits = tuple(divide(labels, content.ids, shares_of(shares), seed))
     counts = ", ".join(f"{splits.count(part)} {part}" for part in SPLITS)
     note = f"the split was drawn at random ({shares}, seed {seed}): {counts}"
@@ -124,10 +124,13 @@ def _divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
 
 def _with_first_labels(content: FeatureFile) -> tuple[FeatureFile, list[str]]:
     """Keep of each clip its first label, and the classes that are left."""
-    left, labels = np.unique(content.labels, return_inverse=True)
+    labelled = content.labels != UNLABELLED
+    left, codes = np.unique(content.labels[labelled], return_inverse=True)
+    labels = np.full(len(labelled), UNLABELLED, dtype=np.int64)
+    labels[labelled] = codes
     names = tuple(content.class_names[label] for label in left)
     lost = [name for name in content.class_names if name not in names]
     note = "of clips with several labels the first was kept"
     if lost:
         note += f"; no clip has one of these as its first: {', '.join(lost)}"
-    return replace(content, labels=labels.astype(np.int64), class_names=names, all_labels=None), [note]
+    return replace(content, labels=labels, class_names=names, all_labels=None), [note]

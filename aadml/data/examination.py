@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aadml.data.reading import Views, open_data
 from aadml.data.split_duplicates import DuplicatePair, duplicate_pairs, is_too_large
-from feature_extraction.feature_file import FeatureFile, Timeline
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import SPLITS
 
@@ -240,6 +240,9 @@ def _warnings(
     elif content.all_labels is not None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
         found.append(f"{several} clips have several labels: methods that learn classes do not train on them")
+    elif UNLABELLED in content.labels:
+        without = int((content.labels == UNLABELLED).sum())
+        found.append(f"{without} clips have no label: few-labels and pairs train on them, other methods without them")
     for split in SPLITS:
         if split not in content.splits:
             found.append(f"there are no {split} clips")

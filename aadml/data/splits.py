@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.types import Clips, Splits
-from feature_extraction.feature_file import FeatureFile, in_order
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, in_order
 from feature_extraction.ground.errors import InputError
 
 Incomplete = Literal["refuse", "keep", "drop"]
@@ -55,6 +55,7 @@ def to_splits(
         how = "stratified" if content.class_names else "at random"
         notes.append(f"{len(chosen)} train clips were set aside for validation ({how}, seed {seed})")
     lone = [label for label, count in Counter(content.labels[splits == "train"].tolist()).items() if count == 1]
+    lone = [label for label in lone if label != UNLABELLED]
     if lone and has_one_label(content):
         notes.append(f"classes with one train clip: {_some([content.class_names[label] for label in lone])}")
     whole = clips_of(content)
@@ -98,6 +99,7 @@ def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
     left = [label for label in range(len(content.class_names)) if label not in set(labels)]
     kept = content.select(np.flatnonzero(~gone).astype(np.int64))
     codes = np.searchsorted(np.asarray(left, dtype=np.int64), kept.labels).astype(np.int64)
+    codes[kept.labels == UNLABELLED] = UNLABELLED
     marked = None if kept.all_labels is None else kept.all_labels[:, left]
     names = tuple(content.class_names[label] for label in left)
     return replace(kept, labels=codes, class_names=names, all_labels=marked)
@@ -114,7 +116,7 @@ def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) ->
 
 
 def has_one_label(content: FeatureFile) -> bool:
-    """Tell whether every clip is of one class: not where there are no labels, or several a clip."""
+    """Tell whether clips are of one class, or some of none: not where there are no labels, or several a clip."""
     return bool(content.class_names) and content.all_labels is None
 
 
@@ -152,7 +154,7 @@ def _complete(content: FeatureFile, incomplete: Incomplete, place: str) -> tuple
             require_one_label(content, place, "leaving incomplete classes out")
         return content, []
     counts = {part: Counter(content.labels[content.rows(part)].tolist()) for part in _PARTS}
-    used = sorted(set(content.labels.tolist()))
+    used = sorted(set(content.labels.tolist()) - {UNLABELLED})
     if len(used) < 2:
         name = content.class_names[used[0]]
         raise InputError(f"{place}: all clips are of one class ('{name}'); retrieval needs at least two")

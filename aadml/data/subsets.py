@@ -9,17 +9,20 @@ from numpy.typing import NDArray
 
 from aadml.comparison.types import Clips, Splits
 from aadml.data.splits import clips_of, require_one_label
-from feature_extraction.feature_file import FeatureFile
+from feature_extraction.feature_file import UNLABELLED, FeatureFile
 from feature_extraction.ground.errors import InputError
 
 LEAST_CLASSES = 2
 """Retrieval among fewer classes asks nothing."""
 
 
-def few_a_class(splits: Splits, count: int, *, validation: float | None, seed: int) -> Splits:
+def few_a_class(
+    splits: Splits, count: int, *, validation: float | None, seed: int, keep_unlabelled: bool = False
+) -> Splits:
     """Keep `count` training clips of each class; where a class has fewer, all of them.
 
-    With one seed, the clips kept for a smaller count are among those kept for a larger one.
+    With one seed, the clips kept for a smaller count are among those kept for a larger one. Clips that had no label
+    stay as they are.
 
     Args:
         splits: the data, divided.
@@ -27,18 +30,39 @@ def few_a_class(splits: Splits, count: int, *, validation: float | None, seed: i
         validation: with validation clips that were drawn from train, how many are kept a class, as a share of `count`
             (one at least); None keeps the data's own validation split whole.
         seed: of the choice.
+        keep_unlabelled: take the label of the other training clips away instead of leaving them out.
 
     Returns:
-        The splits with fewer clips; the notes say so.
+        The splits with fewer clips, or labels; the notes say so.
     """
-    train = splits.train.select(_first_of_each(splits.train.labels.numpy(), count, seed))
-    notes = [f"{count} training clips a class, {len(train)} in all (seed {seed})"]
+    labels = splits.train.labels.numpy()
+    chosen = _first_of_each(labels, count, seed)
+    notes = [f"{count} training clips a class, {len(chosen)} in all (seed {seed})"]
+    if keep_unlabelled:
+        kept_labels = torch.full_like(splits.train.labels, UNLABELLED)
+        kept_labels[chosen] = splits.train.labels[chosen]
+        train = replace(splits.train, labels=kept_labels)
+        notes.append(f"the other {train.unlabelled} training clips are kept without a label")
+    else:
+        had_none = torch.from_numpy(np.flatnonzero(labels == UNLABELLED))
+        train = splits.train.select(torch.cat([chosen, had_none]).sort().values)
     valid = splits.valid
     if validation is not None:
         kept = max(1, round(validation * count))
         valid = valid.select(_first_of_each(valid.labels.numpy(), kept, seed))
         notes.append(f"{kept} validation clips a class, {len(valid)} in all")
     return replace(splits, train=train, valid=valid, notes=(*splits.notes, *notes))
+
+
+def without_unlabelled(splits: Splits) -> Splits:
+    """Leave training and validation clips without a label out, where others have one; the notes say so."""
+    for name in ("train", "valid"):
+        part = splits[name]
+        if part.unlabelled and part.class_names:
+            note = f"{part.unlabelled} {name} clips without a label are left out"
+            kept = part.select((part.labels != UNLABELLED).nonzero()[:, 0])
+            splits = replace(splits.having(name, kept), notes=(*splits.notes, note))
+    return splits
 
 
 def disjoint_classes(content: FeatureFile, share: float, *, validation: float, seed: int, name: str = "") -> Splits:
@@ -58,7 +82,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
         InputError: too few classes.
     """
     require_one_label(content, name or "the data", "unseen_classes")
-    classes = np.unique(content.labels)
+    classes = np.unique(content.labels[content.labels != UNLABELLED])
     test, valid = (max(LEAST_CLASSES, round(part * len(classes))) for part in (share, validation))
     train = len(classes) - test - valid
     if train < LEAST_CLASSES:
@@ -76,7 +100,8 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
 
 def _first_of_each(labels: NDArray[np.int64], count: int, seed: int) -> torch.Tensor:
     generator = np.random.default_rng(seed)
-    chosen = [generator.permutation(np.flatnonzero(labels == label))[:count] for label in np.unique(labels)]
+    classes = np.unique(labels[labels != UNLABELLED])
+    chosen = [generator.permutation(np.flatnonzero(labels == label))[:count] for label in classes]
     return torch.from_numpy(np.sort(np.concatenate(chosen)))
 
 

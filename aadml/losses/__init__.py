@@ -47,6 +47,9 @@ OF_EACH_ANCHOR = frozenset(
 """Losses whose anchors may be divided over processes: nothing of one anchor's cost comes from another anchor, nothing
 is drawn, and no penalty joins them. Any other loss is computed whole by every process."""
 
+WEIGHS_POSITIVES = ("nt-xent", "supcon", "cross-clr", "n-pair", "dsl")
+"""Losses in which a positive counts by its share, where a comparison says how much (soft targets)."""
+
 LABEL_LOSSES: Table["Callable[..., Tensor]"] = Table(
     "label loss",
     {

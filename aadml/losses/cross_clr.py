@@ -44,7 +44,7 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
         assert rows.within is not None
         weight = 1 + (within_weight - 1) * rows.within
         positives = rows.positives * (1 - rows.within)
-        costs = mean_over_positives(rows.scores * weight, positives, positives + rows.negatives)
+        costs = mean_over_positives(rows.scores * weight, positives, positives + rows.negatives, rows.shares)
         return replace(costs, slope=costs.slope.mul_(weight))
 
     comparison.need("within", "cross-clr")

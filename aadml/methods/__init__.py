@@ -32,6 +32,7 @@ METHODS: Table["Callable[..., Method]"] = Table(
         "bic-net": "aadml.methods.pairwise.bic_net:bic_net",
         "dcil": "aadml.methods.pairwise.dcil:dcil",
         "pairs": "aadml.methods.pairwise.pairs:pairs",
+        "few-labels": "aadml.methods.pairwise.few_labels:few_labels",
         "random": "aadml.methods.random_vectors:random_vectors",
         "zero-shot": "aadml.methods.zero_shot:zero_shot",
         "audio-text": "aadml.methods.audio_text.two_towers:audio_text",

@@ -26,6 +26,7 @@ class Context:
         device: where neural methods compute.
         clips: number of training clips; 0 where it is not known.
         features: modality -> what made its features, as `Facts` have it; empty where nothing is known.
+        unlabelled: number of training and validation clips that have no label although others have one.
         architecture: what a saved model says of networks whose shape was read from files (see `Method.architecture`);
             None where a method is built to be trained, and reads those files itself.
     """
@@ -36,6 +37,7 @@ class Context:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     clips: int = 0
     features: Mapping[Modality, JsonObject] = field(default_factory=dict)
+    unlabelled: int = 0
     architecture: JsonObject | None = None
 
     @property
@@ -57,12 +59,22 @@ class Context:
         first, second = self.modalities
         return first, second
 
-    def need_classes(self, method: str) -> int:
+    def need_classes(self, method: str, *, of_all: bool = True) -> int:
         """Give the number of classes to a method that learns them.
 
+        Args:
+            method: who asks, for the message.
+            of_all: whether it needs the class of every clip.
+
         Raises:
-            InputError: the clips have no classes, or several each; says which methods need none.
+            InputError: the clips have no classes, or several each, or not all have one; says what can be done.
         """
+        if self.classes and self.unlabelled and of_all:
+            raise InputError(
+                f"{method} learns from one class a clip, and {self.unlabelled} training or validation clips have no "
+                "label; leave them out (--set unlabelled=drop), or take few-labels or pairs (--method), which learn "
+                "from them too"
+            )
         if not self.classes:
             raise InputError(
                 f"{method} learns from one class a clip, and these clips have none, or several; take pairs, clip, "

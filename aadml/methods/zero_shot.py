@@ -9,7 +9,7 @@ from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import inner, nested
+from feature_extraction.ground.json_values import inner
 from feature_extraction.hub.families import FAMILIES
 
 _HOW = "extract both with one model of two towers (`--audio hf:MODEL --text hf:MODEL`; docs/encoders.md says which)"
@@ -62,7 +62,7 @@ def zero_shot(context: Context, settings: Training) -> Method:
 
 def _tower(context: Context, modality: Modality) -> tuple[str, str]:
     """Give the family and the checksum of the model whose shared space the features of a modality lie in."""
-    origin = nested(context.features, modality)
+    origin = context.features.get(modality) or {}
     family, weights = (str(inner(origin, "parameters", key) or "") for key in ("family", "weights"))
     shared = FAMILIES[family].shared if family in FAMILIES else ()
     if origin.get("extractor") != f"hf-{modality}" or modality not in shared or not weights:

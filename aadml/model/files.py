@@ -59,7 +59,13 @@ def load_model(folder: Path, device: torch.device) -> Model:
 def rebuilt(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
     """Build a model from its facts and the tensors of its weights file."""
     context = Context(
-        facts.dimensions, len(facts.class_names), facts.seed, device, facts.clips, facts.features, facts.architecture
+        facts.dimensions,
+        len(facts.class_names),
+        facts.seed,
+        device,
+        facts.clips,
+        facts.features,
+        architecture=facts.architecture,
     )
     method = build_method(facts.method.name, facts.method.arguments, facts.training, context)
     method.load(_under("method.", tensors))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from feature_extraction.ground.places import imported_on_demand
 
 if TYPE_CHECKING:
-    from aadml.objective.objective import Embedded, Objective, ObjectiveOptions, parse_directions, reduce
+    from aadml.objective.embedded import Embedded
+    from aadml.objective.objective import Objective, ObjectiveOptions, parse_directions, reduce
 
 __all__ = ["Embedded", "Objective", "ObjectiveOptions", "parse_directions", "reduce"]
 
-__getattr__ = imported_on_demand(__name__, dict.fromkeys(__all__, "objective"))
+__getattr__ = imported_on_demand(__name__, dict.fromkeys(__all__, "objective") | {"Embedded": "embedded"})

@@ -12,7 +12,8 @@ from torch import nn
 from aadml.comparison.options import Weight
 from aadml.comparison.types import Modality
 from aadml.losses import LOSSES, OF_EACH_ANCHOR
-from aadml.objective.objective import ALL, BOTH, Loss, Objective, ObjectiveOptions, parse_directions
+from aadml.objective.embedded import BOTH
+from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions, parse_directions
 from aadml.objective.sections import Named, Section, named
 from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS

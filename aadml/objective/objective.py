@@ -1,15 +1,15 @@
 """A training signal: the loss of a comparison of proxies, over directions, reduced to one number."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.masks import MaskCodes
 from aadml.comparison.types import Modality
+from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
 from aadml.processes import group
 from aadml.proxies.expansion import Expansion
 from aadml.proxies.memory import Memory
@@ -17,40 +17,8 @@ from feature_extraction.feature_file import MODALITIES, is_modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import OwnSection
 
-Side = str
-"""A modality, or BOTH: all of them together."""
-
-BOTH = "both"
-Relation = Literal["label", "id"]
 Encode = Callable[[Modality, Tensor], Tensor]
 Loss = Callable[[Comparison], Terms]
-
-
-@dataclass(frozen=True)
-class Embedded:
-    """A batch of b clips after the encoders.
-
-    Attributes:
-        vectors: modality -> (b, d).
-        groups: (b,) what two items must share to be positives ("label") or must not share to be negatives ("id").
-        index: (b,) rows in the training set (proxies look up neighbors by it).
-        relation: whether all of a group are positives ("label"), or a clip's own partner alone ("id").
-        features: modality -> (b, f) penultimate features, for losses that generate (DAML, HDML).
-        heads: modality -> the last layer, features (m, f) -> vectors (m, d), for the same.
-        relevance: (anchors' modality, candidates' modality) -> (b, b) score in place of one of two vectors.
-        guides: name -> (b, b) detached scores that selections may follow.
-        present: modality -> (b,) bool, whether a clip has it; who lacks it neither anchors nor is a candidate in it.
-    """
-
-    vectors: Mapping[Modality, Tensor]
-    groups: Tensor
-    index: Tensor
-    relation: Relation = "label"
-    features: Mapping[Modality, Tensor] | None = None
-    heads: Mapping[Modality, nn.Module] | None = None
-    relevance: Callable[[Modality, Modality], Tensor] | None = None
-    guides: Mapping[str, Tensor] | None = None
-    present: Mapping[Modality, Tensor] = field(default_factory=dict)
 
 
 Directions = Annotated[Sequence[str], OwnSection()]
@@ -203,7 +171,7 @@ class Objective(nn.Module):
         raw, mix = batch.vectors, float(proxy.aa_mix)
         proxies = proxy(raw, batch.index, encode)
         anchors = proxies if proxy.aa_on in ("all", "anchor") else raw
-        candidates = proxies if proxy.aa_on in ("all", "reference") else raw
+        candidates = proxies if proxy.aa_on in ("all", "reference") else batch.candidates.vectors
         seen = self._compare(self._among(laid, anchors, candidates), generator)
         if mix == 1:
             return seen
@@ -216,13 +184,13 @@ class Objective(nn.Module):
 
     def comparisons(self, batch: Embedded) -> list[Comparison]:
         """Lay out the comparison of every direction, before any selection."""
-        return [_present(_comparison(batch, direction), batch, direction) for direction in self.directions]
+        return [laid_out(batch, direction) for direction in self.directions]
 
     def _with_memory(self, laid: Sequence[Comparison], batch: Embedded, memory: Memory) -> list[Comparison]:
         """Let anchors also meet what is remembered, and remember the batch."""
         extended = []
         for comparison, direction in zip(laid, self.directions, strict=True):
-            rows, columns = (_modalities(batch.vectors, side) for side in direction)
+            rows, columns = (modalities_of(batch.vectors, side) for side in direction)
             extended.append(memory.extend(comparison, rows, columns, batch.index, batch.relation == "id"))
         if self.training:
             memory.store(batch.vectors, batch.groups, batch.index)
@@ -233,7 +201,7 @@ class Objective(nn.Module):
     ) -> list[Comparison]:
         """Put other vectors into comparisons of the same clips."""
         return [
-            comparison.seen_as(_side(anchors, direction[0]), _side(candidates, direction[1]))
+            comparison.seen_as(stacked(anchors, direction[0]), stacked(candidates, direction[1]))
             for comparison, direction in zip(laid, self.directions, strict=True)
         ]
 
@@ -275,87 +243,3 @@ def _own_anchors(comparison: Comparison) -> Comparison:
     if group.own(count) == slice(0, count):
         return comparison
     return comparison.narrow(rows=torch.arange(count, device=comparison.anchors.device)[group.own(count)])
-
-
-def _comparison(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
-    """Lay out one direction: rows of several modalities are concatenated, nobody is compared with itself."""
-    rows, columns = (_modalities(batch.vectors, side) for side in direction)
-    codes, own = _codes(rows, columns, batch), _partners(rows, columns, batch.groups)
-    relevance = None
-    if batch.relevance is not None:
-        relevance = torch.cat([torch.cat([batch.relevance(r, c) for c in columns], 1) for r in rows])
-    features = batch.features
-    return Comparison(
-        anchors=_side(batch.vectors, direction[0]),
-        candidates=_side(batch.vectors, direction[1]),
-        positives=codes.positives,
-        negatives=codes.negatives,
-        own=own,
-        relevance=relevance,
-        guides=batch.guides or {},
-        within=codes.within,
-        anchor_features=_side(features, direction[0]) if features else None,
-        candidate_features=_side(features, direction[1]) if features else None,
-        candidate_head=batch.heads[columns[0]] if batch.heads and len(columns) == 1 else None,
-        anchor_class=batch.groups.repeat(len(rows)),
-        candidate_class=batch.groups.repeat(len(columns)),
-    )
-
-
-def _present(comparison: Comparison, batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
-    """Leave out the anchors and candidates whose clips lack the modality."""
-    rows, columns = (_kept(batch, side) for side in direction)
-    if rows is None and columns is None:
-        return comparison
-    among = comparison if columns is None else comparison.among(columns)
-    return among if rows is None else among.narrow(rows=rows)
-
-
-def _kept(batch: Embedded, side: Side) -> Tensor | None:
-    """Number what a side keeps of its rows; None where it keeps all."""
-    modalities = _modalities(batch.vectors, side)
-    if not any(modality in batch.present for modality in modalities):
-        return None
-    everyone = torch.ones_like(batch.groups, dtype=torch.bool)
-    return torch.cat([batch.present.get(modality, everyone) for modality in modalities]).nonzero()[:, 0]
-
-
-def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded) -> MaskCodes:
-    """Say who belongs to whom; nobody is compared with itself."""
-    clip = torch.arange(len(batch.groups), device=batch.groups.device)
-    clips = clip.repeat(len(rows)), clip.repeat(len(columns))
-    place = {modality: number for number, modality in enumerate(columns)}
-    itself = [clip + place[row] * len(clip) if row in place else torch.full_like(clip, -1) for row in rows]
-    numbers = {modality: number for number, modality in enumerate(batch.vectors)}
-    return MaskCodes(
-        groups=(batch.groups.repeat(len(rows)), batch.groups.repeat(len(columns))),
-        clips=clips if batch.relation == "id" else None,
-        itself=torch.cat(itself) if place.keys() & set(rows) else None,
-        sides=(_sides(rows, numbers, clip), _sides(columns, numbers, clip)),
-    )
-
-
-def _sides(modalities: Sequence[Modality], numbers: Mapping[Modality, int], clip: Tensor) -> Tensor:
-    """Number the modality of each row or column of a comparison (a,)."""
-    return torch.cat([torch.full_like(clip, numbers[one]) for one in modalities])
-
-
-def _partners(rows: Sequence[Modality], columns: Sequence[Modality], groups: Tensor) -> Tensor:
-    """Find the candidate that is each anchor's clip in the first other modality (a,), -1 where there is none."""
-    item = torch.arange(len(groups), device=groups.device)
-    other = [next((at for at, column in enumerate(columns) if column != row), None) for row in rows]
-    return torch.cat([torch.full_like(item, -1) if at is None else item + at * len(item) for at in other])
-
-
-def _side(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
-    """Concatenate what a side holds (a, d)."""
-    found = [vectors[modality] for modality in _modalities(vectors, side)]
-    return found[0] if len(found) == 1 else torch.cat(found)
-
-
-def _modalities(vectors: Mapping[Modality, Tensor], side: Side) -> list[Modality]:
-    if side == BOTH:
-        return list(vectors)
-    if side not in vectors:
-        raise InputError(f"directions: no {side} embeddings here; there are {', '.join(vectors)}")
-    return [side]

@@ -1,6 +1,7 @@
 """The protocol of classes never trained on."""
 
 from aadml.protocols.protocol import Protocol, Subject
+from feature_extraction.feature_file import UNLABELLED
 from feature_extraction.ground.errors import InputError
 
 
@@ -11,10 +12,11 @@ def unseen_classes(subject: Subject, split: str) -> Subject:
         InputError: classes in common.
     """
     train, scored = subject.splits.train, subject.splits[split]
-    trained = {train.class_names[label] for label in train.labels.unique().tolist()}
-    both = [
-        name for name in (scored.class_names[label] for label in scored.labels.unique().tolist()) if name in trained
-    ]
+    of_train, of_scored = (
+        [clips.class_names[label] for label in clips.labels.unique().tolist() if label != UNLABELLED]
+        for clips in (train, scored)
+    )
+    both = [name for name in of_scored if name in of_train]
     if both:
         raise InputError(
             f"unseen-classes: {', '.join(both[:5])} of the {split} split were trained on; train with unseen_classes=0.3"

@@ -64,6 +64,8 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
             vectors = mix(subject, clips, vectors)
         embeddings = read_out(subject.encoder, vectors, clips)
     for part in parts:
+        embeddings = part.correct(subject, embeddings) if part.correct is not None else embeddings
+    for part in parts:
         embeddings = part.keep(embeddings) if part.keep is not None else embeddings
     return embeddings
 

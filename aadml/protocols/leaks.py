@@ -26,8 +26,10 @@ def label_graph(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 
     Half the item, half its three neighbors weighted by softmax(cosine / 0.1): no parameter is needed for the effect.
     """
-    if not clips.class_names:
-        raise InputError("legacy:label-graph looks for neighbors of one class; the clips have no labels")
+    if clips.unlabelled:
+        raise InputError(
+            f"legacy:label-graph looks for neighbors of one class; {clips.unlabelled} of {len(clips)} have no label"
+        )
     largest = int(torch.bincount(clips.labels).max()) - 1
     proxy = free_proxy(vectors, k=max(1, min(NEIGHBORS, largest)))
     proxy.refresh(vectors, clips.labels)

@@ -37,12 +37,14 @@ class Protocol:
     Attributes:
         before: subject -> subject, acting before anything is embedded (another training, another scaling).
         mix: (subject, clips, vectors) -> vectors, acting between the encoder and the read-out.
+        correct: (subject, embeddings) -> embeddings, acting on what was read out, by statistics of other splits.
         keep: embeddings -> embeddings, acting on the items that are scored.
         metric: "map", or "running" for the variant of that name in the place of MAP.
     """
 
     before: Callable[[Subject, str], Subject] | None = None
     mix: Callable[[Subject, Clips, Vectors], Vectors] | None = None
+    correct: Callable[[Subject, Embeddings], Embeddings] | None = None
     keep: Callable[[Embeddings], Embeddings] | None = None
     metric: str = "map"
 

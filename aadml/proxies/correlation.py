@@ -9,6 +9,7 @@ from annotated_types import Interval
 from torch import Tensor
 
 from aadml.comparison.types import Modality
+from aadml.proxies.agreement import agreeing_neighbors
 from aadml.proxies.exact_search import SIMILARITIES
 from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors, symmetrized, united
 from feature_extraction.ground.errors import InputError
@@ -25,8 +26,8 @@ class GraphOptions:
         scope: neighbors from the "bank" (Equation 1: within the training set) or the "batch".
         same_class: neighbors of the anchor's class only (Equation 1), where labels are known.
         similarity: a key of SIMILARITIES.
-        graph_modality: compare "within" a modality (Equation 1) or anchors with the other one's vectors, "cross" (the
-            sentence after Equation 2).
+        graph_modality: compare "within" a modality (Equation 1), anchors with the other one's vectors, "cross" (the
+            sentence after Equation 2), or take the lesser cosine of all modalities, "agreeing" (AVID-CMA, CVPR 2021).
         neighbors: the "nearest", or k at "random" (a control).
         symmetrize: p is a neighbor of q where q is one of p.
         shared_lists: the neighbors found in one modality serve the other too (the paired rule of section 4.2).
@@ -37,7 +38,7 @@ class GraphOptions:
     scope: Literal["bank", "batch"] = "bank"
     same_class: bool = True
     similarity: Annotated[str, Choice(SIMILARITIES)] = "cosine"
-    graph_modality: Literal["within", "cross"] = "within"
+    graph_modality: Literal["within", "cross", "agreeing"] = "within"
     neighbors: Literal["nearest", "random"] = "nearest"
     symmetrize: bool = False
     shared_lists: bool = False
@@ -45,6 +46,8 @@ class GraphOptions:
     def __post_init__(self) -> None:
         if self.space == "input" and self.graph_modality == "cross":
             raise InputError("proxy.graph_modality: cross compares two modalities, whose input spaces differ")
+        if self.graph_modality == "agreeing" and self.similarity != "cosine":
+            raise InputError("proxy.graph_modality: agreeing compares cosines; leave proxy.similarity at cosine")
 
     def of_neighbors(self, k: int) -> "GraphOptions":
         """Return the same options with another number of neighbors."""
@@ -160,7 +163,11 @@ class CorrelationGraph:
     def _made(
         self, vectors: Mapping[Modality, Tensor], labels: Tensor | None, groups: Tensor | None
     ) -> dict[Modality, NeighborLists]:
-        lists = {modality: self._directed(vectors, modality, labels, groups) for modality in vectors}
+        if self.options.graph_modality == "agreeing" and self.options.neighbors == "nearest":
+            both = agreeing_neighbors(list(vectors.values()), k=self.options.k, labels=labels, groups=groups)
+            lists = dict.fromkeys(vectors, both)
+        else:
+            lists = {modality: self._directed(vectors, modality, labels, groups) for modality in vectors}
         if self.options.symmetrize:
             lists = {modality: symmetrized(own) for modality, own in lists.items()}
         if self.options.shared_lists:

@@ -2,10 +2,11 @@
 
 No matrix of all pairs is ever held. A block of queries is multiplied with the bank in column blocks, and only the
 largest product of every group of consecutive bank rows is kept: the k best rows lie in the k best groups, so these
-alone are looked into. The last few candidates are scored again in float64 by a sum whose order does not depend on
-where a row stands; equal vectors get equal scores, and ties are decided by index. What rounding could have hidden is
-known by an error bound: a query with more near-ties than the slack holds is searched again with products in float64,
-and if that is not enough (vectors that coincide) scored whole by those sums.
+alone are looked into. What rounding could have hidden is known by an error bound: where the best products lie further
+apart than that, their order is right, and only the k neighbors are scored in float64. Elsewhere all candidates are,
+by a sum whose order does not depend on where a row stands; equal vectors get equal scores, and ties are decided by
+index. A query with more near-ties than the slack holds is searched again with products in float64, and if that is not
+enough (vectors that coincide) scored whole by those sums.
 """
 
 import functools
@@ -87,14 +88,14 @@ def nearest(
     with torch.no_grad(), torch.autocast(bank.device.type, enabled=False):
         search = _Search(queries, bank, similarity, min(k + excluded, len(bank)))
         for rows in torch.arange(len(queries), device=bank.device).split(search.rows_at_once()):
-            candidates = search.candidates(rows).sort(1).values
-            exact = _exact(queries[rows, None], bank[candidates], search.lengths[candidates], similarity)
-            if query_codes is not None and bank_codes is not None:
-                exact.masked_fill_(query_codes[rows, None] == bank_codes[candidates], -torch.inf)
-            best, order = exact.sort(dim=1, descending=True, stable=True)
-            best, order = best[:, :k], order[:, :k]
-            score[rows, : best.shape[1]] = best
-            index[rows, : best.shape[1]] = candidates.gather(1, order).masked_fill(best == -torch.inf, -1)
+            candidates, clear = search.candidates(rows)
+            for part, best_of in ((clear, search.best_of_ranked), (~clear, search.best)):
+                some = rows[part]
+                if len(some):
+                    out = None if query_codes is None else query_codes[some], bank_codes
+                    best, found = best_of(some, candidates[part], k, *out)
+                    score[some, : best.shape[1]] = best
+                    index[some, : best.shape[1]] = found.masked_fill(best == -torch.inf, -1)
     return index, score
 
 
@@ -121,25 +122,56 @@ class _Search:
 
     def rows_at_once(self) -> int:
         budget = BLOCK.get(self.bank.device.type, BLOCK["cpu"])
-        return max(64, budget // (len(self.bank) if self.coarse.group == 1 else COLUMNS))
+        whole = max(
+            budget // len(self.bank), min(self.bank.shape[1], 1024)
+        )  # wide products take longer than the cache saves
+        return max(64, whole if self.coarse.group == 1 else budget // COLUMNS)
 
-    def candidates(self, rows: Tensor) -> Tensor:
-        """Give a few bank rows that hold the best `wanted` of the queries `rows` (r,), and all ties: (r, s)."""
-        found, sure = _candidates(self.coarse, rows, self.wanted)
+    def candidates(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Give a few bank rows that hold the best `wanted` of the queries `rows` (r,), and all ties: (r, s).
+
+        Returns:
+            Also (r,) whether the first `wanted` of them are the best, best first, beyond doubt.
+        """
+        found, sure, clear = _candidates(self.coarse, rows, self.wanted)
         if not bool(sure.all()):
             unsure = rows[~sure]
-            finer, certain = _candidates(self.fine, unsure, self.wanted)
+            finer, certain, _ = _candidates(self.fine, unsure, self.wanted)
             if not bool(certain.all()):
                 tied = self.queries[unsure[~certain]]
                 finer[~certain] = _best_of_all(tied, self.bank, self.lengths, self.similarity, found.shape[1])
             found[~sure] = finer
-        return found
+        return found, clear
+
+    def best_of_ranked(
+        self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Score the first k candidates that are not left out, where the order of candidates is known: (r, k) each."""
+        candidates = candidates[:, : self.wanted]
+        left_out = _equal(codes, bank_codes, candidates)
+        order = left_out.byte().sort(dim=1, stable=True).indices[:, :k]
+        candidates, left_out = candidates.gather(1, order), left_out.gather(1, order)
+        return self._scores(rows, candidates).masked_fill_(left_out, -torch.inf), candidates
+
+    def best(
+        self, rows: Tensor, candidates: Tensor, k: int, codes: Tensor | None, bank_codes: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Score all candidates and give the best k: (r, k) each; of equal ones the smaller index comes first."""
+        candidates = candidates.sort(1).values
+        exact = self._scores(rows, candidates).masked_fill_(_equal(codes, bank_codes, candidates), -torch.inf)
+        score, order = exact.sort(dim=1, descending=True, stable=True)
+        return score[:, :k], candidates.gather(1, order[:, :k])
+
+    def _scores(self, rows: Tensor, candidates: Tensor) -> Tensor:
+        return _exact(self.queries[rows, None], self.bank[candidates], self.lengths[candidates], self.similarity)
 
 
 def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int, dtype: torch.dtype) -> _Prepared:
-    q, b = queries.double(), bank.double()
+    b = bank.double()
+    q = b if queries is bank else queries.double()
     if similarity == "cosine":
-        q, b = F.normalize(q, dim=1, eps=1e-300), F.normalize(b, dim=1, eps=1e-300)
+        b = F.normalize(b, dim=1, eps=1e-300)
+        q = b if queries is bank else F.normalize(q, dim=1, eps=1e-300)
     elif similarity == "euclidean":
         # -|q - b|^2 ranks as q.b - |b|^2 / 2; the closer to the origin, the smaller the rounding
         center = b.mean(0)
@@ -147,9 +179,9 @@ def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int, dtype
         q = torch.cat([q, torch.ones_like(q[:, :1])], 1)
         b = torch.cat([b, -b.square().sum(1, keepdim=True) / 2], 1)
     lengths, longest = q.norm(dim=1), b.norm(dim=1).max()
-    error = _unit_error(q.shape[1], dtype, bank.device) * lengths * longest
+    error = unit_error(q.shape[1], dtype, bank.device) * lengths * longest
     # the sums that decide are themselves rounded
-    sums = _unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
+    sums = unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
     error = error + (sums if similarity != "cosine" else 10.0**-DECIMALS)
     whole = len(b) <= NARROW + NARROW_BY * b.shape[1]
     group = 1 if whole else _group_size(len(b), wanted, b.shape[1])
@@ -157,7 +189,7 @@ def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int, dtype
     return _Prepared(q.to(dtype), b, error.to(dtype), len(bank), group)
 
 
-def _unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> float:
+def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> float:
     """Bound the error of a product of two unit vectors.
 
     The worst case grows with d; eight times the square root of d holds for all but one in 10^13 (Higham and Mary,
@@ -175,8 +207,19 @@ def _group_size(count: int, wanted: int, dimension: int) -> int:
     return int(2 ** min(7, max(3, round(math.log2(size)))))
 
 
-def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
-    """Pick a few bank rows that hold the best `wanted` of every query; (r, s), and (r,) whether they surely do."""
+def _equal(codes: Tensor | None, bank_codes: Tensor | None, candidates: Tensor) -> Tensor:
+    """Say which candidates (r, s) share the code of their query (r,)."""
+    if codes is None or bank_codes is None:
+        return torch.zeros_like(candidates, dtype=torch.bool)
+    return codes[:, None] == bank_codes[candidates]
+
+
+def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Pick a few bank rows that hold the best `wanted` of every query: (r, s), best first by their products.
+
+    Returns:
+        Also (r,) whether they surely hold them, and (r,) whether the order of the first `wanted` is sure too.
+    """
     queries, error = prepared.queries[rows], prepared.error[rows]
     few = min(wanted + SLACK_ITEMS, prepared.count)
     if prepared.group == 1:
@@ -185,8 +228,9 @@ def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor,
     else:
         value, candidates, unopened = _within_groups(prepared, queries, wanted, few)
         outside = torch.maximum(value[:, -1], unopened)
-    sure = outside < value[:, wanted - 1] - 2 * error
-    return candidates, sure | (few == prepared.count)
+    sure = (outside < value[:, wanted - 1] - 2 * error) | (few == prepared.count)
+    apart = value[:, : few - 1] - value[:, 1:few] > 2 * error[:, None]
+    return candidates, sure, sure & apart[:, :wanted].all(1)
 
 
 def _within_groups(prepared: _Prepared, queries: Tensor, wanted: int, few: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -204,6 +248,11 @@ def _within_groups(prepared: _Prepared, queries: Tensor, wanted: int, few: int) 
     value, place = products.masked_fill_(rows >= prepared.count, -torch.inf).topk(min(few, rows.shape[1]), 1)
     unopened = best[:, -1] if opened < len(groups) else torch.full_like(best[:, -1], -torch.inf)
     return value, rows.gather(1, place), unopened
+
+
+def exact_scores(queries: Tensor, bank: Tensor, similarity: str) -> Tensor:
+    """Score in float64, in an order of sums that is the same everywhere: (r, 1, d) against (r or 1, s, d) -> (r, s)."""
+    return _exact(queries, bank, _lengths(bank), similarity)
 
 
 def _lengths(vectors: Tensor) -> Tensor:

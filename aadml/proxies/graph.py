@@ -74,10 +74,12 @@ def neighbors(
     index = torch.full((len(asked), k), -1, dtype=torch.int64, device=bank.device)
     score = torch.full((len(asked), k), -torch.inf, dtype=torch.float64, device=bank.device)
     for rows, members in _classes(len(asked), len(bank), labels, query_labels, bank.device):
-        rows = rows[group.own(len(rows))]
+        part, own = bank[members], group.own(len(rows))
+        itself = asked is bank and rows is members and own == slice(0, len(rows))
+        rows = rows[own]
         found, score[rows] = nearest(
-            asked[rows],
-            bank[members],
+            part if itself else asked[rows],
+            part,
             k=k,
             similarity=similarity,
             query_codes=None if codes is None else codes[rows],
@@ -191,8 +193,13 @@ def _check(bank: Tensor, queries: Tensor, k: int, same_rows: bool) -> None:
         raise InputError(f"graph: a bank {tuple(bank.shape)} cannot be asked by queries {tuple(queries.shape)}")
     if same_rows and len(bank) != len(queries):
         raise InputError(f"graph: {len(queries)} queries are not the {len(bank)} rows of the bank")
-    if not bool(torch.isfinite(bank).all()) or not bool(torch.isfinite(queries).all()):
+    if not _is_finite(bank) or (queries is not bank and not _is_finite(queries)):
         raise InputError("graph: the vectors hold NaN or infinity; has the training diverged?")
+
+
+def _is_finite(vectors: Tensor) -> bool:
+    """Say whether there is no NaN or infinity; a finite sum has none, which is faster to see than every entry."""
+    return bool(torch.isfinite(vectors.sum())) or bool(torch.isfinite(vectors).all())
 
 
 def _on(device: torch.device, codes: Tensor | None) -> Tensor | None:

@@ -71,14 +71,18 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     _check_unique(names, f"{place}: class_names")
     if "text" not in vectors:  # a clip with several captions stands in several rows
         _check_unique(ids.tolist(), f"{place}: id")
+    masks = {m: _flags(there, count, f"{place}: {m}{PRESENT}") for m, there in present.items()}
+    vectors = {
+        m: v if m not in masks else np.where(masks[m][:, None], v, 0).astype(v.dtype) for m, v in vectors.items()
+    }
     kept, chosen = _rows(columns.get("split"), split, count, place)
     parts: dict[Modality, torch.Tensor] = {
         modality: torch.from_numpy(matrix[kept]) for modality, matrix in vectors.items()
     }
     try:
         labels = torch.from_numpy(codes[kept])
-        masks = {m: torch.from_numpy(_flags(present[m], count, f"{place}: {m}{PRESENT}")[kept]) for m in present}
-        return Embeddings(parts, labels, tuple(ids[kept].tolist()), similarity, names, once, present=masks), chosen
+        own = {m: torch.from_numpy(there[kept]) for m, there in masks.items() if m in parts}
+        return Embeddings(parts, labels, tuple(ids[kept].tolist()), similarity, names, once, present=own), chosen
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
 
@@ -202,7 +206,7 @@ def _check_unique(names: Sequence[str], where: str) -> None:
 
 def _classes(labels: NDArray[Any], names: NDArray[Any] | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Give labels 0..C-1 and the names of the classes: the file's where its labels are positions among them."""
-    if names is not None and labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < len(names):
+    if names is not None and labels.dtype.kind in "iu" and labels.min() >= UNLABELLED and labels.max() < len(names):
         return labels.astype(np.int64), tuple(_text(name) for name in names.tolist())
     values, codes = np.unique(labels, return_inverse=True)
     return codes.astype(np.int64), tuple(str(value) for value in values.tolist())

@@ -11,11 +11,11 @@ from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
 from aadml.data.captioned_sets import captioned_splits, is_captioned
 from aadml.data.reading import SYNTHETIC, Views
 from aadml.data.splits import has_one_label, require_one_label
-from aadml.data.subsets import disjoint_classes, few_a_class
+from aadml.data.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.retrieval.judgments import chosen_relevance
 from feature_extraction.backbones import extractor
 from feature_extraction.extract import extract
-from feature_extraction.feature_file import FeatureFile, is_feature_file, open_features
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, open_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, typed
 from feature_extraction.manifest import read_manifest
@@ -23,6 +23,8 @@ from feature_extraction.weights import weights_folder
 
 PAIRS = "pairs"
 """The shipped config for clips that are not of one class each."""
+FEW_LABELS = "few_labels"
+"""The shipped config for clips of which some have no label."""
 
 
 def load_splits(config: Config) -> Splits:
@@ -59,11 +61,13 @@ def _divided(config: Config, content: FeatureFile) -> Splits:
         return splits
     require_one_label(content, data, "train_per_class")
     drawn = unseen is None and "valid" not in content.splits
-    return few_a_class(splits, count, validation=common.validation if drawn else None, seed=common.seed)
+    kept, share = common.unlabelled == "keep", common.validation if drawn else None
+    return few_a_class(splits, count, validation=share, seed=common.seed, keep_unlabelled=kept)
 
 
 def as_configured(splits: Splits, common: Common) -> Splits:
-    """Keep the modalities that a config reads, and set what is relevant."""
+    """Keep the modalities and the clips that a config reads, and set what is relevant."""
+    splits = without_unlabelled(splits) if common.unlabelled == "drop" else splits
     return with_relevance(with_modalities(splits, common.modalities), common.relevance)
 
 
@@ -104,7 +108,7 @@ def with_relevance(splits: Splits, name: str | None) -> Splits:
 def starting_config(
     data: str | Path | Splits | Clips | None, config: str | Path | None, method: str | None, say: Callable[[str], None]
 ) -> str | Path | None:
-    """Name the config to start from; where none is named and the clips are not of one class each, it is `pairs`.
+    """Name the config to start from; where none is named, the labels decide: `pairs`, or `few_labels`.
 
     Args:
         data: to train on; None for the sample clips.
@@ -115,24 +119,37 @@ def starting_config(
     Raises:
         InputError: data that cannot be read.
     """
-    if config is not None or method is not None or data is None or _of_one_class_each(data):
+    if config is not None or method is not None or data is None:
         return config
-    say(f"the clips are not of one class each, so config '{PAIRS}' is taken; name another with --config or --method")
-    return PAIRS
+    one_each, some = _classes_of(data)
+    if one_each and not some:
+        return config
+    why = "some clips have no label" if one_each else "the clips are not of one class each"
+    chosen = FEW_LABELS if one_each else PAIRS
+    say(f"{why}, so config '{chosen}' is taken; name another with --config or --method")
+    return chosen
 
 
-def _of_one_class_each(data: str | Path | Splits | Clips) -> bool:
-    """Tell whether every clip is of one class, without reading the numbers of a feature file."""
-    if isinstance(data, Splits):
-        return data.train.one_label_each
-    if isinstance(data, Clips):
-        return data.one_label_each
+def _classes_of(data: str | Path | Splits | Clips) -> tuple[bool, bool]:
+    """Tell whether clips are of one class at most, and whether some of them are of none.
+
+    The numbers of a feature file are not read.
+    """
+    if isinstance(data, Splits | Clips):
+        clips = data.train if isinstance(data, Splits) else data
+        return clips.one_label_each, bool(clips.unlabelled)
     if str(data).startswith(SYNTHETIC) or is_captioned(data):
-        return True
+        return True, False
     if is_feature_file(data):
         with open_features(data) as (content, _):
-            return has_one_label(content)
-    return has_one_label(open_data(data))
+            return has_one_label(content), _some_unlabelled(content)
+    content = open_data(data)
+    return has_one_label(content), _some_unlabelled(content)
+
+
+def _some_unlabelled(content: FeatureFile) -> bool:
+    """Tell whether a training clip has no label."""
+    return bool((content.labels[content.rows("train")] == UNLABELLED).any())
 
 
 def takes_captions(options: JsonObject) -> bool:

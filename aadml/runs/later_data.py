@@ -14,7 +14,7 @@ from aadml.data.splits import clips_of
 from aadml.model.facts import difference, fingerprint
 from aadml.model.model import Model
 from aadml.runs.data import read_captioned, takes_captions
-from feature_extraction.feature_file import FeatureFile
+from feature_extraction.feature_file import UNLABELLED, FeatureFile
 from feature_extraction.ground.errors import InputError
 
 Note = Callable[[str], None]
@@ -93,7 +93,7 @@ def _divided(content: FeatureFile, place: str, model: Model) -> Splits:
     names = content.class_names
     if names and names != model.class_names and set(names) <= set(model.class_names):
         codes = np.asarray([model.class_names.index(name) for name in names], dtype=np.int64)
-        content = replace(content, labels=codes[content.labels], class_names=model.class_names)
+        content = replace(content, labels=np.append(codes, UNLABELLED)[content.labels], class_names=model.class_names)
         if content.all_labels is not None:
             marked = np.zeros((len(content.ids), len(model.class_names)), dtype=np.uint8)
             marked[:, codes] = content.all_labels

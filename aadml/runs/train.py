@@ -73,7 +73,8 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     """Build the model of a config for the data, its scaling fitted on the training clips; nothing is trained yet."""
     facts = _facts(config, splits)
     classes = len(facts.class_names) if splits.train.one_label_each else 0
-    context = Context(facts.dimensions, classes, facts.seed, device, facts.clips, facts.features)
+    unlabelled = splits.train.unlabelled + splits.valid.unlabelled if classes else 0
+    context = Context(facts.dimensions, classes, facts.seed, device, facts.clips, facts.features, unlabelled)
     method = build_method(config.method, config.arguments(), facts.training, context)
     if not method.takes_statistics and config.inputs.scaling not in ("none", "l2"):
         raise InputError(

@@ -18,7 +18,7 @@ from aadml.search.store import Item
 from feature_extraction.assembly import Failure
 from feature_extraction.backbones import Extractor
 from feature_extraction.extract import extract
-from feature_extraction.feature_file import MODALITIES, FeatureFile, Timeline, read_features
+from feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Timeline, read_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
@@ -137,7 +137,7 @@ def _timeline(content: FeatureFile, modality: Modality) -> Timeline | None:
 
 
 def _label(content: FeatureFile, row: int) -> str:
-    if not content.class_names:
+    if content.labels[row] == UNLABELLED:
         return ""
     if content.all_labels is None:
         return content.class_names[int(content.labels[row])]

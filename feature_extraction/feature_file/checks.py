@@ -121,12 +121,11 @@ def _check_labels(content: FeatureFile, place: str) -> None:
     if content.labels.dtype != np.int64 or content.labels.ndim != 1:
         raise InputError(f"{place}: /label is {content.labels.dtype} {content.labels.shape}; int64 (clips,) is needed")
     classes = len(content.class_names)
-    if not classes and (content.labels == UNLABELLED).all():
-        return
-    wrong = np.flatnonzero((content.labels < 0) | (content.labels >= classes))
+    wrong = np.flatnonzero((content.labels < UNLABELLED) | (content.labels >= classes))
     if len(wrong):
         raise InputError(
-            f"{place}: /label is {content.labels[wrong[0]]} in row {wrong[0]}, but there are {classes} class names"
+            f"{place}: /label is {content.labels[wrong[0]]} in row {wrong[0]}, but there are {classes} class names "
+            f"({UNLABELLED} is a clip without a label)"
         )
     if content.all_labels is not None:
         _check_all_labels(content.all_labels, content, f"{place}: /labels")
@@ -136,9 +135,10 @@ def _check_all_labels(marked: NDArray[np.uint8], content: FeatureFile, place: st
     shape = (len(content.ids), len(content.class_names))
     if marked.shape != shape or marked.dtype != np.uint8 or (marked > 1).any():
         raise InputError(f"{place} is {marked.dtype} {marked.shape}; zeros and ones, uint8 {shape}, are needed")
-    without = np.flatnonzero(marked[np.arange(len(marked)), content.labels] == 0)
+    own = np.where(content.labels == UNLABELLED, marked.sum(axis=1) == 0, marked[np.arange(shape[0]), content.labels])
+    without = np.flatnonzero(own == 0)
     if len(without):
-        raise InputError(f"{place}: row {without[0]} lacks the class that /label names")
+        raise InputError(f"{place}: row {without[0]} lacks the class that /label names, or has one where there is none")
 
 
 def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:

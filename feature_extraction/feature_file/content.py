@@ -11,7 +11,7 @@ from feature_extraction.ground.json_values import JsonObject, inner, texts
 
 FORMAT = "aadml-features"
 UNLABELLED = -1
-"""The label of every clip of a file without labels, which has no class names."""
+"""The label of a clip without one: of every clip of a file without class names."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class FeatureFile:
 
     Attributes:
         features: per modality (n, d) float32, finite.
-        labels: (n,) int64, positions in `class_names`; all of them UNLABELLED where there are no class names. Of a
+        labels: (n,) int64, positions in `class_names`; UNLABELLED where a clip has no label. Of a
             clip with several classes, the first.
         ids: n names of clips.
         splits: n of `train`, `valid`, `test`.

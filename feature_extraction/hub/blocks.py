@@ -41,9 +41,11 @@ def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | L
         InputError: more blocks than there are.
     """
     order = _order(network, run)
-    if blocks == "all":
-        return list(order.start)
     rows = _blocks(network, order)
+    if blocks == "all":  # what a block holds is used, though some attentions do not call their parts
+        return list(dict.fromkeys([*order.start, *(module for block in rows for module in block.modules())]))
+    if not rows:
+        raise InputError("blocks: this network has none; 'all' is possible, or freeze it")
     if blocks > len(rows):
         raise InputError(f"blocks: {blocks} given; this network has {len(rows)}, so 0 to {len(rows)} or all")
     last = max(order.end[block] for block in rows)
@@ -63,10 +65,7 @@ def _blocks(network: nn.Module, order: Order) -> list[nn.Module]:
     lists = [module for module in network.modules() if isinstance(module, nn.ModuleList)]
     within = {inner for one in lists for inner in one.modules() if inner is not one}
     rows = [[block for block in one if block in order.start] for one in lists if one not in within]
-    found = max(filter(None, rows), key=lambda row: order.start[row[0]], default=[])
-    if not found:
-        raise InputError("blocks: this network has none; 'all' is possible, or freeze it")
-    return found
+    return max(filter(None, rows), key=lambda row: order.start[row[0]], default=[])
 
 
 def _order(network: nn.Module, run: Callable[[], object]) -> Order:

@@ -207,6 +207,14 @@ _SIGLIP2_PICTURE = PictureTower("Siglip2VisionModel", _POOLER, "Siglip2ImageProc
 _SIGLIP2_TEXT = TextTower("Siglip2TextModel", _POOLER, filled=True, masked=False)
 _PE_SOUND = SoundTower("PeAudioModel", {"projection": _pe_sound}, _values, _ten_seconds, filled=False, shortest=1920)
 _PE_TEXT = TextTower("PeAudioModel", {"projection": _pe_text})
+_WAVES: dict[str, Pool] = {"mean": _mean}
+
+
+def _waves(network: str) -> SoundTower:
+    """Give a tower that hears samples: 25 ms at 16 kHz are the shortest it makes a frame of."""
+    return SoundTower(network, _WAVES, _values, _ten_seconds, filled=False, shortest=400)
+
+
 _DINO = {"cls": _output("pooler_output"), "mean": _mean_of_patches}
 
 
@@ -214,6 +222,9 @@ FAMILIES: dict[str, Family] = {
     "clap": Family(_CLAP_SOUND, None, _CLAP_TEXT, shared=("audio", "text")),
     "audio-spectrogram-transformer": Family(audio=_AST),
     "whisper": Family(audio=_WHISPER),
+    "wav2vec2": Family(audio=_waves("Wav2Vec2Model")),
+    "hubert": Family(audio=_waves("HubertModel")),
+    "wavlm": Family(audio=_waves("WavLMModel")),
     "clip": Family(None, _CLIP_PICTURE, _CLIP_TEXT, shared=("visual", "text")),
     "clip_vision_model": Family(visual=_CLIP_PICTURE),
     "clip_text_model": Family(text=_CLIP_TEXT),
@@ -221,6 +232,7 @@ FAMILIES: dict[str, Family] = {
     "siglip2": Family(None, _SIGLIP2_PICTURE, _SIGLIP2_TEXT, shared=("visual", "text")),
     "dinov2": Family(visual=PictureTower("Dinov2Model", _DINO, "BitImageProcessorPil")),
     "dinov2_with_registers": Family(visual=PictureTower("Dinov2WithRegistersModel", _DINO, "BitImageProcessorPil")),
+    "dinov3_vit": Family(visual=PictureTower("DINOv3ViTModel", _DINO, "SiglipImageProcessorPil")),
     "pe_audio": Family(_PE_SOUND, None, _PE_TEXT, shared=("audio", "text")),
     "pe_audio_video": Family(
         replace(_PE_SOUND, within="audio"), None, replace(_PE_TEXT, within="audio"), shared=("audio", "text")

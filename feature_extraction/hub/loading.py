@@ -41,7 +41,10 @@ def network_of(snapshot: Snapshot, tower: Tower) -> Any:
         kind.from_pretrained, snapshot.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32,
         use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, **inside,
     )  # fmt: skip
-    return _part(_complete(snapshot, read), tower)
+    network = _part(_complete(snapshot, read), tower)
+    if getattr(network.config, "apply_spec_augment", False):
+        network.config.apply_spec_augment = False  # drawn by NumPy's own generator while training; no seed reaches it
+    return network
 
 
 def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:

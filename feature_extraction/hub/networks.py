@@ -1,7 +1,8 @@
 """A tower of a model that is ready to run over items, so that none depends on the items beside it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -85,31 +86,37 @@ class Runner:
     half: bool
     batch: int
 
-    def __call__(self, clips: Sequence[Sequence[Item]], *, filled: bool = True) -> list[NDArray[np.float32]]:
+    def __call__(self, clips: Iterable[Sequence[Item]], *, filled: bool = True) -> list[NDArray[np.float32]]:
         """Describe items, clip by clip: (t, d) for each clip of t items.
 
-        Items of one shape are run together in batches of one fixed size, the last of which is filled up with copies:
-        kernels are chosen by shape, and another kernel rounds otherwise.
+        Items of one shape are run together, across clips, in batches of one fixed size, the last of which is filled up
+        with copies: kernels are chosen by shape, and another kernel rounds otherwise. What is run is let go, so that
+        items of a clip more than a batch never lie in memory.
 
         Args:
-            clips: items of each clip.
+            clips: items of each clip, made as they are asked for.
             filled: whether all items of a network have one shape; of those that have not, each is run alone.
         """
-        items = [item for clip in clips for item in clip]
-        groups: dict[object, list[int]] = {}
-        for number, item in enumerate(items):
-            shape = tuple((name, values.shape) for name, values in item.items())
-            groups.setdefault(shape if filled else number, []).append(number)
+        size = self.batch if filled else 1
+        waiting: dict[object, list[tuple[int, Item]]] = {}
         rows: dict[int, NDArray[np.float32]] = {}
-        for numbers in groups.values():
-            size = self.batch if filled else 1
-            for start in range(0, len(numbers), size):
-                part = numbers[start : start + size]
-                batch = [items[number] for number in part]
-                found = self._run([*batch, *batch[:1] * (size - len(batch))])
-                rows.update(zip(part, found, strict=False))
-        ends = np.cumsum([len(clip) for clip in clips])
-        return [np.stack([rows[n] for n in range(end - len(clip), end)]) for end, clip in zip(ends, clips, strict=True)]
+        ends = [0]
+        for clip in clips:
+            for number, item in enumerate(clip, start=ends[-1]):
+                queue = waiting.setdefault(tuple((name, values.shape) for name, values in item.items()), [])
+                queue.append((number, item))
+                if len(queue) == size:
+                    rows |= self._rows(queue)
+                    queue.clear()
+            ends.append(ends[-1] + len(clip))
+        for queue in filter(None, waiting.values()):
+            rows |= self._rows(queue, fill=size - len(queue))
+        return [np.stack([rows[number] for number in range(*span)]) for span in pairwise(ends)]
+
+    def _rows(self, queue: Sequence[tuple[int, Item]], fill: int = 0) -> dict[int, NDArray[np.float32]]:
+        items = [item for _, item in queue]
+        found = self._run([*items, *items[:1] * fill])
+        return {number: row for (number, _), row in zip(queue, found, strict=False)}
 
     @torch.inference_mode()
     def _run(self, items: Sequence[Item]) -> NDArray[np.float32]:
@@ -138,7 +145,7 @@ class Encoder:
 
     def describe(self, clips: Sequence[NDArray[Any]]) -> list[NDArray[np.float32]]:
         """Describe decoded clips, each by itself: (t, d) for each."""
-        return self.run([self.preparation.items(clip) for clip in clips], filled=self.preparation.filled)
+        return self.run((self.preparation.items(clip) for clip in clips), filled=self.preparation.filled)
 
     def extractor(self, modality: Literal["audio", "visual", "text"], about: JsonObject, **rest: Any) -> Extractor:
         """Give it as an extractor."""

@@ -7,10 +7,9 @@ from click.testing import CliRunner
 
 from aadml.cli import cli
 from aadml.cli.list import KINDS
-from aadml.configuration.config import FIXED, TABLES, Common
+from aadml.configuration.config import FIXED, TABLES, UNNAMED, Common
 from aadml.configuration.listing import SECTIONS, WITH_OPTIONS, listing, options
 from aadml.losses import LOSSES
-from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import Training
 from aadml.objective.recipes import RECIPES
 from feature_extraction.ground.errors import InputError
@@ -91,7 +90,7 @@ def test_a_name_that_has_no_options_is_refused_in_one_line(words, message):
 def test_the_sections_are_those_of_the_config():
     declared = {
         "general": (Common,),
-        "network": (NetworkOptions,),
+        **{name: (entry,) for name, entry in UNNAMED.items()},
         **{name: (entry,) for name, entry in FIXED.items()},
         **{name: tuple(reversed(shared)) for name, (_, shared) in TABLES.items() if shared},
     }

@@ -2,15 +2,14 @@
 
 import pytest
 
-from aadml.configuration.config import FIXED, TABLES, Common, resolve
+from aadml.configuration.config import FIXED, TABLES, UNNAMED, Common, resolve
 from aadml.methods import METHODS
-from aadml.methods.networks import NetworkOptions
 from feature_extraction.backbones import EXTRACTORS
 from feature_extraction.ground.markers import Unbounded, is_bounded, leaves
 from feature_extraction.ground.options import REQUIRED, schema
 from feature_extraction.ground.validation import checked
 
-ENTRIES = {"common": Common, "network": NetworkOptions} | FIXED | {f"method {n}": e for n, e in METHODS.items()}
+ENTRIES = {"common": Common, **UNNAMED} | FIXED | {f"method {n}": e for n, e in METHODS.items()}
 ENTRIES |= {f"{section} {name}": entry for section, (table, _) in TABLES.items() for name, entry in table.items()}
 ENTRIES |= {f"{section} {group.__name__}": group for section, (_, shared) in TABLES.items() for group in shared}
 ENTRIES |= {f"{modality} {name}": entry for modality, table in EXTRACTORS.items() for name, entry in table.items()}

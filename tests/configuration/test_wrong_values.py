@@ -34,6 +34,7 @@ SMALL: dict[str, dict[str, object]] = {
     "bic-net": {"method.hidden": [8], "method.dimension": 16, "method.tokens": 2, "method.depth": 1},
     "dcil": {"method.hidden": [8], "method.dimension": 4},
     "msnsca": {"method.visual_hidden": 8, "method.width": 16, "method.dimension": 4},
+    "few-labels": {"network.hidden": [8], "method.pair_dimension": 4},
     "pairs": {"network.hidden": [8], "method.dimension": 4},
     "random": {},
 }

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+import torch
 
 from aadml.data.splits import to_splits
-from aadml.data.subsets import disjoint_classes, few_a_class
+from aadml.data.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.data.synthetic import synthetic
+from feature_extraction.feature_file import UNLABELLED
 from feature_extraction.ground.errors import InputError
 
 
@@ -58,3 +60,17 @@ def test_no_class_is_in_two_parts_and_every_clip_in_one():
 def test_too_few_classes_are_refused():
     with pytest.raises(InputError, match="leaves 1 to train on"):
         disjoint_classes(content(classes=5), 0.3, validation=0.1, seed=0)
+
+
+def test_the_others_are_kept_without_a_label_where_asked():
+    splits = to_splits(content())
+    few = few_a_class(splits, 4, validation=None, seed=0)
+    kept = few_a_class(splits, 4, validation=None, seed=0, keep_unlabelled=True)
+    labelled = kept.train.labels != UNLABELLED
+    assert kept.train.ids == splits.train.ids
+    assert kept.train.select(labelled.nonzero()[:, 0]).ids == few.train.ids
+    assert torch.equal(kept.train.labels[labelled], few.train.labels)
+    assert f"the other {int((~labelled).sum())} training clips are kept without a label" in kept.notes
+    assert without_unlabelled(kept).train.ids == few.train.ids
+    assert few_a_class(kept, 2, validation=None, seed=0).train.unlabelled == kept.train.unlabelled
+    assert without_unlabelled(splits) is splits

@@ -71,7 +71,6 @@ def test_an_empty_cell_names_no_file(tmp_path):
         ("id,media,label,split,\na,1,x,train,\n", "'' cannot name a column"),
         ("id,media,label,split\na,1,x\n", "line 2 has 3 cells, the header 4"),
         ("id,media,label,split\n,1,x,train\n", "line 2: the id is empty"),
-        ("id,media,label,split\na,1,,train\n", "line 2: the label is empty"),
         ("id,media,label,split\na,1,x,exam\n", "line 2: the split is 'exam', not one of train, valid, test"),
         ("id,media,label,split\na,1,x,train\nb,1,x,test\na,2,x,train\n", "id 'a' occurs in lines 2, 4"),
         (b"id,media,label,split\n\xff,1,x,train\n", r"line 2: the id '\udcff' is not UTF-8"),
@@ -113,10 +112,16 @@ def test_clips_need_no_labels_and_may_have_several(tmp_path):
     ("text", "message"),
     [
         ("id,media,label,labels,split\na,1,x,x,train\n", "has both 'label' and 'labels'"),
-        ("id,media,labels,split\na,1, | ,train\n", "line 2: the label is empty"),
         ("id;media;split\na;1;train\n", "`aadml manifest` makes a manifest of a table with other columns"),
     ],
 )
 def test_labels_that_cannot_be_are_refused(tmp_path, text, message):
     with pytest.raises(InputError, match=re.escape(message)):
         read_manifest(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("column", ["label", "labels"])
+def test_a_clip_whose_label_is_empty_has_none(tmp_path, column):
+    manifest = read_manifest(written(tmp_path, f"id,media,{column},split\na,1,dog,train\nb,2, ,train\nc,3,cat,test\n"))
+    assert manifest.class_names == ("cat", "dog")
+    assert [row.labels for row in manifest.rows] == [("dog",), (), ("cat",)]

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from aadml.comparison import Comparison, Terms
-from aadml.losses import LOSSES
+from aadml.losses import LOSSES, WEIGHS_POSITIVES
 from feature_extraction.ground import markers
 from feature_extraction.ground.options import schema
 
@@ -81,6 +81,7 @@ def equipped(comparison, seed=0):
     return replace(
         comparison,
         within=torch.zeros(a, c, dtype=torch.bool),
+        shares=torch.rand(a, c, generator=random, dtype=comparison.anchors.dtype),
         anchor_features=rows(a),
         candidate_features=rows(c),
         candidate_head=nn.Linear(FEATURES, DIMENSION).to(comparison.anchors.dtype),
@@ -100,7 +101,7 @@ def at_columns(comparison, order):
     """The comparison with its candidates in another order."""
     place = torch.full((comparison.positives.shape[1],), -1)
     place[order] = torch.arange(len(order))
-    changed = {name: getattr(comparison, name)[:, order] for name in ("positives", "negatives", "within")} | {
+    changed = {name: getattr(comparison, name)[:, order] for name in ("positives", "negatives", "within", "shares")} | {
         name: getattr(comparison, name)[order] for name in ("candidates", "candidate_features", "candidate_class")
     }
     own = torch.where(comparison.own >= 0, place[comparison.own], -1)
@@ -325,3 +326,29 @@ def test_no_optional_field_of_a_comparison_is_left_out_of_these_laws():
 
 def test_every_exception_names_a_loss():
     assert (JOINS_ANCHORS | COSTS_WITHOUT_NEGATIVES | STOPS_GRADIENT).keys() | OF_CLASSES <= LOSSES.keys()
+
+
+@drawn
+@few
+@given(kind=kinds, seed=seeds, constant=st.floats(0.01, 100))
+def test_equal_shares_are_no_shares_and_others_count_where_the_table_says_so(draw, name, kind, seed, constant):
+    comparison = equipped(draw(kind, seed))
+    plain, equal = (replace(comparison, shares=s) for s in (None, torch.full_like(comparison.shares, constant)))
+    options = {"multi_positive": True} if name == "n-pair" else {}
+    alike = built(name, **options)(plain)
+    torch.testing.assert_close(built(name, **options)(equal).total, alike.total, rtol=1e-9, atol=1e-9)
+    if name not in WEIGHS_POSITIVES:
+        assert torch.equal(built(name, **options)(comparison).total, alike.total)
+
+
+@pytest.mark.parametrize("name", WEIGHS_POSITIVES)
+def test_what_a_positive_counts_changes_the_cost(name):
+    random = torch.Generator().manual_seed(0)
+    anchors, candidates = (torch.randn(n, DIMENSION, generator=random, dtype=torch.float64) for n in (3, 6))
+    given = equipped(Comparison.of_labels(anchors, candidates, torch.arange(3), torch.arange(6) % 3))
+    options = {"multi_positive": True} if name == "n-pair" else {}
+    uneven = given.shares.clone()
+    uneven[0, 3] += 5
+    costs = [built(name, **options)(replace(given, shares=one)).total for one in (given.shares, uneven)]
+    assert float(costs[0][0]) != pytest.approx(float(costs[1][0]))
+    torch.testing.assert_close(costs[0][1:], costs[1][1:])

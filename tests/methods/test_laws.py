@@ -42,6 +42,7 @@ SMALL = {
     "cctl": ["network.hidden=[32, 32]"],
     "clip": ["method.hidden=[32]", "method.dimension=16"],
     "pairs": ["network.hidden=[32]", "method.dimension=16", "method.average=0.5"],
+    "few-labels": ["network.hidden=[32]", "network.input_noise=0.0", "training.learning_rate=1.0e-2"],
     "dcil": ["method.hidden=[32]", "method.dimension=16"],
     "dcca": ["method.outputs=10"],
     "c-dcca": ["method.outputs=10", "method.hidden=[32]"],

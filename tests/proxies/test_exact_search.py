@@ -175,3 +175,23 @@ def test_reduced_precision_products_widen_the_error_bound(monkeypatch):
     assert exact_search._unit_error(16, torch.float32, gpu) == single * 2**14
     assert exact_search._unit_error(16, torch.float64, gpu) == double
     assert exact_search._unit_error(16, torch.float32, cpu) == single
+
+
+@pytest.mark.parametrize("similarity", sorted(SIMILARITIES))
+def test_where_the_order_is_clear_and_where_it_is_not_the_lists_are_those_of_float64(similarity):
+    random = torch.Generator().manual_seed(4)
+    bank = torch.randn(400, 96, generator=random)
+    bank[200:] = bank[:200] + 1e-6 * torch.randn(200, 96, generator=random)  # half of all pairs are in doubt
+    index, score = nearest(bank[:250], bank, k=5, similarity=similarity, query_codes=torch.arange(250),
+                           bank_codes=torch.arange(400), excluded=1)  # fmt: skip
+    x = bank.double()
+    products = x @ x.T
+    norms = x.square().sum(1)
+    expected = {
+        "dot": products,
+        "euclidean": -torch.stack([(row - x).square().sum(1) for row in x]),
+        "cosine": products / norms.sqrt()[:, None] / norms.sqrt()[None, :],
+    }[similarity].fill_diagonal_(-torch.inf)
+    best, order = expected[:250].topk(5, 1)
+    assert torch.equal(index, order)
+    assert torch.allclose(score, best, rtol=1e-9, atol=1e-9)

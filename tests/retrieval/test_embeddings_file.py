@@ -127,3 +127,36 @@ def test_rows_of_captions_that_cannot_be_are_refused(tmp_path, rows):
     np.savez(tmp_path / "e.npz", **{"audio": AUDIO[:2], "text": AUDIO, CAPTION_CLIP: np.array(rows)})
     with pytest.raises(InputError, match=f"{CAPTION_CLIP} must hold 4 rows of the 2 clips"):
         read_embeddings(tmp_path / "e.npz")
+
+
+@pytest.mark.parametrize("kind", ["npz", "h5"])
+def test_modalities_of_other_names_and_masks_are_read(tmp_path, kind):
+    flow = AUDIO + 2.0
+    flow[1] = np.nan  # whatever stands where nothing is
+    given = arrays(flow=flow, flow_present=np.array([True, False, True, True]), other=AUDIO)
+    given |= {"modalities": np.array(["audio", "flow"]), "split": np.array(["train", "test", "test", "test"])}
+    path = tmp_path / f"e.{kind}"
+    if kind == "npz":
+        np.savez(path, **given)
+    else:
+        with h5py.File(path, "w") as file:
+            for key, value in given.items():
+                file[key] = value.astype(object) if value.dtype.kind == "U" else value
+    found, _ = read_embeddings(path)
+    assert list(found.vectors) == ["audio", "visual", "flow"]
+    assert found.present["flow"].tolist() == [False, True, True]
+    assert torch.equal(found.vectors["flow"][1:], torch.from_numpy(flow[2:]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"audio_present": np.array([True])}, r"audio_present: bool of shape \(1,\); wanted booleans \(4,\)"),
+        ({"audio_present": np.array([0, 1, 2, 1])}, "wanted booleans"),
+        ({"modalities": np.array(["a b"])}, "'a b' cannot be the name of a modality"),
+    ],
+)
+def test_wrong_masks_and_names_are_refused(tmp_path, changes, message):
+    np.savez(tmp_path / "e.npz", **arrays(**changes))
+    with pytest.raises(InputError, match=message):
+        read_embeddings(tmp_path / "e.npz")

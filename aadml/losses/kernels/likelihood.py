@@ -14,46 +14,56 @@ NOTHING = 1e-30
 """A share that changes no sum."""
 
 
-def of_each_positive(logits: Tensor, positives: Tensor, negatives: Tensor) -> Costs:
+def of_each_positive(logits: Tensor, positives: Tensor, negatives: Tensor, shares: Tensor | None = None) -> Costs:
     """Let every positive stand alone against the negatives; other positives of the anchor stay out of its sum.
 
-        total_i = sum over p in P_i of  log(1 + sum over n in N_i of exp(s_in - s_ip))
+        total_i = sum over p in P_i of  u_ip log(1 + sum over n in N_i of exp(s_in - s_ip))
         slope_ip = -h_ip,   slope_in = softmax over N_i of (s_in) at n  times  sum over p of h_ip,
-        h_ip = 1 / (1 + exp(s_ip - log sum over n of exp(s_in)))
+        h_ip = u_ip / (1 + exp(s_ip - log sum over n of exp(s_in)))
 
     Args:
         logits: s (a, c); `total` is differentiable by them too, so that small matrices need no engine.
         positives: (a, c) zeros and ones.
         negatives: (a, c) zeros and ones, disjoint from `positives`.
+        shares: (a, c) of the positives; u is such a share over the mean share of its anchor. None: u = 1.
 
     Returns:
         One term a positive, for anchors that have negatives; nothing for the others.
     """
     share, rivals = _softmax(logits, negatives)
     pairs = positives * some(negatives)[:, None]
+    weights = pairs if shares is None else pairs * _targets(positives, shares) * positives.sum(1, keepdim=True)
     gap = rivals[:, None] - logits
-    cost = softplus(gap) * pairs
-    here = torch.sigmoid(gap).mul_(pairs)
+    cost = softplus(gap) * weights
+    here = torch.sigmoid(gap).mul_(weights)
     slope = share.mul_(here.sum(1, keepdim=True)).sub_(here)
     return Costs(cost.sum(1), counted(cost), counted(pairs), slope)
 
 
-def mean_over_positives(logits: Tensor, positives: Tensor, rivals: Tensor) -> Costs:
+def mean_over_positives(logits: Tensor, positives: Tensor, rivals: Tensor, shares: Tensor | None = None) -> Costs:
     """Take the mean over positives of their log-probability among all `rivals`, the positives included.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip) / sum over j in rivals_i of exp(s_ij) )
         slope_ij = softmax over rivals_i of (s_ij) at j  minus  1/|P_i| where j is in P_i
 
+    With shares it is the cross-entropy with soft targets: a positive's share of all its anchor's takes the place of
+    1/|P_i|.
+
     Args:
         logits: s (a, c).
         positives: (a, c) zeros and ones.
         rivals: (a, c) zeros and ones, a superset of `positives`.
+        shares: (a, c) of the positives, not negative; None takes all alike.
 
     Returns:
         One term an anchor, for anchors that have positives; nothing for the others.
     """
     possible = some(positives)
     share, everyone = _softmax(logits, rivals)
+    if shares is not None:
+        targets = _targets(positives, shares)
+        total = (everyone * possible - (logits * targets).sum(1)).clamp_min_(0)
+        return Costs(total, (total > 0).long(), possible.long(), share.mul_(possible[:, None]).sub_(targets))
     part = possible / positives.sum(1).clamp_min(1)
     mean = (logits * positives).sum(1) * part
     total = (everyone * possible - mean).clamp_min_(0)
@@ -72,6 +82,14 @@ def _softmax(logits: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     # what is smaller than any rounding is none: denormal numbers slow down products a hundred times
     part = F.threshold(share * (some(mask)[:, None] / mass), NOTHING, 0.0, inplace=True)
     return part, (peak + mass.log())[:, 0]
+
+
+def _targets(positives: Tensor, shares: Tensor) -> Tensor:
+    """Give the positives' shares of all shares of their anchor (a, c); equal ones where these are all 0."""
+    weights = positives * shares
+    whole = weights.sum(1, keepdim=True)
+    weights = torch.where(whole > 0, weights, positives)
+    return weights / torch.where(whole > 0, whole, positives.sum(1, keepdim=True).clamp_min(1))
 
 
 def some(mask: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ class Rows:
         negatives: (r, c) likewise.
         within: (r, c) likewise, candidates of the anchor's own modality, or None.
         columns: (c,) a number of each candidate, where the loss was given some.
+        shares: (r, c) how much each positive counts, or None where all count alike.
     """
 
     scores: Tensor
@@ -48,6 +49,7 @@ class Rows:
     negatives: Tensor
     within: Tensor | None
     columns: Tensor | None
+    shares: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,9 @@ class _Task:
         positives, negatives, within = (self.comparison.rows_of(mask, rows, values.dtype) for mask in MASKS)
         assert positives is not None
         assert negatives is not None
-        return Rows(values, positives, negatives, within, columns)
+        shares = self.comparison.shares
+        counted = None if shares is None else shares[rows].to(values.dtype)
+        return Rows(values, positives, negatives, within, columns, counted)
 
     def _add(
         self,

@@ -19,7 +19,7 @@ from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.networks import Activation
 from aadml.objective import Embedded, Objective, ObjectiveOptions
-from aadml.objective.objective import Relation
+from aadml.objective.embedded import Relation
 from aadml.processes import group
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.markers import Tuning

@@ -17,7 +17,7 @@ from aadml.methods.method import Context
 from aadml.methods.networks import Activation
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
-from aadml.objective.objective import Relation
+from aadml.objective.embedded import Relation
 from aadml.objective.sections import Section
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Tuning

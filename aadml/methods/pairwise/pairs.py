@@ -1,43 +1,34 @@
 """Connectors: small networks on frozen features that learn from pairs alone, without labels."""
 
-import math
 from collections.abc import Mapping
 from copy import deepcopy
-from functools import partial
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import torch
 from annotated_types import Interval
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from aadml.comparison.options import Width
 from aadml.comparison.types import Clips, Modality
-from aadml.losses import LOSSES
 from aadml.methods.label_space.regression import need_vectors
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network
-from aadml.objective import Embedded
-from aadml.objective.composition import Space, compose_objective
-from aadml.objective.objective import Directions, Relation
-from aadml.objective.sections import Section, named
+from aadml.methods.pairwise.matching import Matching, on_sphere
+from aadml.objective.composition import Space
+from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
+from aadml.objective.objective import Directions
+from aadml.objective.sections import Section
 from aadml.processes import group
-from feature_extraction.ground.options import schema
-
-LARGEST_SCALE = math.log(100)
 
 
 class PairLearner(Learner):
     """Match clips with their own partners by any loss of pairs, on small networks of each modality's features.
 
     With the default loss this is the symmetric contrastive objective of ConVIRT (Zhang et al., MLHC 2022) and CLIP
-    (Radford et al., ICML 2021), its temperature learned. A clip's own partner is its only positive; all other clips of
-    the batch are negatives, but for those that are the same clip again.
+    (Radford et al., ICML 2021), its temperature learned. A clip's own partner is its only positive, but for those that
+    `neighbors` adds; all other clips of the batch are negatives, but for those that are the same clip again.
 
     Args:
         context: dimensions of the modalities.
@@ -48,12 +39,13 @@ class PairLearner(Learner):
         duplicates: of clips that share their features with another in some modality: "mask" keeps them from being each
             other's negatives, "keep" does not.
         label_aware: whether labels say who matches, instead of pairs alone.
-        loss: the section of that name, as the two that follow.
+        loss: the section of that name, as the four that follow.
         selection: of the pairs that count.
+        proxy: as whom clips are seen while training: anchor-aware proxies know no labels here.
+        neighbors: which clips besides the own partner are positives, found without labels, and how much each counts.
         directions: who meets whom; "all" ordered pairs of modalities by default.
     """
 
-    takes_missing = True
     divides_batches = True
 
     def __init__(
@@ -68,6 +60,8 @@ class PairLearner(Learner):
         label_aware: bool = False,
         loss: Section = "nt-xent",
         selection: Section = "all",
+        proxy: Section = "identity",
+        neighbors: Neighbors = NEIGHBORS,
         directions: Directions = ("all",),
     ) -> None:
         super().__init__()
@@ -77,35 +71,38 @@ class PairLearner(Learner):
         )
         self.average = average
         self.averaged = deepcopy(self.encoders).requires_grad_(requires_grad=False) if average else None
-        self.label_aware = label_aware and bool(context.need_classes("method.label_aware"))
-        self.masked = duplicates == "mask"
-        self.objective = compose_objective(
+        by_label = label_aware and bool(context.need_classes("method.label_aware"))
+        self.matching = Matching(
             Space(context.modalities, dimension, (0, *network.hidden)[-1], context.classes),
-            loss=loss, selection=selection, directions=directions,
+            loss=loss, selection=selection, proxy=proxy, directions=directions, neighbors=neighbors,
+            learn_temperature=learn_temperature, masked=duplicates == "mask", relation="label" if by_label else "id",
         )  # fmt: skip
-        start = _temperature(loss) if learn_temperature else None
-        self.log_scale = None if start is None else nn.Parameter(torch.tensor(-math.log(start)))
-        if self.log_scale is not None:
-            self.objective.losses = tuple(partial(self._tempered, one) for one in self.objective.losses)
-        self._groups = torch.empty(0, dtype=torch.int64)
+
+    @property
+    def takes_missing(self) -> bool:
+        """Tell whether clips may lack a modality: not where a bank, proxies or neighbors are made of all of them."""
+        return self.matching.of_batch_alone
 
     def players(self) -> Mapping[str, Player]:
         """Train networks and temperature for one loss."""
         return {"all": Player([one for one in self.parameters() if one.requires_grad], self._loss)}
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Find the clips that stand in the training set more than once, before the first epoch."""
-        if len(self._groups) != len(train):
-            self._groups = same_clips(train) if self.masked else torch.arange(len(train))
+        """Find the clips that stand in the training set more than once, and everybody's neighbors."""
+        self.matching.refresh(train, lambda clips, modality: self.embed_all(clips[modality], modality))
 
     def calibrate(self, valid: Clips) -> None:
         """Take the last step into the average, before it is scored."""
         self._take_in()
 
+    def proxy(self) -> nn.Module | None:
+        """Give the proxy as which clips are seen."""
+        return self.matching.objective.proxy
+
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Map a batch onto the unit sphere (b, d) -> (b, dimension)."""
         networks = self.encoders if self.averaged is None else self.averaged
-        return F.normalize(networks[modality](features), dim=1)
+        return on_sphere(networks[modality](features))
 
     def _take_in(self) -> None:
         """Move the average towards the networks as the last step left them."""
@@ -116,55 +113,21 @@ class PairLearner(Learner):
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         self._take_in()
-        if self.log_scale is not None:
-            with torch.no_grad():  # the bound is held by resetting, as a clamp in the graph would have no way back
-                self.log_scale.clamp_(0, LARGEST_SCALE)
         hidden = group.together(
             len(batch.labels), lambda: {m: self._encoder(m).features(values) for m, values in batch.features.items()}
         )
         heads = {m: self._encoder(m).predicted for m in hidden}
-        vectors = {m: F.normalize(heads[m](values), dim=1) for m, values in hidden.items()}
-        groups = batch.labels if self.label_aware else self._groups.to(batch.index.device)[batch.index]
-        relation: Relation = "label" if self.label_aware else "id"
-        embedded = Embedded(vectors, groups, batch.index, relation, features=hidden, heads=heads, present=batch.present)
-        parts = self.objective(embedded, batch.generator)
-        return parts if self.log_scale is None else {**parts, "scale": group.portion(self.log_scale.exp())}
+        vectors = {m: on_sphere(heads[m](values)) for m, values in hidden.items()}
+        parts: dict[str, Tensor] = self.matching(vectors, batch, self._encode, features=hidden, heads=heads)
+        return parts
 
-    def _tempered(self, loss: Any, comparison: Any) -> Any:
-        assert self.log_scale is not None
-        return loss(comparison, temperature=torch.exp(-self.log_scale))
+    def _encode(self, features: Any, modality: Modality) -> Tensor:
+        return on_sphere(self._encoder(modality)(features))
 
     def _encoder(self, modality: Modality) -> LabelSpaceEncoder:
         encoder = self.encoders[modality]
         assert isinstance(encoder, LabelSpaceEncoder)
         return encoder
-
-
-def same_clips(clips: Clips) -> Tensor:
-    """Number clips (n,) so that those that share their features with another in some modality have one number."""
-    count = len(clips)
-    owners = [clips.rows(m).cpu().numpy() for m in clips.modalities]
-    codes = [
-        np.unique(clips.matrix(m).cpu().numpy()[own], axis=0, return_inverse=True)[1]
-        for m, own in zip(clips.modalities, owners, strict=True)
-    ]
-    nodes = np.concatenate([code.reshape(-1) + number * count for number, code in enumerate(codes)])
-    clip = np.concatenate(owners)
-    size = count * (len(codes) + 1)  # a node for each clip, and for each distinct vector of each modality
-    edges = coo_array((np.ones(len(nodes), dtype=bool), (clip, count + nodes)), shape=(size, size))
-    found = connected_components(edges, directed=False)[1][:count]
-    return torch.from_numpy(found.astype(np.int64))
-
-
-def _temperature(section: Section) -> float | None:
-    """Give the temperature that a loss begins with; None where it has none."""
-    chosen = named(section)
-    options = schema(LOSSES[chosen.name])
-    if "temperature" not in options:
-        return None
-    value = chosen.options.get("temperature", options["temperature"].default)
-    assert isinstance(value, int | float)
-    return float(value)
 
 
 pairs = learned(PairLearner)

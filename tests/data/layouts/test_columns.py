@@ -101,3 +101,27 @@ def test_views_that_are_not_named_get_advice_that_exists(tmp_path):
     np.savez(tmp_path / "v.npz", **{f"{name}_{part}": v for name, v in views.items() for part in ("train", "test")})
     with pytest.raises(InputError, match=r"`aadml convert .*v\.npz F\.h5`, and use F\.h5; the views are x, y"):
         aadml.fit(tmp_path / "v.npz", method="cca")
+
+
+@pytest.mark.parametrize("named", ["listed", "by option"])
+def test_arrays_of_other_names_are_modalities_where_they_are_named_and_else_said_to_be_left_out(written, named):
+    pose = np.ones((105, 3), dtype=np.float32)
+    there = np.arange(105) % 5 > 0
+    pose[~there] = np.nan
+    listed = np.array(["pose"]) if named == "listed" else None
+    path, content = written(pose=pose, pose_present=there, rest=pose, modalities=listed)
+    found = open_data(path, views={} if named == "listed" else {"pose": "pose"})
+    assert tuple(found.features) == ("audio", "visual", "pose")
+    assert found.present["pose"].tolist() == there.tolist()
+    assert (found.features["pose"][~there] == 0).all()
+    assert (found.features["pose"][there] == 1).all()
+    assert any("left out: rest" in note for note in found.notes())
+    assert any("21 of 105 clips have no pose: masked" in note for note in found.notes())
+    assert content.features["audio"].shape == found.features["audio"].shape
+
+
+@pytest.mark.parametrize("wrong", [np.ones(3, bool), np.full(105, 2), np.full((105, 1), True)])
+def test_a_mask_that_is_none_is_refused(written, wrong):
+    path, _ = written(audio_present=wrong)
+    with pytest.raises(InputError, match="audio_present"):
+        open_data(path)

@@ -33,6 +33,10 @@ def _whisper(network, inputs, samples):
     return network.encoder(**inputs).last_hidden_state[:, : -(-samples // 320)].mean(dim=1)
 
 
+def _frames(network, inputs, _):
+    return network(**inputs).last_hidden_state.mean(dim=1)
+
+
 def _picture(kind, processor, call):
     def rows(folder, frames):
         network = getattr(t, kind).from_pretrained(folder).eval()
@@ -89,11 +93,15 @@ DIRECT = {
     ("audio-spectrogram-transformer", "audio"): _sound("ASTModel", lambda n, i, _: n(**i)),
     ("whisper", "audio"): _sound("WhisperModel", _whisper),
     ("pe_audio", "audio"): _sound("PeAudioModel", lambda n, i, _: n.get_audio_embeds(i["input_values"])),
+    ("wav2vec2", "audio"): _sound("Wav2Vec2Model", _frames),
+    ("hubert", "audio"): _sound("HubertModel", _frames),
+    ("wavlm", "audio"): _sound("WavLMModel", _frames),
     ("clip", "visual"): _picture("CLIPModel", "CLIPImageProcessorPil", _features),
     ("siglip", "visual"): _picture("SiglipModel", "SiglipImageProcessorPil", _features),
     ("siglip2", "visual"): _picture("Siglip2Model", "Siglip2ImageProcessorPil", _features),
     ("dinov2", "visual"): _picture("Dinov2Model", "BitImageProcessorPil", _output),
     ("dinov2_with_registers", "visual"): _picture("Dinov2WithRegistersModel", "BitImageProcessorPil", _output),
+    ("dinov3_vit", "visual"): _picture("DINOv3ViTModel", "SiglipImageProcessorPil", _output),
     ("clap", "text"): _text("ClapModel", _clap_text),
     ("clip", "text"): _text("CLIPModel", _text_features),
     ("siglip", "text"): _text("SiglipModel", _ids, **FULL),

@@ -77,6 +77,18 @@ def whisper(folder):
     t.WhisperFeatureExtractor(feature_size=16, chunk_length=2).save_pretrained(folder)
 
 
+WAVES = SMALL | {"conv_dim": [8, 8], "conv_stride": [10, 8], "conv_kernel": [20, 16], "num_feat_extract_layers": 2,
+                 "num_conv_pos_embeddings": 8, "num_conv_pos_embedding_groups": 2, "vocab_size": 8}  # fmt: skip
+
+
+def waves(network, config):
+    def write(folder):
+        save(network(config(**WAVES)), folder)
+        t.Wav2Vec2FeatureExtractor(sampling_rate=8000, do_normalize=True).save_pretrained(folder)
+
+    return write
+
+
 def clip(folder):
     t.CLIPModel(t.CLIPConfig(text_config=PLAIN_TEXT | WIDTH, vision_config=PICTURE | WIDTH, **WIDTH)).save_pretrained(
         folder
@@ -107,6 +119,15 @@ def dinov2_with_registers(folder):
     config = t.Dinov2WithRegistersConfig(**SMALL, image_size=32, patch_size=8, num_register_tokens=2)
     save(t.Dinov2WithRegistersModel(config), folder)
     t.BitImageProcessorPil(**CLIP_SIZES).save_pretrained(folder)
+
+
+def dinov3(folder):
+    config = t.DINOv3ViTConfig(**SMALL, image_size=32, patch_size=8, num_register_tokens=2)
+    save(t.DINOv3ViTModel(config), folder)
+    sizes = {"size": {"height": 32, "width": 32}, "resample": 2, "image_mean": [0.4, 0.5, 0.6]}
+    t.SiglipImageProcessorPil(**sizes).save_pretrained(folder)
+    said = folder / "preprocessor_config.json"  # the library's own class for it needs torchvision
+    said.write_text(said.read_text().replace("SiglipImageProcessorPil", "DINOv3ViTImageProcessorFast"))
 
 
 PE = SMALL | {"head_dim": 8, "num_key_value_heads": 2}
@@ -180,11 +201,15 @@ NETWORKS = {
     "clap fused": (clap_fused, ("audio",)),
     "audio-spectrogram-transformer": (ast, ("audio",)),
     "whisper": (whisper, ("audio",)),
+    "wav2vec2": (waves(t.Wav2Vec2Model, t.Wav2Vec2Config), ("audio",)),
+    "hubert": (waves(t.HubertModel, t.HubertConfig), ("audio",)),
+    "wavlm": (waves(t.WavLMModel, t.WavLMConfig), ("audio",)),
     "clip": (clip, ("visual", "text")),
     "siglip": (siglip, ("visual", "text")),
     "siglip2": (siglip2, ("visual", "text")),
     "dinov2": (dinov2, ("visual",)),
     "dinov2_with_registers": (dinov2_with_registers, ("visual",)),
+    "dinov3_vit": (dinov3, ("visual",)),
     "pe_audio": (pe_audio, ("audio", "text")),
     "pe_audio_video": (pe_audio_video, ("audio", "text")),
     "bert": (bert, ("text",)),

@@ -47,3 +47,27 @@ def test_gradients_are_finite_for_scores_of_any_size():
 def test_refuses_a_temperature_that_is_not_above_zero(temperature):
     with pytest.raises(InputError, match="above 0"):
         tempered(LOGITS, temperature)
+
+
+def test_shares_are_soft_targets_of_a_cross_entropy():
+    random = torch.Generator().manual_seed(0)
+    logits = torch.randn(4, 6, generator=random, dtype=torch.float64)
+    positives = torch.rand(4, 6, generator=random) < 0.6
+    positives[:, 0], positives[:, 5], positives[3, :5] = True, False, False
+    shares = torch.rand(4, 6, generator=random, dtype=torch.float64)
+    marked = positives.double()
+    joint = mean_over_positives(logits, marked, torch.ones_like(marked), shares).total
+    single = of_each_positive(logits, marked, 1 - marked, shares).total
+    for i in range(4):
+        kept = [j for j in range(6) if positives[i, j]]
+        whole = sum(float(shares[i, j]) for j in kept)
+        logs = logits[i].log_softmax(0)
+        assert float(joint[i]) == pytest.approx(
+            -sum(float(shares[i, j] * logs[j]) for j in kept) / whole if kept else 0
+        )
+        cost = 0.0
+        for j in kept:
+            rivals = [n for n in range(6) if not positives[i, n]]
+            one = math.log(1 + sum(math.exp(float(logits[i, n] - logits[i, j])) for n in rivals))
+            cost += float(shares[i, j]) * len(kept) / whole * one
+        assert float(single[i]) == pytest.approx(cost)

@@ -9,8 +9,11 @@ from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
-from aadml.methods.pairwise.pairs import same_clips
+from aadml.methods.pairwise.matching import same_clips
+from aadml.methods.session import Checkpoint, Session
 from aadml.methods.settings import Training
+from aadml.objective.neighbor_positives import NeighborOptions
+from feature_extraction.ground.errors import InputError
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 0)
 NETWORK = NetworkOptions(hidden=(6,), dropout=0.0)
@@ -46,7 +49,7 @@ def cost(one, given):
 
 def expected(one, given, masked):
     audio, visual = (one.embed(given[m], m) for m in CONTEXT.modalities)
-    logits = (one.log_scale.exp() * audio @ visual.T).masked_fill(masked, -torch.inf)
+    logits = (one.matching.log_scale.exp() * audio @ visual.T).masked_fill(masked, -torch.inf)
     own = torch.arange(len(given))
     return float((F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)).detach()) / 2
 
@@ -55,7 +58,7 @@ def test_the_loss_is_cross_entropy_of_pairs_both_ways():
     one, given = learner(), clips()
     none = torch.zeros(9, 9, dtype=torch.bool)
     assert cost(one, given) == pytest.approx(expected(one, given, none), abs=1e-5)
-    assert float(one.log_scale.detach().exp()) == pytest.approx(10)
+    assert float(one.matching.log_scale.detach().exp()) == pytest.approx(10)
 
 
 def test_clips_that_share_their_features_are_not_each_others_negatives():
@@ -78,9 +81,9 @@ def test_clips_that_share_their_features_are_not_each_others_negatives():
 def test_the_temperature_is_learned_where_the_loss_has_one():
     one, given = learner(), clips()
     loss_of(one, given).backward()
-    assert float(one.log_scale.grad.abs()) > 0
-    assert learner(learn_temperature=False).log_scale is None
-    assert learner(loss="triplet").log_scale is None
+    assert float(one.matching.log_scale.grad.abs()) > 0
+    assert learner(learn_temperature=False).matching.log_scale is None
+    assert learner(loss="triplet").matching.log_scale is None
 
 
 def test_a_running_average_of_the_networks_embeds():
@@ -110,3 +113,111 @@ def test_training_finds_the_partners_of_clips_that_share_what_they_show():
     ranks = (method.embed(valid["audio"], "audio") @ method.embed(valid["visual"], "visual").T).argsort(1)
     found = (ranks[:, -10:] == torch.arange(100)[:, None]).any(1).float().mean()
     assert float(found) > 0.6  # chance is 0.1
+
+
+def soft_targets(one, given, targets):
+    """Cross-entropy of both directions against rows of targets, by loops."""
+    audio, visual = (one.embed(given[m], m).detach() for m in CONTEXT.modalities)
+    logits, total = one.matching.log_scale.detach().exp() * audio @ visual.T, 0.0
+    for scores, wanted in ((logits, targets["audio"]), (logits.T, targets["visual"])):
+        for i in range(len(given)):
+            total -= sum(float(wanted[i, j] * scores[i].log_softmax(0)[j]) for j in range(len(given)))
+    return total / 2 / len(given)
+
+
+def test_continuous_weights_are_soft_targets_from_within_the_modality():
+    supcon = {"name": "supcon", "temperature": 0.1, "reduction": "mean"}
+    neighbors = NeighborOptions(positives="all", weights="affine", space="input")
+    one, given = learner(loss=supcon, neighbors=neighbors), clips()
+    targets = {}
+    for modality in CONTEXT.modalities:
+        unit = F.normalize(given[modality], dim=1)
+        weights = (1 + unit @ unit.T) / 2
+        targets[modality] = weights / weights.sum(1, keepdim=True)
+    assert cost(one, given) == pytest.approx(soft_targets(one, given, targets), abs=1e-5)
+
+
+def test_a_bank_without_a_graph_leaves_the_own_partner_the_only_positive():
+    one, given = learner(neighbors=NeighborOptions(candidates="bank")), clips()
+    none = torch.zeros(9, 9, dtype=torch.bool)
+    assert cost(one, given) == pytest.approx(expected(one, given, none), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"neighbors": NeighborOptions(positives="own", k=2)},
+        {"neighbors": NeighborOptions(positives="agreeing", k=2, candidates="bank")},
+        {"neighbors": NeighborOptions(positives="either", k=2, control="random"), "loss": "triplet"},
+        {
+            "neighbors": NeighborOptions(positives="all", weights="softmax"),
+            "loss": "supcon",
+            "directions": ["both-both"],
+        },
+        {"proxy": {"name": "anchor-aware", "k": 2}},
+        {"proxy": {"name": "anchor-aware", "k": 2, "live": True, "graph_modality": "agreeing"}},
+        {
+            "proxy": {"name": "anchor-aware", "k": 2, "aa_on": "anchor"},
+            "neighbors": NeighborOptions(positives="own", k=2, candidates="bank"),
+        },
+    ],
+)
+def test_neighbors_and_proxies_change_what_is_learned(options):
+    given = clips()
+    one = learner(**options)
+    found = loss_of(one, given)
+    found.backward()
+    assert torch.isfinite(found)
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in one.encoders.parameters())
+    plain = learner(**{"loss": options.get("loss", LOSS), "directions": options.get("directions", ["all"])})
+    assert float(found.detach()) != pytest.approx(cost(plain, given))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"neighbors": NeighborOptions(positives="own", weights="affine"), "loss": "triplet"},
+            "takes all positives alike",
+        ),
+        ({"neighbors": NeighborOptions(candidates="bank"), "proxy": "anchor-aware"}, "set proxy.aa_on to anchor"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        learner(**options)
+
+
+def test_more_neighbors_than_clips_are_refused():
+    with pytest.raises(InputError, match=r"neighbors\.k: 9 .* 8 at most"):
+        cost(learner(neighbors=NeighborOptions(positives="own", k=9)), clips())
+
+
+class Interrupted(Session):
+    """Dies after two epochs, and goes on where it was."""
+
+    state = None
+
+    def save(self, checkpoint):
+        self.state = Checkpoint({k: v.clone() for k, v in checkpoint.tensors.items()}, dict(checkpoint.facts))
+        if checkpoint.facts["epochs_done"] == 2:
+            raise KeyboardInterrupt
+
+    def resume(self):
+        return self.state
+
+
+@pytest.mark.parametrize("control", ["none", "random"])
+def test_a_training_with_neighbors_goes_on_to_the_same_bytes(control):
+    def built():
+        torch.manual_seed(0)
+        neighbors = NeighborOptions(positives="either", k=2, control=control, candidates="bank")
+        settings = Training(epochs=4, batch=4, learning_rate=0.01)
+        return METHODS["pairs"](CONTEXT, settings, network=NETWORK, dimension=4, loss=LOSS, neighbors=neighbors)
+
+    whole, begun, later, session = built(), built(), built(), Interrupted()
+    whole.fit(clips(), clips())
+    with pytest.raises(KeyboardInterrupt):
+        begun.fit(clips(), clips(), session)
+    later.fit(clips(), clips(), session)
+    assert all(torch.equal(value, later.state()[key]) for key, value in whole.state().items())

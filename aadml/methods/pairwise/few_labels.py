@@ -1,0 +1,138 @@
+"""Few labels, many pairs: classes are learned from the labeled clips, matching from all of them, by one trunk."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import torch
+from annotated_types import Interval
+from torch import Tensor, nn
+
+from aadml.comparison.options import Temperature, Width
+from aadml.comparison.types import Clips, Modality
+from aadml.methods.label_space.regression import bound_label_loss, need_vectors
+from aadml.methods.learned import learned
+from aadml.methods.learner import Batch, Epoch, Learner, Player, on_device
+from aadml.methods.method import Context
+from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network
+from aadml.methods.pairwise.matching import Matching, on_sphere
+from aadml.objective.composition import Space, Weighted
+from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
+from aadml.objective.objective import Directions
+from aadml.objective.sections import Section, named
+from feature_extraction.feature_file import UNLABELLED
+from feature_extraction.ground.errors import InputError
+
+
+class FewLabelsLearner(Learner):
+    """Learn classes from the clips that have a label, and matching from all of them, through the same trunk.
+
+    A trunk a modality carries two linear layers: into label space, under the label loss of the labeled clips, and onto
+    the sphere on which `pairs` are matched. What embeds are the posteriors, compared by inner product: two items rank
+    by the probability that they are of one class. With a loss of weight 0 labels teach alone: the control.
+
+    Args:
+        context: dimensions of the modalities, classes.
+        network: the section of that name: hidden layers, dropout and input noise of each modality's trunk.
+        pair_dimension: size of the vectors by which pairs are matched; the embedding has one number a class.
+        temperature: of the posteriors.
+        labeled: labeled clips that each step learns classes from, drawn among all of them; all where there are fewer.
+        learn_temperature: train the temperature of a loss of pairs that has one.
+        duplicates: of clips that share their features with another in some modality: "mask" keeps them from being each
+            other's negatives, "keep" does not.
+        label_loss: the section of that name, as all that follow.
+        loss: of pairs; weight 0 leaves it out.
+        selection: of the pairs that count.
+        neighbors: which clips besides the own partner are positives, and how much each counts.
+        directions: who meets whom; "all" ordered pairs of modalities by default.
+    """
+
+    similarity = "dot"
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        network: Network = NETWORK,
+        pair_dimension: Width = 64,
+        temperature: Temperature = 1.0,
+        labeled: Annotated[int, Interval(ge=1, le=100_000)] = 200,
+        learn_temperature: bool = True,
+        duplicates: Literal["mask", "keep"] = "mask",
+        label_loss: Section = "ce",
+        loss: Section = "nt-xent",
+        selection: Section = "all",
+        neighbors: Neighbors = NEIGHBORS,
+        directions: Directions = ("all",),
+    ) -> None:
+        super().__init__()
+        need_vectors(context, "few-labels")
+        classes, width = context.need_classes("few-labels", of_all=False), (0, *network.hidden)[-1]
+        sizes = context.dimensions.items()
+        self.encoders = nn.ModuleDict({m: LabelSpaceEncoder(size, classes, network) for m, size in sizes})
+        self.spheres = nn.ModuleDict({m: nn.Linear(width or size, pair_dimension) for m, size in sizes})
+        self.label_loss, self.label_weight = bound_label_loss(label_loss)
+        self.pair_weight = named(loss).shared(Weighted).weight
+        self.matching = Matching(
+            Space(context.modalities, pair_dimension, classes=classes),
+            loss=loss, selection=selection, proxy="identity", directions=directions, neighbors=neighbors,
+            learn_temperature=learn_temperature, masked=duplicates == "mask",
+        )  # fmt: skip
+        self.temperature, self.labeled = temperature, labeled
+        self._train: Clips | None = None
+        self._rows = torch.empty(0, dtype=torch.int64)
+
+    def players(self) -> Mapping[str, Player]:
+        """Train trunks, both layers and temperature for the sum of both losses."""
+        return {"all": Player(list(self.parameters()), self._loss)}
+
+    def before_epoch(self, train: Clips, epoch: Epoch) -> None:
+        """Find the labeled clips, those that stand in the training set more than once, and everybody's neighbors."""
+        self._train, self._rows = train, (train.labels != UNLABELLED).nonzero()[:, 0]
+        if not len(self._rows):
+            raise InputError("few-labels: no training clip has a label; train pairs (--method pairs)")
+        if self.pair_weight:
+            self.matching.refresh(train, self._on_sphere_all)
+
+    def embed(self, features: Any, modality: Modality) -> Tensor:
+        """Give the class posteriors of a batch (b, d) -> (b, C)."""
+        # in double precision: a saturated softmax ties, and ties cost
+        return torch.softmax(self.encoders[modality](features).double() / self.temperature, 1).float()
+
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        label = self._label_loss(batch)
+        parts = {"loss": self.label_weight * label, "label_loss": label}
+        if not self.pair_weight:
+            return parts
+        vectors = {m: self._on_sphere(values, m) for m, values in batch.features.items()}
+        found: dict[str, Tensor] = self.matching(vectors, batch, self._on_sphere)
+        parts["loss"] = parts["loss"] + self.pair_weight * found.pop("loss")
+        return parts | found
+
+    def _label_loss(self, batch: Batch) -> Tensor:
+        """Cost labeled clips, drawn anew in each step, in every modality."""
+        assert self._train is not None
+        order = torch.randperm(len(self._rows), generator=batch.generator)[: self.labeled]
+        rows = self._rows[order.to(self._rows.device)]
+        labels = self._train.labels[rows].to(self.device)
+        costs = [
+            self.label_loss(self.encoders[m](on_device(self._train[m], rows, self.device)), labels)
+            for m in self._train.modalities
+        ]
+        return torch.stack(costs).sum()
+
+    def _on_sphere(self, features: Any, modality: Modality) -> Tensor:
+        encoder = self.encoders[modality]
+        assert isinstance(encoder, LabelSpaceEncoder)
+        return on_sphere(self.spheres[modality](encoder.features(features)))
+
+    def _on_sphere_all(self, clips: Clips, modality: Modality) -> Tensor:
+        """Bring all clips onto the sphere (n, pair_dimension), in evaluation mode, without gradients."""
+        was_training = self.training
+        self.eval()
+        with torch.no_grad():
+            parts = [self._on_sphere(part.to(self.device), modality) for part in clips.matrix(modality).split(4096)]
+        self.train(was_training)
+        return torch.cat(parts)
+
+
+few_labels = learned(FewLabelsLearner)

@@ -1,0 +1,196 @@
+"""Matching: what a batch of pairs costs by any loss of pairs, with further positives and proxies where asked for."""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aadml.comparison.types import Clips, Modality
+from aadml.losses import LOSSES, WEIGHS_POSITIVES
+from aadml.methods.learner import Batch, on_device
+from aadml.objective import Embedded
+from aadml.objective.composition import Space, compose_objective
+from aadml.objective.embedded import Bank, Relation
+from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositives
+from aadml.objective.objective import Directions
+from aadml.objective.sections import Section, named
+from aadml.processes import group
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.options import schema
+
+LARGEST_SCALE = math.log(100)
+Encode = Callable[[Any, Modality], Tensor]
+"""(features of some clips, modality) -> their vectors (b, d)."""
+
+
+class Matching(nn.Module):
+    """The cost of a batch of pairs; see `PairLearner` for the options.
+
+    Args:
+        space: of the embeddings.
+        loss: the section of that name, as the four that follow.
+        selection: of the pairs that count.
+        proxy: as whom clips are seen.
+        directions: who meets whom.
+        neighbors: which clips besides the own partner are positives.
+        learn_temperature: train the temperature of a loss that has one.
+        masked: whether clips that share their features are kept from being each other's negatives.
+        relation: whether labels say who matches, or the pairs alone do ("id").
+
+    Raises:
+        InputError: options that do not go together.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        *,
+        loss: Section,
+        selection: Section,
+        proxy: Section,
+        directions: Directions,
+        neighbors: NeighborOptions,
+        learn_temperature: bool,
+        masked: bool,
+        relation: Relation = "id",
+    ) -> None:
+        super().__init__()
+        self.objective = compose_objective(space, loss=loss, selection=selection, proxy=proxy, directions=directions)
+        start = _temperature(loss) if learn_temperature else None
+        self.log_scale = None if start is None else nn.Parameter(torch.tensor(-math.log(start)))
+        if self.log_scale is not None:
+            self.objective.losses = tuple(partial(self._tempered, one) for one in self.objective.losses)
+        self.masked, self.relation = masked, relation
+        _check(neighbors, named(loss).name, self.objective.proxy, relation)
+        self.banked = neighbors.candidates == "bank"
+        self.neighbors = None if neighbors.positives == "none" else NeighborPositives(space.modalities, neighbors)
+        self._groups = torch.empty(0, dtype=torch.int64)
+        self._bank: Bank | None = None
+        self._train: Clips | None = None
+
+    @property
+    def of_batch_alone(self) -> bool:
+        """Tell whether a batch is costed by itself, without bank, proxies or neighbors."""
+        return self.objective.proxy is None and self.neighbors is None and not self.banked
+
+    def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
+        """Find duplicates before the first epoch, bank, proxies' and clips' neighbors before each.
+
+        Args:
+            train: the training clips.
+            embed_all: (clips, modality) -> (n, d), in evaluation mode.
+        """
+        self._train = train
+        device = train.labels.device
+        if len(self._groups) != len(train):
+            self._groups = (same_clips(train) if self.masked else torch.arange(len(train))).to(device)
+        proxy = self.objective.proxy
+        if self.of_batch_alone:
+            return
+        bank = {m: embed_all(train, m).to(device) for m in train.modalities}
+        inputs = {m: train.matrix(m) for m in train.modalities}
+        generator = torch.Generator().manual_seed(torch.initial_seed() % 2**62)
+        if self.neighbors is not None:
+            self.neighbors.refresh(bank, inputs, self._groups, generator)
+        if proxy is not None:
+            labels = train.labels if self.relation == "label" else None
+            refresh: Any = proxy.refresh
+            refresh(bank, labels, inputs, generator, groups=self._groups)
+        groups = train.labels if self.relation == "label" else self._groups
+        self._bank = Bank(bank, groups) if self.banked else None
+
+    def forward(
+        self,
+        vectors: Mapping[Modality, Tensor],
+        batch: Batch,
+        encode: Encode,
+        *,
+        features: Mapping[Modality, Tensor] | None = None,
+        heads: Mapping[Modality, nn.Module] | None = None,
+    ) -> dict[str, Tensor]:
+        """Cost a batch.
+
+        Args:
+            vectors: modality -> (b, d).
+            batch: whose vectors they are.
+            encode: for proxies with live neighbors.
+            features: modality -> (b, f), for losses that generate.
+            heads: modality -> the last layer, for the same.
+
+        Returns:
+            "loss", "active", and "scale" where the temperature is learned.
+        """
+        if self.log_scale is not None:
+            with torch.no_grad():  # the bound is held by resetting, as a clamp in the graph would have no way back
+                self.log_scale.clamp_(0, LARGEST_SCALE)
+        index = batch.index.to(self._groups.device)
+        groups = batch.labels if self.relation == "label" else self._groups[index]
+        columns = torch.arange(len(self._groups), device=index.device) if self.banked else index
+        found = self.neighbors
+        near = None if found is None else {m: found.among(index, m, columns) for m in vectors}
+        embedded = Embedded(
+            vectors, groups, index, self.relation, features=features, heads=heads, neighbors=near, bank=self._bank,
+            present=batch.present,
+        )  # fmt: skip
+
+        def encoded(modality: Modality, rows: Tensor) -> Tensor:
+            assert self._train is not None
+            return encode(on_device(self._train[modality], rows, rows.device), modality)
+
+        parts = self.objective(embedded, batch.generator, encoded)
+        return parts if self.log_scale is None else {**parts, "scale": group.portion(self.log_scale.exp())}
+
+    def _tempered(self, loss: Any, comparison: Any) -> Any:
+        assert self.log_scale is not None
+        return loss(comparison, temperature=torch.exp(-self.log_scale))
+
+
+def on_sphere(vectors: Tensor) -> Tensor:
+    """Bring vectors (b, d) to length 1."""
+    return F.normalize(vectors, dim=1)
+
+
+def same_clips(clips: Clips) -> Tensor:
+    """Number clips (n,) so that those that share their features with another in some modality have one number."""
+    count = len(clips)
+    owners = [clips.rows(m).cpu().numpy() for m in clips.modalities]
+    codes = [
+        np.unique(clips.matrix(m).cpu().numpy()[own], axis=0, return_inverse=True)[1]
+        for m, own in zip(clips.modalities, owners, strict=True)
+    ]
+    nodes = np.concatenate([code.reshape(-1) + number * count for number, code in enumerate(codes)])
+    clip = np.concatenate(owners)
+    size = count * (len(codes) + 1)  # a node for each clip, and for each distinct vector of each modality
+    edges = coo_array((np.ones(len(nodes), dtype=bool), (clip, count + nodes)), shape=(size, size))
+    found = connected_components(edges, directed=False)[1][:count]
+    return torch.from_numpy(found.astype(np.int64))
+
+
+def _check(neighbors: NeighborOptions, loss: str, proxy: Any, relation: Relation) -> None:
+    if neighbors.positives != "none" and relation == "label":
+        raise InputError("neighbors.positives: labels say who matches (method.label_aware); take none")
+    if not neighbors.alike and loss not in WEIGHS_POSITIVES:
+        raise InputError(
+            f"neighbors.weights: loss {loss} takes all positives alike; take equal weights and no own_share, or one of"
+            f" {', '.join(WEIGHS_POSITIVES)}"
+        )
+    if neighbors.candidates == "bank" and proxy is not None and proxy.aa_on != "anchor":
+        raise InputError("neighbors.candidates: with a bank proxies stand for anchors alone; set proxy.aa_on to anchor")
+
+
+def _temperature(section: Section) -> float | None:
+    """Give the temperature that a loss begins with; None where it has none."""
+    chosen = named(section)
+    options = schema(LOSSES[chosen.name])
+    if "temperature" not in options:
+        return None
+    value = chosen.options.get("temperature", options["temperature"].default)
+    assert isinstance(value, int | float)
+    return float(value)

@@ -1,0 +1,183 @@
+"""What an objective is given: a batch after the encoders, and the comparison of each direction in it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from aadml.comparison import Comparison
+from aadml.comparison.masks import MaskCodes
+from aadml.comparison.types import Modality
+from aadml.objective.neighbor_positives import Positives
+from feature_extraction.ground.errors import InputError
+
+Side = str
+"""A modality, or BOTH: all of them together."""
+
+BOTH = "both"
+Relation = Literal["label", "id"]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A batch of b clips after the encoders.
+
+    Attributes:
+        vectors: modality -> (b, d).
+        groups: (b,) what two items must share to be positives ("label") or must not share to be negatives ("id").
+        index: (b,) rows in the training set (proxies look up neighbors by it).
+        relation: whether all of a group are positives ("label"), or a clip's own partner alone ("id").
+        features: modality -> (b, f) penultimate features, for losses that generate (DAML, HDML).
+        heads: modality -> the last layer, features (m, f) -> vectors (m, d), for the same.
+        relevance: (anchors' modality, candidates' modality) -> (b, b) score in place of one of two vectors.
+        guides: name -> (b, b) detached scores that selections may follow.
+        neighbors: modality -> further positives of the clips as anchors of it, among the candidate clips.
+        present: modality -> (b,) bool, whether a clip has it; who lacks it neither anchors nor is a candidate in it.
+        bank: the candidates where they are not the batch itself; then `index` says where each clip's partner stands.
+    """
+
+    vectors: Mapping[Modality, Tensor]
+    groups: Tensor
+    index: Tensor
+    relation: Relation = "label"
+    features: Mapping[Modality, Tensor] | None = None
+    heads: Mapping[Modality, nn.Module] | None = None
+    relevance: Callable[[Modality, Modality], Tensor] | None = None
+    guides: Mapping[str, Tensor] | None = None
+    neighbors: Mapping[Modality, Positives] | None = None
+    present: Mapping[Modality, Tensor] = field(default_factory=dict)
+    bank: "Bank | None" = None
+
+    @property
+    def candidates(self) -> "Bank":
+        """Give the candidates."""
+        return Bank(self.vectors, self.groups) if self.bank is None else self.bank
+
+    @property
+    def places(self) -> Tensor:
+        """Say which of the candidates of one modality is each clip (b,)."""
+        return torch.arange(len(self.groups), device=self.groups.device) if self.bank is None else self.index
+
+
+@dataclass(frozen=True)
+class Bank:
+    """All clips of the training set, as candidates that no gradient reaches.
+
+    Attributes:
+        vectors: modality -> (n, d).
+        groups: (n,) as those of the batch.
+    """
+
+    vectors: Mapping[Modality, Tensor]
+    groups: Tensor
+
+
+def laid_out(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
+    """Lay out one direction: rows of several modalities are concatenated, nobody is compared with itself.
+
+    Clips that lack a modality neither anchor nor are candidates in it.
+    """
+    comparison = _whole(batch, direction)
+    rows, columns = (_kept(batch, side) for side in direction)
+    among = comparison if columns is None else comparison.among(columns)
+    return among if rows is None else among.narrow(rows=rows)
+
+
+def _kept(batch: Embedded, side: Side) -> Tensor | None:
+    """Number what a side keeps of its rows; None where it keeps all."""
+    modalities = modalities_of(batch.vectors, side)
+    if not any(modality in batch.present for modality in modalities):
+        return None
+    everyone = torch.ones_like(batch.groups, dtype=torch.bool)
+    return torch.cat([batch.present.get(modality, everyone) for modality in modalities]).nonzero()[:, 0]
+
+
+def _whole(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
+    """Lay out one direction as if every clip had every modality."""
+    bank, places = batch.candidates, batch.places
+    rows, columns = (modalities_of(batch.vectors, side) for side in direction)
+    codes = _codes(rows, columns, batch)
+    near, shares = _near(rows, columns, batch)
+    positives = None if near is None else codes.positives(slice(None)) | near
+    relevance = None
+    if batch.relevance is not None:
+        relevance = torch.cat([torch.cat([batch.relevance(r, c) for c in columns], 1) for r in rows])
+    features = batch.features
+    return Comparison(
+        anchors=stacked(batch.vectors, direction[0]),
+        candidates=stacked(bank.vectors, direction[1]),
+        positives=codes.positives if positives is None else positives,
+        negatives=codes.negatives if positives is None else codes.negatives(slice(None)) & ~positives,
+        own=_partners(rows, columns, places, len(bank.groups)),
+        relevance=relevance,
+        shares=shares,
+        guides=batch.guides or {},
+        within=codes.within,
+        anchor_features=stacked(features, direction[0]) if features else None,
+        candidate_features=stacked(features, direction[1]) if features and batch.bank is None else None,
+        candidate_head=batch.heads[columns[0]] if batch.heads and len(columns) == 1 else None,
+        anchor_class=batch.groups.repeat(len(rows)),
+        candidate_class=bank.groups.repeat(len(columns)),
+    )
+
+
+def _near(
+    rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded
+) -> tuple[Tensor | None, Tensor | None]:
+    """Mark the further positives of one direction (a, c), and say what each positive counts."""
+    if batch.neighbors is None:
+        return None, None
+    further = [batch.neighbors[row] for row in rows]
+    shares = [one.shares for one in further if one.shares is not None]
+    near = torch.cat([one.mask for one in further]).tile(1, len(columns))
+    return near, torch.cat(shares).tile(1, len(columns)) if shares else None
+
+
+def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedded) -> MaskCodes:
+    """Say who belongs to whom; nobody is compared with itself."""
+    bank, places = batch.candidates, batch.places
+    clip = torch.arange(len(bank.groups), device=bank.groups.device)
+    place = {modality: number for number, modality in enumerate(columns)}
+    itself = [places + place[row] * len(clip) if row in place else torch.full_like(places, -1) for row in rows]
+    numbers = {modality: number for number, modality in enumerate(batch.vectors)}
+    return MaskCodes(
+        groups=(batch.groups.repeat(len(rows)), bank.groups.repeat(len(columns))),
+        clips=(places.repeat(len(rows)), clip.repeat(len(columns))) if batch.relation == "id" else None,
+        itself=torch.cat(itself) if place.keys() & set(rows) else None,
+        sides=(_sides(rows, numbers, places), _sides(columns, numbers, clip)),
+    )
+
+
+def _sides(modalities: Sequence[Modality], numbers: Mapping[Modality, int], clip: Tensor) -> Tensor:
+    """Number the modality of each row or column of a comparison (a,)."""
+    return torch.cat([torch.full_like(clip, numbers[one]) for one in modalities])
+
+
+def _partners(rows: Sequence[Modality], columns: Sequence[Modality], places: Tensor, width: int) -> Tensor:
+    """Find the candidate that is each anchor's clip in the first other modality (a,), -1 where there is none.
+
+    Args:
+        rows: modalities of the anchors.
+        columns: modalities of the candidates.
+        places: (b,) which candidate of one modality is each clip.
+        width: candidates of one modality.
+    """
+    other = [next((at for at, column in enumerate(columns) if column != row), None) for row in rows]
+    return torch.cat([torch.full_like(places, -1) if at is None else places + at * width for at in other])
+
+
+def stacked(vectors: Mapping[Modality, Tensor], side: Side) -> Tensor:
+    """Concatenate what a side holds (a, d)."""
+    found = [vectors[modality] for modality in modalities_of(vectors, side)]
+    return found[0] if len(found) == 1 else torch.cat(found)
+
+
+def modalities_of(vectors: Mapping[Modality, Tensor], side: Side) -> list[Modality]:
+    """Name the modalities of a side."""
+    if side == BOTH:
+        return list(vectors)
+    if side not in vectors:
+        raise InputError(f"directions: no {side} embeddings here; there are {', '.join(vectors)}")
+    return [side]

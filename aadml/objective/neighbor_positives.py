@@ -1,0 +1,195 @@
+"""Neighbor positives: further clips that a contrastive loss takes for positives, found without labels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from annotated_types import Interval
+from torch import Tensor
+
+from aadml.comparison import pairwise
+from aadml.comparison.options import Share, Temperature
+from aadml.comparison.types import Modality
+from aadml.proxies.correlation import CorrelationGraph, GraphOptions
+from aadml.proxies.graph import NeighborLists, random_neighbors
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import OwnSection
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeighborOptions:
+    """The `neighbors` section: which clips besides the own partner are positives, and how much each counts.
+
+    The relatives, and what stands for them here: AVID-CMA (Morgado et al., CVPR 2021), positives on which sound and
+    picture agree: "agreeing", equal weights. CWCL (Srinivasa et al., NeurIPS 2023), every clip a positive by its
+    similarity within the anchor's modality: "all", "affine" weights, loss supcon; there the similarity is that of a
+    frozen encoder, as it is here in input space. HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss
+    supcon; its teacher is a DCCA, which is not part of this. Robust-xID (Morgado et al., CVPR 2021) softens targets by
+    such similarities too, FNAC (Sun et al., CVPR 2023) takes them to find false negatives, and NNCLR (Dwibedi et al.,
+    ICCV 2021) puts the nearest neighbor in the place of the anchor.
+
+    Attributes:
+        positives: "none" but the own partner; the k nearest clips in the anchor's "own" modality, in "either" of all
+            modalities, or by the least similarity of all, "agreeing"; or "all" clips, by their similarity.
+        k: neighbors a list.
+        space: find them among "embedding" vectors, anew each epoch, or "input" features.
+        control: "random" puts random clips in the neighbors' places, with the neighbors' weights; "none" does not.
+        weights: "equal"; "affine" (1 + s) / 2 of the similarity s, or "softmax" of s / temperature, the own partner
+            counting as a clip of similarity 1.
+        temperature: of softmax weights.
+        own_share: share of the own partner in all weight of an anchor; null leaves it to `weights`.
+        candidates: whom an anchor meets: the "batch", or the "bank" of all training clips as the last epoch embedded
+            them.
+    """
+
+    positives: Literal["none", "own", "either", "agreeing", "all"] = "none"
+    k: Annotated[int, Interval(ge=1, le=10_000)] = 10
+    space: Literal["embedding", "input"] = "embedding"
+    control: Literal["none", "random"] = "none"
+    weights: Literal["equal", "affine", "softmax"] = "equal"
+    temperature: Temperature = 0.1
+    own_share: Share | None = None
+    candidates: Literal["batch", "bank"] = "batch"
+
+    def __post_init__(self) -> None:
+        if self.positives == "all" and self.weights == "equal":
+            raise InputError("neighbors.weights: where all clips are positives equal weights say nothing; take affine")
+
+    @property
+    def alike(self) -> bool:
+        """Tell whether all positives count alike."""
+        return self.positives == "none" or (self.weights == "equal" and self.own_share is None)
+
+    @property
+    def graph(self) -> GraphOptions:
+        """Give the options of the correlation graph that finds the lists."""
+        across: Literal["within", "agreeing"] = "agreeing" if self.positives == "agreeing" else "within"
+        shared = self.positives == "either"
+        return GraphOptions(k=self.k, space=self.space, same_class=False, graph_modality=across, shared_lists=shared)
+
+
+Neighbors = Annotated[NeighborOptions, OwnSection()]
+NEIGHBORS = NeighborOptions()
+
+
+@dataclass(frozen=True)
+class Positives:
+    """Further positives of b clips as anchors of one modality, among c candidate clips.
+
+    Attributes:
+        mask: (b, c) bool; never the clip itself or a duplicate of it.
+        shares: (b, c) how much each positive counts, the own partner among them; None where all count alike.
+    """
+
+    mask: Tensor
+    shares: Tensor | None
+
+
+class NeighborPositives:
+    """The neighbor lists of a training set, kept over an epoch.
+
+    Args:
+        modalities: that are embedded.
+        options: the section `neighbors`, whose `positives` are not "none".
+    """
+
+    def __init__(self, modalities: tuple[Modality, ...], options: NeighborOptions) -> None:
+        self.options = options
+        self.graph = CorrelationGraph(modalities, options.graph)
+        self._groups = torch.empty(0, dtype=torch.int64)
+        self._inputs: Mapping[Modality, Tensor] = {}
+        self._random: dict[int, NeighborLists] = {}
+        self._order = torch.empty(0, dtype=torch.int64)
+
+    def refresh(
+        self,
+        bank: Mapping[Modality, Tensor],
+        inputs: Mapping[Modality, Tensor],
+        groups: Tensor,
+        generator: torch.Generator,
+    ) -> None:
+        """Find everybody's neighbors; call before each epoch.
+
+        Args:
+            bank: modality -> (n, d) embeddings of the training set.
+            inputs: modality -> (n, f) features.
+            groups: (n,) codes; clips of one code are never neighbors.
+            generator: of the control's draws.
+
+        Raises:
+            InputError: k is not below the number of clips.
+        """
+        if self.options.positives != "all" and self.options.k >= len(groups):
+            raise InputError(
+                f"neighbors.k: {self.options.k} asked of {len(groups)} clips; it can be {len(groups) - 1} at most"
+            )
+        self._groups, self._inputs, self._random = groups, inputs, {}
+        if self.options.positives == "all":
+            self.graph.remember(bank)
+        else:
+            self.graph.refresh(bank, None, inputs, generator, groups)
+        if self.options.control == "random":
+            self._order = torch.randperm(len(groups), generator=generator).to(groups.device)
+            for k in (self.options.k, 2 * self.options.k):
+                lists = random_neighbors(len(groups), k=k, groups=groups, generator=generator)
+                self._random[k] = lists
+
+    def among(self, index: Tensor, modality: Modality, columns: Tensor) -> Positives:
+        """Give the further positives of a batch.
+
+        Args:
+            index: (b,) rows of the anchors in the training set.
+            modality: of the anchors.
+            columns: (c,) rows of the candidates in the training set.
+        """
+        if self.options.positives == "all":
+            raw, mask = self._of_all(index, modality, columns)
+        else:
+            raw, mask = self._of_lists(index, modality, columns)
+        return Positives(mask, None if self.options.alike else self._shares(raw, index, columns))
+
+    def _of_lists(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """Spread the lists of the anchors over the candidates: weights (b, c) before any scaling, and who is there."""
+        lists = self.graph.lists(index, {modality: self.graph.bank[modality][index]})[modality]
+        rows, mask = lists.index, lists.mask
+        if self._random:
+            drawn = self._random[rows.shape[1]].take(index)
+            rows, mask = drawn.index, mask & drawn.mask
+        place = columns.new_full((len(self._groups),), -1)
+        place[columns] = torch.arange(len(columns), device=columns.device)
+        column = place[rows.clamp_min(0)].masked_fill(~mask, -1)
+        weights = self._weights(lists.similarity).masked_fill(column < 0, 0)
+        spread = weights.new_zeros(len(index), len(columns) + 1)  # what is not among the candidates falls into the last
+        spread.scatter_(1, column.masked_fill(column < 0, len(columns)), weights)
+        there = torch.zeros_like(spread, dtype=torch.bool)
+        there.scatter_(1, column.masked_fill(column < 0, len(columns)), value=True)
+        return spread[:, :-1], there[:, :-1]
+
+    def _of_all(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """Weigh every candidate by its similarity to the anchor: (b, c), and who is no duplicate of it."""
+        vectors = self.graph.bank[modality] if self.options.space == "embedding" else self._inputs[modality]
+        asked = columns if not len(self._order) else self._order[columns]
+        weights = self._weights(pairwise.cosine(vectors[index].double(), vectors[asked].double()))
+        mask = self._groups[index, None] != self._groups[columns][None]
+        return weights.masked_fill(~mask, 0), mask
+
+    def _weights(self, similarity: Tensor) -> Tensor:
+        """Give what a clip of some similarity counts; one of similarity 1 counts 1."""
+        if self.options.weights == "equal":
+            return torch.ones_like(similarity)
+        if self.options.weights == "affine":
+            return (1 + similarity.clamp(-1, 1)) / 2
+        return ((similarity.clamp(-1, 1) - 1) / self.options.temperature).exp()
+
+    def _shares(self, raw: Tensor, index: Tensor, columns: Tensor) -> Tensor:
+        """Put the own partner beside the neighbors: (b, c) float32, rows of sum 1."""
+        own = index[:, None] == columns[None]
+        share = self.options.own_share
+        if share is None:
+            shares = torch.where(own, 1.0, raw)
+        else:
+            whole = raw.sum(1, keepdim=True)
+            near = (1 - share) * raw / torch.where(whole > 0, whole, 1)
+            shares = torch.where(own, torch.where(whole > 0, share, 1.0).to(raw.dtype), near)
+        return (shares / shares.sum(1, keepdim=True)).float()

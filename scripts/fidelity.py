@@ -61,6 +61,7 @@ Decided without an option:
 | CCTL | its definition; known from the abstract and the AADML paper |
 | EICS, TLCA, MSNSCA | known from the abstract; MSNSCA's sizes are of the same authors' SMSA-VA-CMR |
 | VideoAdviser | an analogue on features (`video-adviser-lite`), known from the abstract |
+| embedding expansion (`ee-`) | its definition; each item has one drawn partner of its class, no anchor is made up |
 | AADML | no code is public: the configs `paper-*` are readings of its equations |
 
 ## References without an equal here

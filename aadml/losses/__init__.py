@@ -40,8 +40,8 @@ as the functions are (see Daml)."""
 
 OF_EACH_ANCHOR = frozenset(
     {
-        "triplet", "triplet-weighted", "ranking", "contrastive", "hinge", "angular", "supcon", "nt-xent", "cross-clr",
-        "posterior-nca",
+        "triplet", "triplet-weighted", "ranking", "contrastive", "hinge", "angular", "multi-similarity", "supcon",
+        "nt-xent", "cross-clr", "posterior-nca",
     }
 )  # fmt: skip
 """Losses whose anchors may be divided over processes: nothing of one anchor's cost comes from another anchor, nothing

@@ -11,6 +11,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.types import Modality
 from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
 from aadml.processes import group
+from aadml.proxies.expansion import Expansion
 from aadml.proxies.memory import Memory
 from feature_extraction.feature_file import MODALITIES, is_modality
 from feature_extraction.ground.errors import InputError
@@ -121,7 +122,7 @@ class Objective(nn.Module):
         selection: (comparison, generator) -> comparison.
         proxy: who anchors (and candidates) are seen as; None for themselves. Its `aa_on` says on which sides it acts,
             its `aa_mix` how much of the loss is computed on proxies (the rest on the embeddings themselves). A memory
-            adds candidates instead.
+            or an expansion adds candidates instead.
         directions: who meets whom.
         reduced: how one number is made of all terms.
         divided: whether each process of a training costs anchors of its own, instead of all of them.
@@ -165,6 +166,8 @@ class Objective(nn.Module):
             return self._compare(laid, generator)
         if isinstance(proxy, Memory):
             return self._compare(self._with_memory(laid, batch, proxy), generator)
+        if isinstance(proxy, Expansion):
+            return self._compare([proxy.extend(comparison, generator) for comparison in laid], generator)
         raw, mix = batch.vectors, float(proxy.aa_mix)
         proxies = proxy(raw, batch.index, encode)
         anchors = proxies if proxy.aa_on in ("all", "anchor") else raw

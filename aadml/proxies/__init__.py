@@ -14,6 +14,7 @@ PROXIES: Table["Callable[..., nn.Module]"] = Table(
         "identity": "aadml.proxies.identity:Identity",
         "anchor-aware": "aadml.proxies.anchor_aware:AnchorAware",
         "class-mean": "aadml.proxies.class_mean:ClassMean",
+        "expansion": "aadml.proxies.expansion:Expansion",
         "memory": "aadml.proxies.memory:Memory",
     },
     group="aadml.proxies",

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from aadml.comparison import Comparison
-from aadml.methods.label_space.interpolation import interpolated
+from aadml.comparison.interpolation import interpolated
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.validation import checked_options

@@ -31,7 +31,7 @@ def by_random_queries(subject: Subject, embeddings: Embeddings) -> Embeddings:
 def _best(subject: Subject, embeddings: Embeddings, choices: list[Bias], *, random_queries: bool = False) -> Embeddings:
     """Apply the correction of the highest validation MAP, or none where none is higher than without."""
     bank = subject.encoder.embed_clips(subject.splits.train)
-    queries = {modality: bank.matrix(modality) for modality in bank.vectors}
+    queries = {modality: bank.there(modality) for modality in bank.vectors}
     if random_queries:
         generator = torch.Generator().manual_seed(0)
         lengths = {m: values.norm(dim=1, keepdim=True) for m, values in queries.items()}

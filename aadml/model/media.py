@@ -52,18 +52,18 @@ def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Fe
 
 def describe_media(facts: Facts, modality: Modality, paths: Sequence[str]) -> Tensor:
     """Extract the features (n, d) of media, or of texts, as the model expects them; values are those of extraction."""
+    for path in paths if modality != "text" else ():
+        _check_file(path)
     return described(extractor_of(facts, modality), paths)
 
 
-def described(chosen: Extractor, paths: Sequence[str]) -> Tensor:
-    """Extract the features (n, d) of media, or of texts, by an extractor; values are those of extraction."""
+def described(chosen: Extractor, items: Sequence[str]) -> Tensor:
+    """Extract the features (n, d) of media that are there, or of texts, by an extractor."""
     modality = chosen.modality
-    for path in paths if modality != "text" else ():
-        _check_file(path)
-    rows = tuple(Row(str(i), {modality: path}, label="-", split="test", columns={}) for i, path in enumerate(paths))
+    rows = tuple(Row(str(i), {modality: path}, label="-", split="test", columns={}) for i, path in enumerate(items))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "features.h5"
-        outcome = extract(Manifest("media", rows, ("-",)), place, [chosen], workers=min(2, len(paths)))
+        outcome = extract(Manifest("media", rows, ("-",)), place, [chosen], workers=min(2, len(items)))
         if outcome.failures:
             failure = outcome.failures[0]
             raise InputError(f"{failure.media}: cannot be read as {modality}: {failure.reason}, {failure.detail}")

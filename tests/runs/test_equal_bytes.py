@@ -17,7 +17,10 @@ from feature_extraction.feature_file import write_features
 
 LOSS_NAMES = [prefix + name for name in dict.fromkeys([*LOSSES, *RECIPES]) for prefix in ("", "aa-")]
 CAPTIONED = ("audio-text", "3cmlf", "xie")
-JOBS = [("method", name) for name in METHODS if name not in CAPTIONED] + [("loss", name) for name in LOSS_NAMES]
+UNTRAINED = "zero-shot"  # learns nothing, and takes features of the towers of one model alone
+JOBS = [("method", name) for name in METHODS if name not in (*CAPTIONED, UNTRAINED)] + [
+    ("loss", name) for name in LOSS_NAMES
+]
 SAMPLE = random.Random(0).sample(JOBS, 25)
 """What the default suite takes; all of them are slow."""
 

@@ -26,3 +26,10 @@ def expanded(name: str, modality: str) -> tuple[str, JsonObject]:
         if before and after and not Path(model).exists():
             model, found[option] = before, after
     return f"hf-{modality}", {"model": model, **found}
+
+
+def without_folder(name: str) -> str:
+    """Leave of the folder that `hf:FOLDER` names only its last part; a name on the hub stays as it is."""
+    _, found = expanded(name, "text")
+    model = str(found["model"])
+    return name.replace(model, Path(model).resolve().name, 1) if Path(model).expanduser().exists() else name

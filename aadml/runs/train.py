@@ -30,7 +30,7 @@ from aadml.runs.session import RunSession, read_records
 from aadml.runs.store import RunStore, begun, opened
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, parse_object, to_bytes, typed
-from feature_extraction.hub_names import PREFIX
+from feature_extraction.hub_names import PREFIX, without_folder
 from feature_extraction.network_run import chosen_device
 
 
@@ -355,6 +355,8 @@ def _facts(config: Config, splits: Splits) -> Facts:
 
 def _without_path(key: str, value: Json) -> Json:
     """Leave of a file that an option names only its name: a model travels, and needs none of them."""
+    if isinstance(value, str) and value.startswith(PREFIX):
+        return without_folder(value)
     return Path(value).name if isinstance(value, str) and (key == "start" or key.endswith("_weights")) else value
 
 

@@ -54,6 +54,7 @@ def test_a_model_of_towers_embeds_offline_without_the_files_of_its_networks(conf
     train_into(config, folder)
     before = aadml.load(folder).embed(text="A tone, 3 of thirty")
     aadml.load(folder).save(tmp_path / "model")
+    assert str(tmp_path) not in (tmp_path / "model" / "model.json").read_text()
     shutil.rmtree(tmp_path / "clap")
     shutil.rmtree(folder)
     model = aadml.load(tmp_path / "model")

@@ -170,11 +170,11 @@ def test_an_unknown_similarity_is_named_with_the_nearest():
 
 def test_reduced_precision_products_widen_the_error_bound(monkeypatch):
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
-    single, double = (exact_search._unit_error(16, dtype, gpu) for dtype in (torch.float32, torch.float64))
+    single, double = (exact_search.unit_error(16, dtype, gpu) for dtype in (torch.float32, torch.float64))
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
-    assert exact_search._unit_error(16, torch.float32, gpu) == single * 2**14
-    assert exact_search._unit_error(16, torch.float64, gpu) == double
-    assert exact_search._unit_error(16, torch.float32, cpu) == single
+    assert exact_search.unit_error(16, torch.float32, gpu) == single * 2**14
+    assert exact_search.unit_error(16, torch.float64, gpu) == double
+    assert exact_search.unit_error(16, torch.float32, cpu) == single
 
 
 @pytest.mark.parametrize("similarity", sorted(SIMILARITIES))

@@ -34,7 +34,7 @@ OF_PAIRS = {
 OF_CLASSES = sorted(
     name
     for name, build in METHODS.items()
-    if name not in OF_PAIRS and not build.__module__.startswith("aadml.methods.audio_text")
+    if name not in (*OF_PAIRS, "zero-shot") and not build.__module__.startswith("aadml.methods.audio_text")
 )
 
 

@@ -57,7 +57,10 @@ VARIANTS = {
 
 STAGED = ("tlca", "video-adviser-lite", "dcil", "3cmlf")
 OF_SOUND = {"audio-text": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}
-NAMES = (*METHODS, *VARIANTS)
+NAMES = (
+    *(name for name in METHODS if name != "zero-shot"),
+    *VARIANTS,
+)  # which takes features of towers alone, and no step
 
 
 @dataclass(frozen=True)

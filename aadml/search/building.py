@@ -181,6 +181,8 @@ def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder:
         return source
     job = Work(work, choices.workers, choices.moments, choices.progress)
     if encoder is not None and not any(encoder.facts.dimensions.values()):
+        if choices.moments:
+            raise InputError("--moments: this model listens to sound as a whole; nothing is kept over time")
         return sounds.of_sounds(place, path, encoder, job)
     return of_media(place, path, _extractors(encoder, choices), job)
 

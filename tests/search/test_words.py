@@ -65,3 +65,9 @@ def test_words_find_sounds_as_the_model_ranks_them(tones, model, tmp_path):
         changes = index.update()
         assert (changes.new, changes.changed, changes.removed, len(changes.failures)) == (1, 0, 1, 1)
         assert {hit.id for hit in index.search(audio=sounds / "1.wav", k=2).hits} == {"1.wav", "again.wav"}
+
+
+def test_moments_are_refused_where_a_sound_is_heard_as_a_whole(tones, model, tmp_path):
+    with pytest.raises(InputError, match="--moments: this model listens to sound as a whole"):
+        Index.build(tones, tmp_path / "i", model=model, moments=True)
+    assert not (tmp_path / "i").exists()

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +15,21 @@ from aadml.comparison.types import Modality
 from aadml.data.reading import SYNTHETIC
 from aadml.model.model import Model
 from aadml.search.answers import Found, Hit
-from aadml.search.approximate import Cells
-from aadml.search.approximating import read_cells
 from aadml.search.asking import check, question
 from aadml.search.building import build
-from aadml.search.calibration import Calibration
-from aadml.search.contents import items_of, meta_of, vectors_of
+from aadml.search.contents import items_of, meta_of
 from aadml.search.encoders import Encoder, load_encoder
 from aadml.search.exact import Gallery
 from aadml.search.exporting import export
 from aadml.search.filters import Value, columns_to_ask, matching
 from aadml.search.moments import best_moment, read_moments
+from aadml.search.state import Where, read_state
 from aadml.search.store import Item, connect, reading
-from aadml.search.validation import read_calibrations
 from aadml.search.writing import Changes
-from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject, typed
+from feature_extraction.ground.json_values import typed
 
-Where = tuple[str, tuple[Value, ...]]
 _FILTERS = 32  # conditions whose items are remembered
-
-
-@dataclass
-class _State:
-    """What of an index is in memory, all of one state of the file."""
-
-    generation: int
-    meta: dict[str, JsonObject]
-    galleries: dict[Modality, tuple[NDArray[np.int64], Gallery]]
-    calibrations: dict[tuple[tuple[Modality, ...], Modality], Calibration]
-    cells: dict[Modality, Cells]
-    filters: dict[tuple[Modality, Where], NDArray[np.int64]] = field(default_factory=dict)
 
 
 class Index:
@@ -76,7 +58,7 @@ class Index:
         self._database = connect(self.path)
         self._encoder: Encoder | None = None
         with reading(self._database, self.path):
-            self._state = self._read()
+            self._state = read_state(self._database, self.path)
 
     @classmethod
     def build(cls, source: str | Path, output: str | Path, **choices: Any) -> "Index":
@@ -254,27 +236,11 @@ class Index:
             self._refresh()
             return export(self._database, self._state.galleries, output, kind)
 
-    def _read(self) -> _State:
-        """Read the whole index; a transaction must be open."""
-        meta = meta_of(self._database)
-        try:
-            generation, similarity = typed(meta["state"], "generation", int), typed(meta["state"], "similarity", str)
-        except KeyError:
-            raise InputError(f"{self.path}: damaged: it does not say what it holds") from None
-        found = {m: vectors_of(self._database, m) for m in MODALITIES}
-        galleries = {
-            m: (one.numbers, Gallery(torch.from_numpy(one.values), similarity)) for m, one in found.items() if one
-        }
-        calibrations = read_calibrations(meta.get("calibration", {}), self.path)
-        counts = {m: len(numbers) for m, (numbers, _) in galleries.items()}
-        cells = read_cells(self._database, meta, counts, self.path)
-        return _State(generation, meta, galleries, calibrations, cells)
-
     def _refresh(self) -> None:
         """Read the index again if another process has changed it; a transaction must be open."""
         row = self._database.execute("SELECT value FROM meta WHERE name = 'state'").fetchone()
         if row is None or typed(meta_of(self._database)["state"], "generation", int) != self._state.generation:
-            before, self._state = self._state, self._read()
+            before, self._state = self._state, read_state(self._database, self.path)
             if before.meta["encoder"] != self._state.meta["encoder"]:
                 self._encoder = None
 

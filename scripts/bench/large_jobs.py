@@ -21,6 +21,7 @@ import numpy as np
 from feature_extraction import extract as jobs
 from feature_extraction.backbones import Extractor
 from feature_extraction.decoding_workers import Part
+from feature_extraction.engines import this_machine
 from feature_extraction.manifest import read_manifest
 from feature_extraction.media import Limits, Sound
 from feature_extraction.plan import Plan, fingerprint
@@ -84,7 +85,7 @@ def plan(options: argparse.Namespace) -> None:
 
 def extract(options: argparse.Namespace) -> None:
     """Do the job, from nothing or from a full ledger."""
-    jobs.decode_all = made_up(options)  # type: ignore[assignment]
+    this_machine.decode_all = made_up(options)  # type: ignore[assignment]
     begin = time.process_time()
     outcome = jobs.extract(
         read_manifest(options.folder / "manifest.csv"),

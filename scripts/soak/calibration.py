@@ -2,7 +2,8 @@
 
 Usage: scripts/soak/calibration.py FEATURES... prints a Markdown row for every kind of question: the expected
 calibration error of best hits beside what 95 % of perfectly calibrated scorers of that size stay below, the precision
-at the threshold with its 95 % interval, and the AUROC of clips whose class was taken out of the index.
+at the threshold with its 95 % interval, and the AUROC of clips whose class was taken out of the index. With --unseen:
+of test clips of classes that the model has not trained on either, against test clips of those it has.
 """
 
 import sys
@@ -90,7 +91,49 @@ def measure(data, **options):
                 )
 
 
+def of_classes(content, classes):
+    """Keep the clips of some classes, numbered anew."""
+    kept = content.select(np.flatnonzero(np.isin(content.labels, classes)))
+    names = tuple(content.class_names[label] for label in classes)
+    return replace(kept, labels=np.searchsorted(classes, kept.labels), class_names=names)
+
+
+def measure_unseen(data, loss):
+    """Train without a third of the classes, index the others; print how well a question of no known class is told."""
+    content = open_data(data)
+    order = np.random.default_rng(0).permutation(len(content.class_names))
+    unseen, known = np.split(order, [round(len(order) / 3)])
+    own = of_classes(content, np.sort(known))
+    asking = {True: own, False: of_classes(content, np.sort(unseen))}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "known.h5"
+        write_features(place, own)
+        model = aadml.fit(place, epochs=20, settings=SETTINGS, seed=0, loss=loss)
+        model = aadml.load(model.save(Path(folder) / "model"))
+        with Index.build(place, Path(folder) / "index", model=model) as index:
+            numbers = dict(index._database.execute("SELECT id, number FROM item"))
+            galleries = index._state.galleries
+            for asked in galleries:
+                for to, (items, gallery) in galleries.items():
+                    best = {}
+                    for is_known, clips in asking.items():
+                        rows = clips.rows("test")
+                        features = torch.from_numpy(np.array(clips.features[asked][rows]))
+                        others = [np.flatnonzero(items != numbers.get(clips.ids[row], -1)) for row in rows]
+                        questions = index.encoder.embed(features, asked)[:, None]
+                        found = [gallery.best(one, 1, kept)[1] for one, kept in zip(questions, others, strict=True)]
+                        best[is_known] = np.concatenate(found)
+                    told, counts = auroc(best[True], best[False]), f"{len(best[True])}, {len(best[False])}"
+                    print(f"| {Path(data).stem} | {loss} | {asked} to {to} | {counts} | {told:.3f} |", flush=True)
+
+
 if __name__ == "__main__":
+    if "--unseen" in sys.argv:
+        print("| data | loss | question | clips of known, of unseen classes | AUROC |\n|---|---|---|---|---|")
+        for place in (one for one in sys.argv[1:] if one != "--unseen"):
+            for loss in ("triplet", "aa-triplet"):
+                measure_unseen(place, loss)
+        sys.exit()
     print(HEAD)
     for place in sys.argv[1:]:
         measure(place, config="recommended")

@@ -1,11 +1,13 @@
 """Kills `aadml index` again and again, while it builds and while it updates, and looks at what is left.
 
-Usage: scripts/soak/index_kills.py [KILLS [CLIPS]]. The source changes from one state to another and back: clips are
+Usage: scripts/soak/index_kills.py [--media] [KILLS [CLIPS]]. With --media the source is a folder of videos, so that
+most kills fall into extraction; else a feature file. The source changes from one state to another and back: clips are
 new, changed, removed. Whatever is killed, the index must hold one of the two states, whole; who searches meanwhile must
 see one of them; and the next call must reach the wanted one, with nothing lost and nothing twice.
 """
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from aadml.data.sample_clips import SampleClips, write_sample_clips
 from aadml.data.synthetic import synthetic
 from aadml.search import Index
 from aadml.search.building import build
@@ -38,6 +41,32 @@ def states(folder, clips):
         write_features(folder / f"{name}.h5", content)
         found.append(content)
     return found
+
+
+def feature_source(folder, clips):
+    """Give the place of a source of features, what puts it into a state, and how many clips it has."""
+    contents = states(folder, clips)
+    return folder / "source.h5", lambda state: write_features(folder / "source.h5", contents[state]), clips
+
+
+def media_source(folder, clips):
+    """Give the same of a folder of videos: in the other state a third is gone, a third changed and a third new."""
+    write_sample_clips(folder / "rendered", SampleClips(clips=2 * clips, seconds=0.5))
+    rendered = sorted((folder / "rendered").rglob("*.mp4"))
+    place, third = folder / "media", clips // 3
+    before = {f"{n}.mp4": rendered[n] for n in range(clips)}
+    after = {f"{n}.mp4": rendered[n if n < 2 * third else n + clips // 2] for n in range(third, clips + third)}
+
+    def put(state):
+        place.mkdir(exist_ok=True)
+        wanted = (before, after)[state]
+        for path in place.iterdir():
+            if path.name not in wanted:
+                path.unlink()
+        for name, video in wanted.items():
+            shutil.copyfile(video, place / name)
+
+    return place, put, clips
 
 
 def in_child(work):
@@ -68,28 +97,30 @@ def seen(index):
     return frozenset((hit.id, round(hit.score, 5)) for hit in found.hits), len(found.hits)
 
 
-def main(kills, clips):
+def main(kills, clips, made):
     """Kill so often; print what was found, and leave with 1 if anything was wrong."""
     generator, counts, wrong = np.random.default_rng(0), Counter(), []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        contents, source, place = states(folder, clips), folder / "source.h5", folder / "clips.index"
-        write_features(source, contents[0])
+        source, put, clips = made(folder, clips)
+        place = folder / "clips.index"
         wanted = []
-        for content in contents:  # both states, each reached without a kill from the other
-            write_features(source, content)
-            build(source, folder / "whole.index")
+        for state in (0, 1):  # each reached without a kill from the other
+            put(state)
+            build(source, folder / "whole.index", workers=1)
             with Index(folder / "whole.index") as index:
                 wanted.append(seen(index))
-        write_features(source, contents[0])
+        put(0)
         begin = time.monotonic()
-        ended(in_child(lambda: build(source, folder / "whole.index")))  # all modules are imported by now
+        ended(in_child(lambda: build(source, folder / "whole.index", workers=1)))  # all modules are imported by now
+        kept = {path.name for path in folder.iterdir()} | {place.name, f"{place.name}.work"}
         seconds = 1.2 * (time.monotonic() - begin)
         for number in range(kills):
             if number % 10 == 0 and place.exists():
                 place.unlink()  # a first build is killed too
-                write_features(source, contents[0])
-            child = in_child(lambda: build(source, place))
+                shutil.rmtree(f"{place}.work", ignore_errors=True)
+                put(0)
+            child = in_child(lambda: build(source, place, workers=1))
             until, reader = time.monotonic() + float(generator.uniform(0, seconds)), None
             while time.monotonic() < until:
                 if place.exists() and reader is None:
@@ -111,20 +142,20 @@ def main(kills, clips):
                     wrong.append(f"kill {number}: the index holds neither state")
             else:
                 counts["after the kill: none yet"] += 1
-            build(source, place)
+            build(source, place, workers=1)
             with Index(place) as index:
                 if seen(index) != wanted[number % 2]:
                     wrong.append(f"kill {number}: the next call did not reach the wanted state")
-            left = {path.name for path in folder.iterdir()} - {
-                "a.h5", "b.h5", "source.h5", "clips.index", "whole.index"
-            }  # fmt: skip
+            left = {path.name for path in folder.iterdir()} - kept
             if left:
                 wrong.append(f"kill {number}: left behind: {', '.join(sorted(left))}")
-            write_features(source, contents[(number + 1) % 2])
-    print(f"{kills} kills of `aadml index` ({len(contents[0].ids)} clips): {len(wrong)} wrong; {dict(counts)}")
+            put((number + 1) % 2)
+    print(f"{kills} kills of `aadml index` ({clips} clips of {source.name}): {len(wrong)} wrong; {dict(counts)}")
     print("\n".join(wrong))
     raise SystemExit(bool(wrong))
 
 
 if __name__ == "__main__":
-    main(*map(int, [*sys.argv[1:], *("100", "300")[len(sys.argv) - 1 :]]))
+    numbers = [int(one) for one in sys.argv[1:] if one != "--media"]
+    media = "--media" in sys.argv
+    main(*numbers, *(100, 12 if media else 300)[len(numbers) :], media_source if media else feature_source)

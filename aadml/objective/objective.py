@@ -11,8 +11,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.types import Modality
 from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
 from aadml.processes import group
-from aadml.proxies.expansion import Expansion
-from aadml.proxies.memory import Memory
+from aadml.proxies.unchanged import Unchanged
 from feature_extraction.feature_file import MODALITIES, is_modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import OwnSection
@@ -121,8 +120,8 @@ class Objective(nn.Module):
         losses: comparison -> terms: one for all directions, or one a direction where a loss owns parameters.
         selection: (comparison, generator) -> comparison.
         proxy: who anchors (and candidates) are seen as; None for themselves. Its `aa_on` says on which sides it acts,
-            its `aa_mix` how much of the loss is computed on proxies (the rest on the embeddings themselves). A memory
-            or an expansion adds candidates instead.
+            its `aa_mix` how much of the loss is computed on proxies (the rest on the embeddings themselves). One that
+            leaves vectors as they are may add candidates instead.
         directions: who meets whom.
         reduced: how one number is made of all terms.
         divided: whether each process of a training costs anchors of its own, instead of all of them.
@@ -164,10 +163,8 @@ class Objective(nn.Module):
         proxy: Any = self.proxy
         if proxy is None or float(proxy.aa_mix) == 0:
             return self._compare(laid, generator)
-        if isinstance(proxy, Memory):
-            return self._compare(self._with_memory(laid, batch, proxy), generator)
-        if isinstance(proxy, Expansion):
-            return self._compare([proxy.extend(comparison, generator) for comparison in laid], generator)
+        if isinstance(proxy, Unchanged):
+            return self._compare(self._extended(laid, batch, proxy, generator), generator)
         raw, mix = batch.vectors, float(proxy.aa_mix)
         proxies = proxy(raw, batch.index, encode)
         anchors = proxies if proxy.aa_on in ("all", "anchor") else raw
@@ -186,14 +183,17 @@ class Objective(nn.Module):
         """Lay out the comparison of every direction, before any selection."""
         return [laid_out(batch, direction) for direction in self.directions]
 
-    def _with_memory(self, laid: Sequence[Comparison], batch: Embedded, memory: Memory) -> list[Comparison]:
-        """Let anchors also meet what is remembered, and remember the batch."""
+    def _extended(
+        self, laid: Sequence[Comparison], batch: Embedded, proxy: Unchanged, generator: torch.Generator
+    ) -> list[Comparison]:
+        """Let anchors also meet the candidates that a proxy has for them, and let it take note of the batch."""
         extended = []
         for comparison, direction in zip(laid, self.directions, strict=True):
             rows, columns = (modalities_of(batch.vectors, side) for side in direction)
-            extended.append(memory.extend(comparison, rows, columns, batch.index, batch.relation == "id"))
+            by_id = batch.relation == "id"
+            extended.append(proxy.extend(comparison, rows, columns, batch.index, by_id=by_id, generator=generator))
         if self.training:
-            memory.store(batch.vectors, batch.groups, batch.index)
+            proxy.store(batch.vectors, batch.groups, batch.index)
         return extended
 
     def _among(

@@ -1,19 +1,20 @@
 """Embedding expansion (Ko and Gu, Embedding expansion: augmentation in embedding space, CVPR 2020)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
 import torch
 from annotated_types import Interval
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison import Comparison
 from aadml.comparison.interpolation import interpolated
 from aadml.comparison.types import Modality
+from aadml.proxies.unchanged import Unchanged
 
 
-class Expansion(nn.Module):
+class Expansion(Unchanged):
     """Let anchors meet, beside the candidates of the batch, negatives made up between two of one class.
 
         made-up negatives:  i/(n + 1) y_j + (1 - i/(n + 1)) y_l,   i = 1 ... n,  y_l another candidate of the class of j
@@ -30,48 +31,31 @@ class Expansion(nn.Module):
     """
 
     prefix = "ee-"
-    aa_on = "all"
-    aa_mix = 1.0
 
     def __init__(
         self, dimension: int, modalities: tuple[Modality, ...], *, points: Annotated[int, Interval(ge=1, le=64)] = 2
     ) -> None:
-        super().__init__()
-        self.dimension, self.modalities = dimension, tuple(modalities)
+        super().__init__(dimension, modalities)
         self.shares = tuple(i / (points + 1) for i in range(1, points + 1))
 
-    def refresh(
+    def extend(
         self,
-        bank: Mapping[Modality, Tensor],
-        labels: Tensor | None = None,
-        inputs: Mapping[Modality, Tensor] | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        groups: Tensor | None = None,
-    ) -> None:
-        """Need nothing."""
-
-    def remember(self, bank: Mapping[Modality, Tensor]) -> None:
-        """Need nothing."""
-
-    def forward(
-        self,
-        embeddings: Mapping[Modality, Tensor],
+        comparison: Comparison,
+        rows: Sequence[Modality],
+        columns: Sequence[Modality],
         index: Tensor,
-        encode: Callable[[Modality, Tensor], Tensor] | None = None,
-    ) -> dict[Modality, Tensor]:
-        """Return modality -> (b, d) as given."""
-        return dict(embeddings)
-
-    def from_bank(self, vectors: Tensor, modality: Modality, *, k: int | None = None) -> Tensor:
-        """Return the vectors (m, d) as given."""
-        return vectors
-
-    def extend(self, comparison: Comparison, generator: torch.Generator) -> Comparison:
+        *,
+        by_id: bool,
+        generator: torch.Generator,
+    ) -> Comparison:
         """Append made-up negatives to the candidates.
 
         Args:
             comparison: a anchors against c candidates, whose classes it carries.
+            rows: not used.
+            columns: not used.
+            index: not used.
+            by_id: not used.
             generator: draws the partners.
 
         Returns:

@@ -4,16 +4,17 @@ A clip stands for itself, but anchors also meet candidates that are not in the b
 training set, held fixed. This is the control of every proxy with a bank: it says what a bank alone gives.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from aadml.comparison import Comparison
 from aadml.comparison.options import Count
 from aadml.comparison.types import Modality
+from aadml.proxies.unchanged import Unchanged
 from feature_extraction.ground.errors import InputError
 
 
@@ -36,7 +37,7 @@ class Remembered:
         return Remembered({m: v[rows] for m, v in self.vectors.items()}, self.groups[rows], self.index[rows])
 
 
-class Memory(nn.Module):
+class Memory(Unchanged):
     """Let anchors meet, beside the candidates of the batch, those that are remembered of the training set.
 
         candidates_i = { y_j : j in the batch }  and  { b_j : j in memory, not in the batch },   b without gradient
@@ -55,8 +56,6 @@ class Memory(nn.Module):
     """
 
     prefix = "xbm-"
-    aa_on = "all"
-    aa_mix = 1.0
 
     def __init__(
         self,
@@ -66,8 +65,7 @@ class Memory(nn.Module):
         size: Count | Literal["all"] = "all",
         batch: Literal["live", "fixed"] = "live",
     ) -> None:
-        super().__init__()
-        self.dimension, self.modalities = dimension, tuple(modalities)
+        super().__init__(dimension, modalities)
         self.size, self.batch = size, batch
         self.remembered: Remembered | None = None
 
@@ -105,22 +103,6 @@ class Memory(nn.Module):
         drawn = torch.randperm(len(index), generator=generator, device=generator.device)[: self.size]
         self.remembered = whole.take(drawn.to(device))
 
-    def remember(self, bank: Mapping[Modality, Tensor]) -> None:
-        """Need nothing: new items stand for themselves."""
-
-    def forward(
-        self,
-        embeddings: Mapping[Modality, Tensor],
-        index: Tensor,
-        encode: Callable[[Modality, Tensor], Tensor] | None = None,
-    ) -> dict[Modality, Tensor]:
-        """Return modality -> (b, d) as given."""
-        return dict(embeddings)
-
-    def from_bank(self, vectors: Tensor, modality: Modality, *, k: int | None = None) -> Tensor:
-        """Return the vectors (m, d) as given."""
-        return vectors
-
     def store(self, embeddings: Mapping[Modality, Tensor], groups: Tensor, index: Tensor) -> None:
         """Put a batch at the end of a queue, whose oldest embeddings leave it; the whole training set stays as it is.
 
@@ -138,7 +120,14 @@ class Memory(nn.Module):
         self.remembered = both.take(slice(-int(self.size), None))
 
     def extend(
-        self, comparison: Comparison, rows: Sequence[Modality], columns: Sequence[Modality], index: Tensor, by_id: bool
+        self,
+        comparison: Comparison,
+        rows: Sequence[Modality],
+        columns: Sequence[Modality],
+        index: Tensor,
+        *,
+        by_id: bool,
+        generator: torch.Generator,
     ) -> Comparison:
         """Append what is remembered to the candidates of a batch.
 
@@ -148,6 +137,7 @@ class Memory(nn.Module):
             columns: modalities of the candidates.
             index: (b,) rows of the batch in the training set.
             by_id: whether an anchor's partner is its only positive.
+            generator: not used.
 
         Returns:
             The comparison with c + m candidates a modality of `columns`, those of the batch first.

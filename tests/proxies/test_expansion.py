@@ -9,6 +9,7 @@ from aadml.selections import SELECTIONS
 
 BATCH, WIDTH = 7, 3
 SIDES = ("audio", "visual")
+NOT_USED = (SIDES[:1], SIDES[1:], torch.arange(0))  # modalities of both sides and rows in the training set
 
 
 def batch(seed, classes=3):
@@ -30,7 +31,7 @@ def objective(proxy, selection="all"):
 def test_made_up_negatives_lie_at_even_steps_between_two_of_a_class_and_are_nobodys_positive(seed, points):
     given_batch = batch(seed)
     (plain,) = objective(None).comparisons(given_batch)
-    found = Expansion(WIDTH, SIDES, points=points).extend(plain, draws(seed))
+    found = Expansion(WIDTH, SIDES, points=points).extend(plain, *NOT_USED, by_id=False, generator=draws(seed))
     y, labels = given_batch.vectors["visual"].detach(), given_batch.groups
     assert torch.equal(found.candidates[:BATCH], y)
     assert torch.equal(found.positives[:, :BATCH], plain.positives)
@@ -55,5 +56,5 @@ def test_the_hardest_negative_is_never_farther_than_without_and_both_ends_are_mo
 
 def test_of_clips_alone_in_their_class_what_is_made_up_is_the_clip_itself():
     (plain,) = objective(None).comparisons(batch(2, classes=BATCH))
-    found = Expansion(WIDTH, SIDES).extend(plain, draws())
+    found = Expansion(WIDTH, SIDES).extend(plain, *NOT_USED, by_id=False, generator=draws())
     torch.testing.assert_close(found.candidates, plain.candidates.repeat(3, 1))

@@ -40,7 +40,7 @@ def objective(memory, loss=contrastive, directions=("audio-visual", "visual-audi
 
 def comparisons(memory, batch, directions=("audio-visual",)):
     made = objective(memory, directions=directions).eval()
-    return made._with_memory(made.comparisons(batch), batch, memory)
+    return made._extended(made.comparisons(batch), batch, memory, torch.Generator())
 
 
 @settings(max_examples=10)

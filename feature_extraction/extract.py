@@ -21,7 +21,7 @@ from feature_extraction.assembly import Failure, assemble, refuse_foreign, write
 from feature_extraction.backbones import Extractor
 from feature_extraction.decoding_workers import Part, Task, Wanted
 from feature_extraction.describing import Describer
-from feature_extraction.engines import Engine, engine_of
+from feature_extraction.engines import Engine, engine_of, need_package
 from feature_extraction.file_content import content_of, stamp_of, text_stamp
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
@@ -117,6 +117,7 @@ def extract(
     if time_limit <= 0 or (workers is not None and workers < 1):
         raise InputError(f"time limit {time_limit:g} s, {workers} workers: both must be above zero")
     decode = engine_of(engine)
+    need_package(engine)
     refuse_foreign(place)
     with open_ledger(place.with_name(place.name + ".work")) as ledger:
         job = _Job(plan, ledger, retry_failed, progress or (lambda done, failed: None))

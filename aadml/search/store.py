@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -137,6 +138,7 @@ def only_writer(path: Path) -> Iterator[Path]:
     """
     work = path.with_name(f"{path.name}.work")
     try:
+        made = not work.exists()
         work.mkdir(parents=True, exist_ok=True)
         handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
@@ -149,6 +151,10 @@ def only_writer(path: Path) -> Iterator[Path]:
     try:
         remove_leftovers(path)
         yield work
+    except BaseException:
+        if made and [one.name for one in work.iterdir()] == ["lock"]:
+            shutil.rmtree(work, ignore_errors=True)  # nothing was begun
+        raise
     finally:
         os.close(handle)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
+from importlib import import_module
 from typing import Protocol
 
 from feature_extraction.decoding_workers import Part, Task, Wanted
@@ -62,3 +63,13 @@ def engine_of(name: str) -> Engine:
     if kind != "ray" and colon:
         raise InputError(f"engine {name}: {kind} takes no address; write ray:ADDRESS, ray or local")
     return partial(entry, address=address) if colon else entry
+
+
+def need_package(name: str) -> None:
+    """Refuse an engine whose package is not there, before a job begins that needs it.
+
+    Raises:
+        InputError: with what to install.
+    """
+    if name.partition(":")[0] == "ray":
+        import_module("feature_extraction.engines.on_ray").package()

@@ -121,15 +121,24 @@ def _from_anywhere(task: Task) -> Task:
     return replace(task, media=media)
 
 
+def package() -> Any:
+    """Import Ray.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise InputError("engine ray: the package ray is not installed: pip install 'aadml[ray]'") from error
+
+
 @contextmanager
 def _connected(address: str, workers: int | None) -> Iterator[Any]:
     """Connect to a cluster, or start Ray on this machine; what was started here ends here."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
-    try:
-        ray: Any = import_module("ray")
-    except ImportError as error:
-        raise InputError("engine ray: the package ray is not installed: pip install 'aadml[ray]'") from error
+    ray = package()
     if ray.is_initialized():
         yield ray
         return

@@ -110,3 +110,11 @@ def test_other_engines_are_refused(name, reason):
 
 def test_every_engine_is_found_by_its_name():
     assert all(engine_of(name) is ENGINES[name] for name in ENGINES if name != "ray:")
+
+
+@pytest.mark.parametrize("engine", ["ray", "ray:auto"])
+def test_without_the_package_no_job_begins(manifest, tmp_path, monkeypatch, engine):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"package ray is not installed: pip install 'aadml\[ray\]'"):
+        extract(manifest, tmp_path / "f.h5", engine=engine)
+    assert list(tmp_path.iterdir()) == []

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,7 +49,8 @@ async def uploaded(request: Request, limits: Limits) -> AsyncIterator[Path]:
     """
     size = request.headers.get("content-length", "0")
     if not size.isascii() or not size.isdecimal() or int(size) > limits.bytes:
-        raise Refused(413, f"the file is larger than {limits.bytes / 1e6:g} MB")
+        await _discard(request, limits.seconds)
+        raise _too_large(limits)
     name = unquote(request.headers.get("x-name", ""))
     suffix = Path(name).suffix.lower()
     with TemporaryDirectory(prefix="aadml-question-") as folder:
@@ -64,13 +65,28 @@ async def uploaded(request: Request, limits: Limits) -> AsyncIterator[Path]:
         yield path
 
 
+def _too_large(limits: Limits) -> Refused:
+    return Refused(413, f"the file is larger than {limits.bytes / 1e6:g} MB")
+
+
+async def _discard(request: Request, seconds: float) -> None:
+    """Read the rest of a body and keep none of it: many clients listen only after they have sent everything."""
+    if request.headers.get("expect", "").lower() == "100-continue":
+        return  # such a client waits for a word before it sends
+    with suppress(TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(seconds):
+            async for _ in request.stream():
+                pass
+
+
 async def _receive(request: Request, path: Path, limits: Limits) -> None:
     count = 0
     with path.open("wb") as file:
         async for part in request.stream():
             count += len(part)
             if count > limits.bytes:
-                raise Refused(413, f"the file is larger than {limits.bytes / 1e6:g} MB")
+                await _discard(request, limits.seconds)
+                raise _too_large(limits)
             await asyncio.to_thread(file.write, part)
     if not count:
         raise Refused(400, "no file arrived")

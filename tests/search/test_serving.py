@@ -139,6 +139,20 @@ def test_hostile_and_huge_uploads_are_refused_and_the_server_stays(site):
     assert site.ask("/facts")[0] == 200
 
 
+def test_who_sends_too_much_before_it_listens_hears_why(site):
+    for _ in range(20):  # it was a matter of luck
+        assert site.ask("/search?kind=audio&to=audio", "POST", b"x" * 3_000_000)[0] == 413
+        chunks = (b"x" * 10_000 for _ in range(300))
+        assert site.ask("/search?kind=audio&to=audio", "POST", chunks)[0] == 413
+
+
+def test_who_asks_before_it_sends_too_much_is_told_at_once(site):
+    with socket.create_connection(("127.0.0.1", site.port), timeout=30) as one:
+        head = f"Host: 127.0.0.1:{site.port}\r\nContent-Length: 9000000\r\nExpect: 100-continue\r\n\r\n"
+        one.sendall(b"POST /search?kind=audio&to=audio HTTP/1.1\r\n" + head.encode())
+        assert one.recv(4096).startswith(b"HTTP/1.1 413")
+
+
 def test_words_without_a_model_that_reads_are_refused(site):
     status, content, _ = site.ask("/search?kind=text&text=rain&to=audio", "POST")
     assert status == 400

@@ -25,7 +25,7 @@ from feature_extraction.feature_file import write_features
 SETTINGS = {"network.hidden": [128], "training.batch": 100}
 HEAD = (
     "| data | model | clips: validation, test | questions x seeds | inside the noise | calibration error "
-    "| of which noise | threshold 0.9: covered, above, below | AUROC absent class |\n|---|---|---|---|---|---|---|---|---|"
+    "| of which noise | threshold 0.9: covered, above, below | AUROC absent class |\n" + 9 * "|---" + "|"
 )
 
 

@@ -20,19 +20,19 @@ class StoredRows:
     Selecting rows, or laying a scaling over them, copies no features: a million clips are gigabytes.
 
     Attributes:
-        array: (m, d) float32, finite; it may be mapped from a file, at any address.
+        array: (m, d) finite numbers, float32 where they are features; it may be mapped from a file, at any address.
         index: (n,) int64, which rows of it, in order.
         change: of a batch (b, d), row by row (a scaling); None leaves it as it is.
     """
 
-    array: NDArray[np.float32]
+    array: NDArray[np.float32] | NDArray[np.uint8]
     index: NDArray[np.int64]
     change: Callable[[Tensor], Tensor] | None = None
 
     @classmethod
-    def of(cls, array: NDArray[np.float32]) -> "StoredRows":
+    def of(cls, array: NDArray[np.float32] | NDArray[np.uint8]) -> "StoredRows":
         """Take all rows of an array (n, d)."""
-        return cls(array, np.arange(len(array)))
+        return cls(np.ascontiguousarray(array), np.arange(len(array)))
 
     def __len__(self) -> int:
         return len(self.index)
@@ -50,7 +50,7 @@ class StoredRows:
         """Take the rows `index` (b,) into memory: (b, d)."""
         # as bytes, since a file may hold numbers at odd addresses, of which NumPy would first align a copy
         taken = np.take(self.array.view(np.uint8), self.index[index.cpu().numpy()], axis=0)
-        rows = torch.from_numpy(taken.view(np.float32))
+        rows = torch.from_numpy(taken.view(self.array.dtype))
         return rows if self.change is None else self.change(rows)
 
     def split(self, size: int) -> Iterator[Tensor]:

@@ -1,6 +1,6 @@
 """Scaling of input features by statistics of the training clips alone."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
@@ -10,14 +10,12 @@ from annotated_types import Interval
 from torch import Tensor
 from torch.nn import functional as F
 
+from aadml.comparison.moments import moments, parts
 from aadml.comparison.stored_rows import StoredRows
 from aadml.comparison.types import Clips, Features, Matrix, Modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Choice, Tuning
 from feature_extraction.ground.tables import lookup
-
-_NUMBERS_AT_ONCE = 1 << 22
-"""Of which statistics are taken in double precision: 32 MiB."""
 
 
 @dataclass(frozen=True)
@@ -68,30 +66,16 @@ def _none(values: Matrix) -> tuple[Tensor, Tensor]:
 
 
 def _standard(values: Matrix) -> tuple[Tensor, Tensor]:
-    total, largest, squares = torch.zeros(3, values.shape[1], dtype=torch.float64)
-    for part in _parts(values):
-        exact = part.double()
-        total += exact.sum(0)
-        largest = torch.maximum(largest, exact.abs().amax(0))
-    mean = total / len(values)
-    for part in _parts(values):
-        squares += (part.double() - mean).square_().sum(0)
-    deviation = (squares / len(values)).sqrt()
+    found = moments(values)
     # a constant column carries nothing and must not be blown up by rounding
-    floor = 1e-6 * largest.clamp_min(1e-12)
-    return mean.float(), torch.where(deviation > floor, deviation, torch.ones_like(deviation)).float()
+    floor, deviation = 1e-6 * found.largest.clamp_min(1e-12), found.deviation
+    return found.mean.float(), torch.where(deviation > floor, deviation, torch.ones_like(deviation)).float()
 
 
 def _minmax(values: Matrix) -> tuple[Tensor, Tensor]:
-    parts = [torch.stack([part.amin(0), part.amax(0)]) for part in _parts(values)]
-    both = torch.stack(parts)
+    both = torch.stack([torch.stack([part.amin(0), part.amax(0)]) for part in parts(values)])
     low, high = both[:, 0].amin(0), both[:, 1].amax(0)
     return low, torch.where(high > low, high - low, torch.ones_like(high))
-
-
-def _parts(values: Matrix) -> Iterable[Tensor]:
-    """Take rows together that make 32 MiB in double precision."""
-    return values.split(max(1, _NUMBERS_AT_ONCE // values.shape[1]))
 
 
 SCALINGS: dict[str, Callable[[Matrix], tuple[Tensor, Tensor]]] = {

@@ -63,7 +63,7 @@ def test_a_scaling_is_fitted_and_laid_over_rows_as_over_a_tensor(name):
 
 
 def test_statistics_in_blocks_are_those_of_all_rows(monkeypatch):
-    monkeypatch.setattr("aadml.methods.inputs._NUMBERS_AT_ONCE", 64)
+    monkeypatch.setattr("aadml.comparison.moments._NUMBERS_AT_ONCE", 64)
     array = values(501, 4) * 30 + 100
     fitted = fit_scaling(clips(StoredRows.of(array), 501))
     exact = array.astype(np.float64)
@@ -72,7 +72,7 @@ def test_statistics_in_blocks_are_those_of_all_rows(monkeypatch):
 
 
 def test_neither_selecting_nor_scaling_copies_the_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("aadml.methods.inputs._NUMBERS_AT_ONCE", 1 << 16)
+    monkeypatch.setattr("aadml.comparison.moments._NUMBERS_AT_ONCE", 1 << 16)
     taken, batch = [], StoredRows.batch
 
     def watched(rows, index):

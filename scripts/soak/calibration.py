@@ -82,7 +82,7 @@ def measure(data, **options):
                         f"{fits[over].mean():.2f} ({low:.2f} to {high:.2f})" if over.any() else "-",
                         f"{over.mean():.0%}",
                     ]
-                question = f"{'+'.join(asked)} to {to} ({curve.kind})"
+                question = f"{'+'.join(asked)} to {to} ({curve.curve.kind})"
                 print(
                     f"| {Path(data).stem} | {next(iter(options.values()))} | {question} | {len(test)} "
                     f"| {calibration_error(chances, fits):.3f} | {band(chances):.3f} | {words[0]} | {words[1]} "

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from aadml.comparison.types import Clips, Embeddings, Features, Modality, Source
+from aadml.comparison.types import Clips, Embeddings, Features, Matrix, Modality, Source
 from aadml.methods.method import MetricLoss
 from aadml.methods.settings import Training
 from aadml.methods.training_warnings import collapse_warning
@@ -224,7 +224,7 @@ class Learner(nn.Module, ABC):
         return next(self.parameters()).device
 
     def _batches(self, features: Features) -> Iterable[Any]:
-        for rows in torch.arange(len(features)).split(EMBEDDING_BATCH if isinstance(features, Tensor) else 32):
+        for rows in torch.arange(len(features)).split(EMBEDDING_BATCH if isinstance(features, Matrix) else 32):
             yield on_device(features, rows, self.device)
 
 

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from aadml.comparison.types import Modality
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
+from aadml.data.splits import matrix_of
 from aadml.model.model import Model
 from aadml.retrieval.embeddings_file import LISTED
 from aadml.runs.later_data import check_features, read_for
@@ -56,7 +57,7 @@ def embed_file(
     content = open_data(features)
     check_features(model, content, str(features), allow=allow_other_features, on_note=on_note)
     vectors: dict[Modality, torch.Tensor] = {
-        m: model.embed_features(torch.from_numpy(np.array(content.features[m])), m) for m in model.modalities
+        m: model.embed_features(matrix_of(content.features[m]), m) for m in model.modalities
     }
     texts = {"id": content.ids, "split": content.splits, "class_names": content.class_names}
     present = {m: content.has(m) for m in model.modalities if not content.has(m).all()}

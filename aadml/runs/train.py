@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from aadml.comparison.types import Clips, Features, Splits
+from aadml.comparison.types import Clips, Features, Matrix, Splits
 from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context, Method
@@ -361,4 +361,4 @@ def _without_path(key: str, value: Json) -> Json:
 
 
 def _dimension(features: Features) -> int:
-    return features.shape[1] if isinstance(features, torch.Tensor) else 0
+    return features.shape[1] if isinstance(features, Matrix) else 0

@@ -200,6 +200,7 @@ def _shard(file: h5py.File, place: str) -> Shard:
         failures = tuple((int(row), tuple(map(str, failure))) for row, failure in described["failures"])
         pending = {str(name): dict(fit) for name, fit in described.get("pending", {}).items()}
         sequence = bool(described.get("sequence", False))
+        drops = described.get("incomplete") == "drop"
         return Shard(
             **numbers,
             manifest=str(described["manifest"]),
@@ -207,6 +208,7 @@ def _shard(file: h5py.File, place: str) -> Shard:
             failures=failures,
             pending=pending,
             sequence=sequence,
+            incomplete="drop" if drops else "keep",
         )
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{place}: /shard does not describe a shard") from error

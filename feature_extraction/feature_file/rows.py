@@ -89,6 +89,15 @@ def gathered(pieces: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
         yield np.concatenate(waiting)
 
 
+def spread(
+    pieces: Iterable[NDArray[np.float32]], there: NDArray[np.bool_], width: int
+) -> Iterator[NDArray[np.float32]]:
+    """Put the rows (d,) of clips that have something where these clips stand, and zeros elsewhere: (1, d) each."""
+    found, nothing = iter(pieces), np.zeros((1, width), dtype=np.float32)
+    for has in there.tolist():
+        yield next(found)[None] if has else nothing
+
+
 class Cursor:
     """Takes as many rows at a time as are asked for."""
 

@@ -126,6 +126,7 @@ class Learner(nn.Module, ABC):
             seeds scored the same in both precisions (docs/speed.md), so that "auto" may take it.
         divides_batches: whether several processes may train it: its losses then take the features of the process's own
             rows (`group.together` gathers what is made of them), and return the process's part of a sum.
+        learns_beside_batches: whether its loss takes features of training clips that are not in the batch.
     """
 
     criterion: str = "map_mean"
@@ -133,6 +134,7 @@ class Learner(nn.Module, ABC):
     margin: float | None = None
     in_bfloat16: Literal["no", "possible", "shown"] = "possible"
     divides_batches: bool = False
+    learns_beside_batches: bool = False
 
     @property
     def similarity(self) -> str:

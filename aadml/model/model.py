@@ -201,7 +201,7 @@ class Model:
     def _check_width(self, features: Matrix, modality: Modality) -> None:
         wanted = self.facts.dimensions[modality]
         if not wanted:
-            what = "the paths of sound files" if modality == "audio" else "captions"
+            what = {"text": "captions", "audio": "the paths of sound files"}.get(modality, "the paths of videos")
             raise InputError(f"{modality}: features given, but this model reads {what}")
         if features.shape[1] != wanted:
             raise InputError(f"{modality}: {features.shape[1]} dimensions given; the model was trained on {wanted}")

@@ -47,6 +47,7 @@ class FewLabelsLearner(Learner):
     """
 
     similarity = "dot"
+    learns_beside_batches = True
 
     def __init__(
         self,

@@ -90,9 +90,7 @@ def _standing(found: Mapping[str, Findings], names: Sequence[str]) -> str:
     lines = []
     for name, one in found.items():
         count = len(one.seeds)
-        looked = (
-            f"of {count} seeds" if one.looked else f"{count} seeds of the {LOOKS[0]} of the first look are finished"
-        )
+        looked = f"{count} seeds" if one.looked else f"{count} of its {LOOKS[0]} seeds are finished"
         lines.append(f"- **{name}**: {verdict(one.primary)} ({looked}).")
     lines += [f"- **{name}**: not run yet." for name in PRIMARY_SETS if name not in names and _is_own(names)]
     if _is_own(names):

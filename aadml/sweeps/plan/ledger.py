@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -133,16 +134,22 @@ class Ledger:
             self.add(stage, self.rows(stage), self.precisions(stage))
 
 
-def _read_rows(path: Path) -> list[Row]:
+def _read_rows(path: Path) -> tuple[Row, ...]:
+    return _rows_of(_text(path), str(path))
+
+
+@lru_cache(maxsize=64)
+def _rows_of(text: str, place: str) -> tuple[Row, ...]:
+    """Read rows; a text that was read before is not read again, since every stage asks for those before it."""
     kinds = get_type_hints(Row)
     rows = []
-    for number, cells in enumerate(_dictionaries(path), 2):
+    for number, cells in enumerate(_dictionaries(text, place), 2):
         try:
             values = {name: _value(cells[name], get_args(kinds[name]) or (kinds[name],)) for name in kinds}
-            rows.append(read_as(Row, values, path))
+            rows.append(read_as(Row, values, place))
         except (KeyError, ValueError, TypeError) as error:
-            raise InputError(f"{path}, line {number}: damaged ({error}); take the line out to run it again") from error
-    return rows
+            raise InputError(f"{place}, line {number}: damaged ({error}); take it out to run it again") from error
+    return tuple(rows)
 
 
 def _value(text: str, kinds: tuple[type, ...]) -> Json:
@@ -155,12 +162,12 @@ def _value(text: str, kinds: tuple[type, ...]) -> Json:
 
 def _read_precisions(path: Path) -> Precisions:
     found: Precisions = {}
-    for number, cells in enumerate(_dictionaries(path), 2):
+    for number, cells in enumerate(_dictionaries(_text(path), str(path)), 2):
         try:
             key = Key(cells["data_set"], cells["method"], int(cells["seed"]), cells["options"])
             found[key] = np.array([int(text) for text in cells["average_precision"].split()]) / _UNIT
         except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise InputError(f"{path}, line {number}: damaged ({error}); take the line out to run it again") from error
+            raise InputError(f"{path}, line {number}: damaged ({error}); take it out to run it again") from error
     return found
 
 
@@ -173,15 +180,20 @@ def _precision_lines(found: Precisions) -> list[list[str]]:
     return lines
 
 
-def _dictionaries(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
-        return []
+def _text(path: Path) -> str:
+    """Read a file; one that is not there is empty."""
+    try:
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+
+
+def _dictionaries(text: str, place: str) -> list[dict[str, str]]:
     csv.field_size_limit(1 << 30)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
-    except (OSError, csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
+        return list(csv.DictReader(io.StringIO(text, newline="")))
+    except csv.Error as error:
+        raise InputError(f"{place}: cannot be read ({error})") from error
 
 
 def _write(path: Path, lines: Sequence[Sequence[str]]) -> None:

@@ -81,7 +81,7 @@ def chosen_options(prefix: str, name: str, method: str, ledger: Ledger) -> JsonO
         ledger: what is finished.
     """
     last = [_by_options(prefix, one, name, method, ledger) for one in ROUNDS[-CHOOSING:]]
-    if len(last[-1]) < min(ROUNDS[-1].kept, len(last[0])):
+    if not last[-1] or len(last[-1]) < min(ROUNDS[-1].kept, len(last[0])):
         return None
     means = {options: sum(_score(one[options]) for one in last) / len(last) for options in last[-1]}
     best = min(means, key=lambda options: (-means[options], options))

@@ -130,6 +130,12 @@ def fewer_clips(prepared: Prepared) -> list[str]:
     ]
 
 
+def _foretold(prepared: Prepared) -> list[str]:
+    """Say what was done to the data, and how long the training will take, which some steps are taken to find out."""
+    expected = forecast(prepared.model.method, len(prepared.splits.train), len(prepared.model.class_names))
+    return [*prepared.splits.notes, *fewer_clips(prepared), *([expected] if expected else [])]
+
+
 def _diagnosis(prepared: Prepared, every: int) -> Diagnosis | None:
     """Lay out what looks at the test clips while they are not to be learned from; None where nobody asked for it."""
     return Diagnosis(prepared.model.scaling.clips(prepared.splits.test), every) if every else None
@@ -193,8 +199,7 @@ def train_run(
         model = load_model(store.folder, chosen_device(prepared.config.common.device, "config"))
         session.history = [without_diagnosis(one) for one in read_records(store.folder)]
     else:
-        expected = forecast(prepared.model.method, len(prepared.splits.train), len(prepared.model.class_names))
-        for message in [*prepared.splits.notes, *fewer_clips(prepared), *([expected] if expected else [])]:
+        for message in _foretold(prepared) if on_note else []:
             note(message)
         train_prior(
             prepared, scoring, priors or store.folder, callbacks=callbacks, saving_share=saving_share, on_note=note

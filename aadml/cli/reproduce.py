@@ -14,16 +14,29 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Train a paper's tables and figures on its data sets; one page beside what was published.")
-@click.argument("paper", type=click.Choice(["paper", "mei", "3cmlf", "xie"]))
+@click.argument("paper", type=click.Choice(["paper", "plan", "mei", "3cmlf", "xie"]))
 @click.option("--vegas", type=click.Path(), metavar="F.h5", help="VEGAS' features, in any layout.")
 @click.option("--ave", type=click.Path(), metavar="G.h5", help="AVE's features, in any layout.")
 @click.option("--audiocaps", type=click.Path(), metavar="FOLDER", help="AudioCaps, for the papers of audio and text.")
 @click.option("--clotho", type=click.Path(), metavar="FOLDER", help="Clotho, alike.  [default: the sample clips]")
+@click.option(
+    "--data",
+    multiple=True,
+    type=click.Path(),
+    metavar="F.h5",
+    help="Features, for the plan; repeatable, main set first.",
+)
 @click.option("--quick", is_flag=True, help="Shortened schedules and two seeds: the whole page in minutes.")
 @click.option(
-    "--only", metavar="PARTS", help="By commas: table-1, table-2, table-3, figure-3, figure-4, figure-5, clock-draw."
+    "--only",
+    metavar="PARTS",
+    help="By commas: table-1, table-2, table-3, figure-3, figure-4, figure-5, clock-draw; of the plan its stages.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), help="Number of seeds per row.  [default: 5, with --quick 2]")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    help="Number of seeds per row.  [default: 5, with --quick 2; of the plan at most, 40]",
+)
 @config_options
 @click.option("--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every row.")
 @key_flag("--device", "device", GENERAL)

@@ -125,7 +125,10 @@ def recognize(path: Path) -> str:
     if is_archive(path):
         return _best(path, "npz", list(npz_keys(path)))
     if path.suffix.lower() == ".csv":
-        raise InputError(f"{path}: is a table; if it is a manifest of media, run `aadml extract {path} -o F.h5` first")
+        raise InputError(
+            f"{path}: is a table; if it is a manifest of media, run `aadml extract {path} -o F.h5` first, "
+            "or name networks that train on media (towers.audio, towers.visual; docs/encoders.md)"
+        )
     if not h5py.is_hdf5(path):
         raise InputError(f"{path}: is neither HDF5 nor npz; {_known()}")
     return FEATURE_FILE if is_feature_file(path) else _best(path, "h5", list(h5_keys(path)))

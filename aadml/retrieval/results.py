@@ -14,6 +14,7 @@ from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.metric_names import CHANCE_OF, Gallery
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve, placed
+from aadml.retrieval.sampling import QuerySample
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.json_values import JsonObject
@@ -118,6 +119,11 @@ class DirectionResult:
         return float(low), float(high)
 
     @cached_property
+    def map_interval(self) -> tuple[float, float]:
+        """95 % interval of MAP over the queries, by the bootstrap."""
+        return bootstrap_interval(self.average_precision)
+
+    @cached_property
     def by_class(self) -> tuple[ClassRow, ...]:
         """MAP by class of the query."""
         rows: list[ClassRow] = []
@@ -139,7 +145,7 @@ class DirectionResult:
         return DirectionRecord(
             map=self.map,
             map_bounds=list(self.map_bounds),
-            map_interval=list(bootstrap_interval(self.average_precision)),
+            map_interval=list(self.map_interval),
             chance=float(self.chance.mean()),
             tie_rate=self.tie_rate,
             queries=len(self.ids),
@@ -200,8 +206,8 @@ class Evaluation:
         directions: one result each.
         label_space: modality -> (accuracy, log-loss) of vectors with one dimension a class.
         gallery: what each query ranks: "full", "without-partner" or "disjoint".
-        relevance: by what items are relevant: "label", "own", "labels", "labels-graded", "file" or
-            "events".
+        relevance: by what items are relevant: "label", "own", "labels", "labels-graded", "file" or "events".
+        sample: of the queries, where not all asked.
     """
 
     protocol: str
@@ -211,6 +217,7 @@ class Evaluation:
     label_space: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     gallery: Gallery = "full"
     relevance: str = LABEL.name
+    sample: QuerySample | None = None
 
     def __getitem__(self, name: str) -> DirectionResult:
         return {result.name: result for result in self.directions}[name]
@@ -238,6 +245,7 @@ class Evaluation:
             similarity=self.similarity,
             gallery=self.gallery,
             relevance=self.relevance,
+            sample=self.sample,
             chance=self.chance,
             tie_rate=self.tie_rate,
             map_mean=self.map_mean,

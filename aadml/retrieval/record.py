@@ -1,11 +1,12 @@
 """What `evaluation.json` holds, typed: written from an evaluation, and read back by everything that tabulates runs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from aadml.comparison.relevance import LABEL
 from aadml.retrieval.metric_names import place_of
+from aadml.retrieval.sampling import QuerySample
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, inner, nested, number, read_as
 
@@ -75,6 +76,7 @@ class EvaluationRecord:
         similarity: under which vectors were compared.
         gallery: what each query ranked: "full" (its own clip included), "without-partner" or "disjoint".
         relevance: by what items are relevant; left out of the JSON where it is the class ("label").
+        sample: of the queries; left out of the JSON where all asked.
         chance: mean chance level of MAP.
         tie_rate: mean over the directions.
         map_mean: mean MAP of the directions.
@@ -97,6 +99,7 @@ class EvaluationRecord:
     similarity: str
     gallery: str = "full"
     relevance: str = LABEL.name
+    sample: QuerySample | None = None
     chance: float
     tie_rate: float
     map_mean: float
@@ -132,11 +135,14 @@ class EvaluationRecord:
         """Give every figure and fact under its name, ready for `json.dumps`; what does not apply is left out."""
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         own["directions"] = {name: one.to_json() for name, one in self.directions.items()}
+        own["sample"] = None if self.sample is None else asdict(self.sample)
         if not self.label_space:
             del own["label_space"]
         if self.relevance == LABEL.name:
             del own["relevance"]
-        absent = {key for key in _RUN if own[key] is None and (key != "selected_epoch" or self.label is None)}
+        absent = {
+            key for key in ("sample", *_RUN) if own[key] is None and (key != "selected_epoch" or self.label is None)
+        }
         return {key: value for key, value in own.items() if key not in absent}
 
     @classmethod

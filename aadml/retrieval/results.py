@@ -13,6 +13,7 @@ from aadml.comparison.types import Direction
 from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve, placed
+from aadml.retrieval.sampling import QuerySample
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.json_values import JsonObject
@@ -110,6 +111,11 @@ class DirectionResult:
         return float(low), float(high)
 
     @cached_property
+    def map_interval(self) -> tuple[float, float]:
+        """95 % interval of MAP over the queries, by the bootstrap."""
+        return bootstrap_interval(self.average_precision)
+
+    @cached_property
     def by_class(self) -> tuple[ClassRow, ...]:
         """MAP by class of the query."""
         rows: list[ClassRow] = []
@@ -132,7 +138,7 @@ class DirectionResult:
         return DirectionRecord(
             map=self.map,
             map_bounds=list(self.map_bounds),
-            map_interval=list(bootstrap_interval(self.average_precision)),
+            map_interval=list(self.map_interval),
             chance=float(self.chance.mean()),
             tie_rate=self.tie_rate,
             queries=len(self.ids),
@@ -193,6 +199,7 @@ class Evaluation:
         label_space: modality -> (accuracy, log-loss) of vectors with one dimension a class.
         gallery: what each query ranks: "full", "without-partner" or "disjoint".
         relevance: by what items are relevant: "label", "own", "labels", "labels-graded" or "file".
+        sample: of the queries, where not all asked.
     """
 
     protocol: str
@@ -202,6 +209,7 @@ class Evaluation:
     label_space: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     gallery: Gallery = "full"
     relevance: str = LABEL.name
+    sample: QuerySample | None = None
 
     def __getitem__(self, name: str) -> DirectionResult:
         return {result.name: result for result in self.directions}[name]
@@ -229,6 +237,7 @@ class Evaluation:
             similarity=self.similarity,
             gallery=self.gallery,
             relevance=self.relevance,
+            sample=self.sample,
             chance=self.chance,
             tie_rate=self.tie_rate,
             map_mean=self.map_mean,

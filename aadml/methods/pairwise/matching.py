@@ -95,7 +95,7 @@ class Matching(nn.Module):
         if self.of_batch_alone:
             return
         bank = {m: embed_all(train, m).to(device) for m in train.modalities}
-        inputs = {m: train.matrix(m) for m in train.modalities}
+        inputs = train.matrices
         generator = torch.Generator().manual_seed(torch.initial_seed() % 2**62)
         if self.neighbors is not None:
             self.neighbors.refresh(bank, inputs, self._groups, generator)

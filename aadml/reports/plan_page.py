@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from aadml.reports.plan_answers import Findings, answers, findings_of
-from aadml.reports.plan_statistics import verdict
+from aadml.reports.plan_statistics import overall, verdict
 from aadml.reports.plan_tables import (
     control_table,
     difference_table,
@@ -94,7 +94,8 @@ def _standing(found: Mapping[str, Findings], names: Sequence[str]) -> str:
         lines.append(f"- **{name}**: {verdict(one.primary)} ({looked}).")
     lines += [f"- **{name}**: not run yet." for name in PRIMARY_SETS if name not in names and _is_own(names)]
     if _is_own(names):
-        lines.append("- The plan asks for both primary sets; a verdict on one is a verdict on that one.")
+        both = overall({name: found[name].primary if name in found else () for name in PRIMARY_SETS})
+        lines.append(f"- **Both primary sets, as the plan asks**: {both}.")
     return "\n".join(lines)
 
 

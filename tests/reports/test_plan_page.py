@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import nct, t, ttest_rel
 
 from aadml.reports.plan_page import PAGE, page_of, write_plan_page
-from aadml.reports.plan_statistics import by_look, power_of, verdict
+from aadml.reports.plan_statistics import by_look, overall, power_of, verdict
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
 from aadml.sweeps.plan.ledger import Ledger, Row
 from aadml.sweeps.plan.sets import SetFacts, keep_facts
@@ -52,6 +52,26 @@ def test_the_verdict_follows_the_rules_of_the_plan(tmp_path, shift, options, wor
     ledger = fill(tmp_path, shift, **options)
     assert verdict(by_look("toy", ledger)).startswith(words)
     assert words in page_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "words"),
+    [(({ANCHOR_AWARE: 0.05}, {ANCHOR_AWARE: 0.05}), "AA helps (one, two)"),
+     (({ANCHOR_AWARE: 0.05}, {}), "AA helps (one)"),
+     (({ANCHOR_AWARE: 0.05}, {ANCHOR_AWARE: -0.05}), "AA does not help by more than 0.0"),
+     (({ANCHOR_AWARE: 0.05, MEMORY: 0.05}, {}), "a memory helps, not AA"),
+     (({}, {ANCHOR_AWARE: -0.05}), "AA does not help by more than 0.0"),
+     (({ANCHOR_AWARE: 0.05}, None), "open")],
+)  # fmt: skip
+def test_the_verdict_on_both_sets_needs_both(tmp_path, shifts, words):
+    found = {name: by_look("toy", fill(tmp_path / name, shift)) if shift is not None else ()
+             for name, shift in zip(("one", "two"), shifts, strict=True)}  # fmt: skip
+    assert overall(found).startswith(words)
+
+
+def test_two_wide_intervals_leave_the_question_open(tmp_path):
+    found = {name: by_look("toy", fill(tmp_path / name, {}, spread=0.4)) for name in ("one", "two")}
+    assert overall(found) == "undecided"
 
 
 def test_a_comparison_is_scipys_t_and_the_tests_stand_on_the_seeds_of_the_last_look(tmp_path):

@@ -54,6 +54,12 @@ def write_plan_page(folder: Path) -> Path:
     return folder / PAGE
 
 
+def summary(folder: Path) -> tuple[Table, ...]:
+    """Give the answers so far, and what was run."""
+    ledger, names = Ledger((folder,)), list(read_facts(folder))
+    return answers({name: findings_of(name, ledger) for name in names}), progress_table(names, ledger)
+
+
 def page_of(folder: Path) -> str:
     """Write the text of the page from the CSV files of a folder."""
     ledger, names = Ledger((folder,)), list(read_facts(folder))

@@ -1,6 +1,7 @@
 """The page of the plan: verdicts, power, and that every number on the shipped page is in the shipped CSV files."""
 
 import re
+import runpy
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
 from aadml.sweeps.plan.ledger import Ledger, Row
 from aadml.sweeps.plan.sets import SetFacts, keep_facts
 from aadml.sweeps.plan.stages import STAGES, finals
+from feature_extraction.ground.errors import InputError
 
 SHIPPED = Path(__file__).parents[2] / "docs" / "experiments"
 
@@ -152,6 +154,20 @@ def test_figures_are_drawn_of_what_is_there(tmp_path):
     for name in ("toy-map.svg", "toy-differences.svg"):
         assert f"({name})" in page
         assert (tmp_path / name).read_text().startswith("<svg")
+
+
+def test_rows_that_were_finished_elsewhere_are_folded_in(tmp_path):
+    fold = runpy.run_path(str(SHIPPED.parents[1] / "scripts" / "experiments" / "fold.py"))["fold"]
+    fill(tmp_path / "whole", {ANCHOR_AWARE: -0.03})
+    fill(tmp_path / "here", {ANCHOR_AWARE: -0.03}, seeds=4)
+    fill(tmp_path / "there", {ANCHOR_AWARE: -0.03})
+    page = fold(tmp_path / "here", [tmp_path / "there"])
+    for name in ("stage-2.csv", "stage-2-queries.csv"):
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert page.read_text(encoding="utf-8") == page_of(tmp_path / "whole")
+    keep_facts(tmp_path / "other", {"toy": SetFacts("toy", 31, 10, 40, 5, "cd")})
+    with pytest.raises(InputError, match="toy is other data"):
+        fold(tmp_path / "here", [tmp_path / "other"])
 
 
 def shipped_stages():

@@ -60,7 +60,7 @@ def _of_few_rows(scores: Scores, relevant: NDArray[np.bool_]) -> tuple[Indices, 
     keys |= relevant
     values.sort(axis=1)
     flat: NDArray[np.unsignedinteger[Any]] = keys.reshape(-1).view(np.uint32 if keys.itemsize == 4 else np.uint64)
-    return _ones(flat.astype(np.uint8) & 1), np.flatnonzero((flat[1:] ^ flat[:-1]) <= 1)
+    return _ones(flat.astype(np.uint8) & np.uint8(1)), np.flatnonzero((flat[1:] ^ flat[:-1]) <= 1)
 
 
 def _keys(scores: Scores) -> Scores:

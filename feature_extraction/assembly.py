@@ -1,10 +1,8 @@
 """The last steps of an extraction job: the records of its ledger become one feature file, and its failures one list."""
 
-import csv
-import io
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.backbones import Description, Extractor
+from feature_extraction.failures import Failure, deciding, write_failures
 from feature_extraction.feature_file import (
     UNLABELLED,
     FeatureFile,
@@ -20,37 +19,18 @@ from feature_extraction.feature_file import (
     Shard,
     gathered,
     is_feature_file,
+    spread,
     write_rows,
 )
-from feature_extraction.ground.atomic import atomic_path, remove_leftovers
+from feature_extraction.ground.atomic import remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ledger import Ledger, Record, Track
 from feature_extraction.manifest import Row
-from feature_extraction.media import REASONS
 from feature_extraction.plan import Plan, fingerprint
 
 Descriptions = Callable[[], Iterator[Description]]
 PENDING_NOTE = "{}: of a shard, before what is fitted on all training clips; `aadml merge` fits it"
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A clip that is absent from the features.
-
-    Attributes:
-        id: of the clip.
-        media: the file at fault.
-        modality: that could not be had.
-        reason: a key of `feature_extraction.media.REASONS`.
-        detail: what was seen.
-    """
-
-    id: str
-    media: str
-    modality: str
-    reason: str
-    detail: str
 
 
 @dataclass(frozen=True)
@@ -64,6 +44,21 @@ class Assembled:
 
     head: FeatureFile
     rows: Mapping[str, ModalityRows]
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of the clips of a job.
+
+    Attributes:
+        failures: the clips that are absent, in the manifest's order.
+        lacking: what clips that are kept never had, in the manifest's order.
+        warnings: id and remark of clips that were accepted but are odd.
+    """
+
+    failures: tuple[Failure, ...]
+    lacking: tuple[Failure, ...]
+    warnings: tuple[tuple[str, str], ...]
 
 
 def refuse_foreign(output: Path) -> None:
@@ -93,7 +88,7 @@ def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]
     for path in (output, listed):
         remove_leftovers(path)
     if failures:
-        _write_failures(listed, failures)
+        write_failures(listed, failures)
     else:
         listed.unlink(missing_ok=True)
     if assembled is None:
@@ -102,49 +97,52 @@ def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]
         write_rows(output, assembled.head, assembled.rows)
 
 
-def _write_failures(path: Path, failures: Sequence[Failure]) -> None:
-    text = io.StringIO(newline="")
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(field.name for field in fields(Failure))
-    table.writerows(astuple(failure) for failure in failures)
-    with atomic_path(path) as temporary:  # names of media are bytes, as the system has them
-        temporary.write_bytes(text.getvalue().encode("utf-8", errors="surrogateescape"))
-
-
 def assemble(
-    plan: Plan, ledger: Ledger, missing: Mapping[int, Failure]
-) -> tuple[Assembled | None, list[Failure], list[tuple[str, str]]]:
+    plan: Plan, ledger: Ledger, missing: Mapping[int, Mapping[str, Failure]]
+) -> tuple[Assembled | None, Account]:
     """Put the records of a finished job together, in the manifest's order.
 
     Args:
         plan: of the job.
         ledger: its records; they are read again while the result is written.
-        missing: by position in the job, clips without a file.
+        missing: by position in the job and by modality, what has no file.
 
     Returns:
-        What to write (None where every clip of a whole job failed), the failures, and id and remark of odd clips.
+        What to write (None where every clip of a whole job failed), and what became of the clips.
     """
     good = array("q")
     tracks = {modality: Track() for modality in plan.by_modality}
     failures: list[tuple[int, Failure]] = []
+    lacking: list[Failure] = []
     warnings: list[tuple[str, str]] = []
     for number, row in enumerate(plan.rows):
         found = {modality: ledger.find(row.id, modality, settings) for modality, settings in plan.settings.items()}
-        records = {modality: record for modality, record in found.items() if record is not None}
-        failure = missing.get(number) or _first_failure(row, records.values())
+        records = {modality: record for modality, record in found.items() if record is not None and not record.reason}
+        troubles = [*missing.get(number, {}).values(), *_troubles(row, found.values())]
+        failure = deciding(troubles, len(tracks), plan.incomplete)
         if failure is not None:
             failures.append((number, failure))
             continue
         good.append(number)
-        for modality, record in records.items():
-            tracks[modality].add(record)
-            warnings += [(row.id, remark) for remark in record.warnings]
+        lacking += troubles
+        for modality, track in tracks.items():
+            track.add(records.get(modality))
+        warnings += [(row.id, remark) for record in records.values() for remark in record.warnings]
     assembled = None
     if good or plan.shard[1] > 1:
         assembled = _assembled(
             plan, ledger, [plan.rows[number] for number in good], tracks, _shard(plan, good, failures)
         )
-    return assembled, [failure for _, failure in failures], warnings
+    return assembled, Account(tuple(failure for _, failure in failures), tuple(lacking), tuple(warnings))
+
+
+def _troubles(row: Row, records: Iterable[Record | None]) -> list[Failure]:
+    """Name what the records say could not be had."""
+    return [
+        Failure(row.id, row.media[one.modality], one.modality, one.reason, one.detail)
+        for one in records
+        if one is not None and one.reason
+    ]
 
 
 def _shard(plan: Plan, good: Sequence[int], failures: Sequence[tuple[int, Failure]]) -> Shard | None:
@@ -160,17 +158,8 @@ def _shard(plan: Plan, good: Sequence[int], failures: Sequence[tuple[int, Failur
         failures=tuple((number * count + index, astuple(failure)) for number, failure in failures),
         pending=plan.pending,
         sequence=plan.sequence,
+        incomplete=plan.incomplete,
     )
-
-
-def _first_failure(row: Row, records: Iterable[Record]) -> Failure | None:
-    """Choose one reason a clip: the one that stands first in `REASONS`."""
-    order = list(REASONS)
-    failed = sorted((record for record in records if record.reason), key=lambda record: order.index(record.reason))
-    if not failed:
-        return None
-    first = failed[0]
-    return Failure(row.id, row.media[first.modality], first.modality, first.reason, first.detail)
 
 
 def _assembled(
@@ -182,7 +171,8 @@ def _assembled(
     for modality, one in plan.by_modality.items():
         read = partial(tracks[modality].descriptions, ledger)
         if one.fit is not None and modality not in plan.pending:
-            train = (values for values, split in zip(read(), splits, strict=True) if split == "train")
+            own = (split for split, has in zip(splits, tracks[modality].present, strict=True) if has)
+            train = (values for values, split in zip(read(), own, strict=True) if split == "train")
             fitted[modality] = one.fit.arrays(train)
             read = partial(_mapped, one.fit.transformation(fitted[modality]), read)
         made[modality] = _rows(plan, one, tracks[modality], read)
@@ -198,6 +188,7 @@ def _assembled(
         fitted=fitted,
         shard=shard,
         fingerprints={modality: track.fingerprints for modality, track in tracks.items() if modality != "text"},
+        present={modality: track.present for modality, track in tracks.items() if not track.present.all()},
     )
     return Assembled(head, made)
 
@@ -221,7 +212,7 @@ def _rows(plan: Plan, one: Extractor, track: Track, read: Descriptions) -> Modal
     pending = one.modality in plan.pending
     width = (track.width or one.dimension) if pending else one.dimension
     pooled = partial(_mapped, one.pool if plan.keeps_time(one) else np.asarray, read)
-    made = Rows((n, width), kind, lambda: gathered(each[None] for each in pooled()))
+    made = Rows((n, width), kind, lambda: gathered(spread(pooled(), track.present, width)))
     if not (plan.sequence or pending):
         return ModalityRows(made)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -17,16 +17,18 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from feature_extraction.assembly import Failure, assemble, refuse_foreign, write
+from feature_extraction.assembly import Account, assemble, refuse_foreign, write
 from feature_extraction.backbones import Extractor
 from feature_extraction.decoding_workers import Part, Task, Wanted
 from feature_extraction.describing import Describer
 from feature_extraction.engines import Engine, engine_of, need_package
+from feature_extraction.failures import ABSENT, Failure, deciding_reason
+from feature_extraction.feature_file import Incomplete
 from feature_extraction.file_content import content_of, stamp_of, text_stamp
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
 from feature_extraction.manifest import Manifest, Row
-from feature_extraction.media import REASONS, Limits
+from feature_extraction.media import Limits
 from feature_extraction.plan import Plan
 
 _BLOCKING = ("timeout", "crashed")  # after these the other modality of the clip is not tried
@@ -45,6 +47,7 @@ class Outcome:
         reused: clips that needed no work, as the ledger had them.
         seconds: the job took.
         extractors: what described the clips.
+        lacking: what clips that are kept never had: a silent video its sound, a recording its picture.
     """
 
     path: str | None
@@ -54,6 +57,7 @@ class Outcome:
     reused: int
     seconds: float
     extractors: tuple[Extractor, ...] = ()
+    lacking: tuple[Failure, ...] = ()
 
 
 @dataclass
@@ -64,7 +68,7 @@ class _Job:
     ledger: Ledger
     retry_failed: bool
     progress: Callable[[int, int], None]
-    missing: dict[int, Failure] = field(default_factory=dict)
+    missing: dict[int, dict[str, Failure]] = field(default_factory=dict)
     contents: dict[tuple[int, str], tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     reused: int = 0
     done: int = 0
@@ -84,6 +88,7 @@ def extract(
     shard: tuple[int, int] = (0, 1),
     retry_failed: bool = False,
     sequence: bool = False,
+    incomplete: Incomplete = "keep",
     command: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
@@ -103,6 +108,8 @@ def extract(
         shard: (i, n): only the rows i, i + n, i + 2n ...; `merge` joins the files.
         retry_failed: try again what failed before.
         sequence: keep the descriptions over time beside the pooled ones.
+        incomplete: "keep" clips that lack a modality (a silent video) and have another, masked, or "drop" them: they
+            are then failures.
         command: what to type to go on with the job; `status` says it.
         progress: called with the number of clips done and failed so far.
 
@@ -113,7 +120,7 @@ def extract(
         InputError: the output cannot be written, is in use, or is another kind of file.
     """
     begin, place = time.monotonic(), Path(output)
-    plan = Plan(manifest, tuple(extractors), limits or Limits(), shard, sequence)
+    plan = Plan(manifest, tuple(extractors), limits or Limits(), shard, sequence, incomplete)
     if time_limit <= 0 or (workers is not None and workers < 1):
         raise InputError(f"time limit {time_limit:g} s, {workers} workers: both must be above zero")
     decode = engine_of(engine)
@@ -126,25 +133,31 @@ def extract(
         while written is None:
             _work(job, decode, workers, time_limit)
             written = _write(job, place)
-    is_written, failures, warnings = written
-    path = str(place) if is_written else None
+    is_written, account = written
     return Outcome(
-        path, len(plan.rows), tuple(failures), tuple(warnings), job.reused, time.monotonic() - begin, plan.extractors
+        path=str(place) if is_written else None,
+        clips=len(plan.rows),
+        failures=account.failures,
+        warnings=account.warnings,
+        reused=job.reused,
+        seconds=time.monotonic() - begin,
+        extractors=plan.extractors,
+        lacking=account.lacking,
     )
 
 
-def _write(job: _Job, place: Path) -> tuple[bool, list[Failure], list[tuple[str, str]]] | None:
+def _write(job: _Job, place: Path) -> tuple[bool, Account] | None:
     """Write the feature file and its list of failures; None where the ledger lost values, and work is left again."""
     try:
-        assembled, failures, warnings = assemble(job.plan, job.ledger, job.missing)
-        write(place, assembled, failures)
+        assembled, account = assemble(job.plan, job.ledger, job.missing)
+        write(place, assembled, account.failures)
     except DamagedValues:
         if not job.ledger.forget_damaged():
             raise InputError(f"{place}.work: changed while it was in use; run the same command again") from None
         job.done, job.reused, job.failed = 0, 0, Counter()
         return None
     _note(job, finished=True)
-    return assembled is not None, failures, warnings
+    return assembled is not None, account
 
 
 def _work(job: _Job, decode: Engine, workers: int | None, time_limit: float) -> None:
@@ -164,13 +177,12 @@ def _work(job: _Job, decode: Engine, workers: int | None, time_limit: float) -> 
         for task, parts in decoded:
             for part in parts:
                 if part.reason == "missing":  # gone since the job began: nothing to remember
-                    row = job.plan.rows[task.number]
-                    job.missing[task.number] = _failure(row, part.modality, part.reason, part.detail)
+                    _miss(job, task.number, part.modality, part.reason, part.detail)
                 elif part.reason or extractors[part.modality].describe is None:
                     _record(job, task.number, part, part.prepared)
                 else:
                     describer.add(task.number, part)
-            _count(job, [part.reason for part in parts])
+            _count(job, _known_reasons(job, task) + [part.reason for part in parts])
 
 
 def _wanted(one: Extractor, plan: Plan) -> Wanted:
@@ -187,20 +199,22 @@ def _tasks(job: _Job) -> Iterator[Task]:
         for modality in job.plan.by_modality:
             stamp = text_stamp(row.media[modality]) if modality == "text" else stamp_of(row.media[modality])
             if stamp is None:
-                job.missing.setdefault(number, _failure(row, modality, "missing", "no such file"))
+                absent = not row.media[modality] and any(row.media.values())
+                why = (ABSENT[modality], "the manifest names none") if absent else ("missing", "no such file")
+                _miss(job, number, modality, *why)
                 continue
             record = _known(job, number, row, modality, stamp)
             if record is None:
                 media[modality] = row.media[modality]
             else:
                 records[modality] = record
-        blocked = any(record.reason in _BLOCKING for record in records.values())
-        if media and not blocked and number not in job.missing:
+        gone = [one.reason for one in job.missing.get(number, {}).values()]
+        blocked = any(record.reason in _BLOCKING for record in records.values()) or "missing" in gone
+        if media and not blocked:
             yield Task(number, media)
         else:
-            job.reused += number not in job.missing
-            missing = ["missing"] if number in job.missing else []
-            _count(job, missing or [record.reason for record in records.values()])
+            job.reused += "missing" not in gone
+            _count(job, gone + [record.reason for record in records.values()])
 
 
 def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ...]) -> Record | None:
@@ -241,10 +255,18 @@ def _record(job: _Job, number: int, part: Part, description: NDArray[Any] | None
     )
 
 
+def _known_reasons(job: _Job, task: Task) -> list[str]:
+    """Name what was known to be absent of a clip before the rest of it was decoded."""
+    row, settings = job.plan.rows[task.number], job.plan.settings
+    others = [job.ledger.find(row.id, name, settings[name]) for name in settings if name not in task.media]
+    gone = [one.reason for one in job.missing.get(task.number, {}).values() if one.modality not in task.media]
+    return gone + [record.reason for record in others if record is not None]
+
+
 def _count(job: _Job, reasons: Iterable[str]) -> None:
     """Count a clip, and the first of its reasons if it failed."""
     job.done += 1
-    reason = min(filter(None, reasons), key=list(REASONS).index, default="")
+    reason = deciding_reason([*filter(None, reasons)], len(job.plan.extractors), job.plan.incomplete)
     if reason:
         job.failed[reason] += 1
     if time.time() - job.noted > _NOTE_SECONDS:
@@ -257,5 +279,7 @@ def _note(job: _Job, *, finished: bool = False) -> None:
     job.ledger.note(Progress(job.noted, job.done, job.reused, dict(job.failed), finished))
 
 
-def _failure(row: Row, modality: str, reason: str, detail: str) -> Failure:
-    return Failure(row.id, row.media[modality], modality, reason, detail)
+def _miss(job: _Job, number: int, modality: str, reason: str, detail: str) -> None:
+    """Note what has no file; the ledger, which remembers files, does not."""
+    row = job.plan.rows[number]
+    job.missing.setdefault(number, {})[modality] = Failure(row.id, row.media[modality], modality, reason, detail)

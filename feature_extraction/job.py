@@ -8,6 +8,7 @@ from pathlib import Path
 from feature_extraction.backbones import Extractor, extractor, options_of
 from feature_extraction.extract import Outcome
 from feature_extraction.extract import extract as carry_out
+from feature_extraction.feature_file import Incomplete
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ground.places import search_beside
@@ -41,6 +42,7 @@ def extract(
     shard: tuple[int, int] = (0, 1),
     retry_failed: bool = False,
     sequence: bool = False,
+    incomplete: Incomplete = "keep",
     command: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
@@ -62,6 +64,8 @@ def extract(
         shard: (i, n): only part i of n, written as `<stem>.<i>-of-<n>.h5`; `aadml merge` joins them.
         retry_failed: try again the clips that failed before.
         sequence: keep descriptions over time beside the pooled ones.
+        incomplete: "keep" clips that lack a modality (a silent video) and have another, masked, or "drop" them: they
+            are then failures.
         command: what to type to go on with the job; `aadml status` says it.
         progress: called with the number of clips done and failed so far.
 
@@ -77,7 +81,8 @@ def extract(
     limits = Limits(seconds=max_seconds)
     return carry_out(
         rows, shard_path(output, shard), extractors, engine=engine, workers=workers, time_limit=time_limit,
-        limits=limits, shard=shard, retry_failed=retry_failed, sequence=sequence, command=command, progress=progress,
+        limits=limits, shard=shard, retry_failed=retry_failed, sequence=sequence, incomplete=incomplete,
+        command=command, progress=progress,
     )  # fmt: skip
 
 

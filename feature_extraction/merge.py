@@ -1,7 +1,7 @@
 """The shards of one job become one feature file, if they are all there and of one kind."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,9 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.assembly import PENDING_NOTE, Assembled, Failure, refuse_foreign, write
+from feature_extraction.assembly import PENDING_NOTE, Assembled, refuse_foreign, write
 from feature_extraction.backbones import Description, Fit, mean_over_time
-from feature_extraction.feature_file import Cursor, FeatureFile, ModalityRows, Rows, Shard, gathered, open_features
+from feature_extraction.failures import Failure
+from feature_extraction.feature_file import (
+    Cursor,
+    FeatureFile,
+    ModalityRows,
+    Rows,
+    Shard,
+    gathered,
+    open_features,
+    spread,
+)
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.shard_names import shard_paths
@@ -123,14 +133,17 @@ def _check_kinds(parts: Sequence[_Part]) -> None:
                     f"{key} is {theirs.get(key)!r} there and {ours.get(key)!r} here"
                 )
         if _outline(part) != _outline(first):
-            raise InputError(f"{part.path}: its classes, columns or sequences are not those of {first.path}")
+            raise InputError(
+                f"{part.path}: its classes, columns, sequences or incomplete clips are not those of {first.path}"
+            )
 
 
 def _outline(part: _Part) -> tuple[Any, ...]:
     sequences = {name for name, rows in part.rows.items() if rows.sequence is not None}
     content, shard = part.content, part.shard
     several = content.all_labels is not None
-    return content.class_names, set(content.columns), several, sequences, shard.pending, shard.sequence
+    kept = shard.pending, shard.sequence, shard.incomplete
+    return content.class_names, set(content.columns), several, sequences, *kept
 
 
 def _all_labels(contents: Sequence[FeatureFile]) -> NDArray[np.uint8]:
@@ -160,11 +173,14 @@ def _joined(parts: Sequence[_Part]) -> Assembled:
             if all(name in c.fingerprints for c in contents)
         },
     )
+    present = {name: np.concatenate([content.has(name) for content in contents])[order] for name in first.rows}
     rows = {name: _interleaved([part.rows[name] for part in parts], order) for name in first.rows}
     fitted = {}
     for name, pending in first.shard.pending.items():
-        rows[name], fitted[name] = _fitted(rows[name], _fit(pending, first), head.splits, keep=first.shard.sequence)
-    return Assembled(replace(head, fitted=fitted), rows)
+        fit, there = _fit(pending, first), present[name]
+        rows[name], fitted[name] = _fitted(rows[name], fit, head.splits, there, keep=first.shard.sequence)
+    lacking = {name: there for name, there in present.items() if not there.all()}
+    return Assembled(replace(head, fitted=fitted, present=lacking), rows)
 
 
 def _origin(part: _Part, modality: str) -> JsonObject:
@@ -195,7 +211,8 @@ def _merged(parts: Sequence[Rows], whose: NDArray[np.int64], lengths: NDArray[np
     def clips() -> Iterator[NDArray[Any]]:
         cursors = [Cursor(part) for part in parts]
         for part, length in zip(whose, lengths, strict=True):
-            yield cursors[part].take(int(length))
+            if length:  # a part that has nothing of a modality does not know its width either
+                yield cursors[part].take(int(length))
 
     return Rows((int(lengths.sum()), *filled.shape[1:]), filled.dtype, lambda: gathered(clips()))
 
@@ -211,24 +228,25 @@ def _fit(pending: Mapping[str, Any], part: _Part) -> Fit:
 
 
 def _fitted(
-    rows: ModalityRows, fit: Fit, splits: Sequence[str], *, keep: bool
+    rows: ModalityRows, fit: Fit, splits: Sequence[str], there: NDArray[np.bool_], *, keep: bool
 ) -> tuple[ModalityRows, dict[str, NDArray[np.float32]]]:
     """Fit to the training clips, apply to all, and pool as `Extractor` does by default."""
     assert rows.sequence is not None
     assert rows.offsets is not None
-    read = partial(_clips, rows.sequence, np.diff(rows.offsets))
-    arrays = fit.arrays(values for values, split in zip(read(), splits, strict=True) if split == "train")
+    read = partial(_clips, rows.sequence, np.diff(rows.offsets)[there])
+    own = (split for split, has in zip(splits, there, strict=True) if has)
+    arrays = fit.arrays(values for values, split in zip(read(), own, strict=True) if split == "train")
     change = fit.transformation(arrays)
     width = change(np.zeros((1, rows.sequence.shape[1]), np.float32)).shape[1]
 
-    def made(pool: Callable[[Description], Description]) -> Iterator[Description]:
-        return gathered(pool(change(values)) for values in read())
+    def made() -> Iterator[Description]:
+        return map(change, read())
 
     kind = np.dtype(np.float32)
-    pooled = Rows((len(splits), width), kind, lambda: made(lambda values: mean_over_time(values)[None]))
+    pooled = Rows((len(splits), width), kind, lambda: gathered(spread(map(mean_over_time, made()), there, width)))
     if not keep:
         return ModalityRows(pooled), arrays
-    sequence = Rows((rows.sequence.shape[0], width), kind, lambda: made(np.asarray))
+    sequence = Rows((rows.sequence.shape[0], width), kind, lambda: gathered(made()))
     return ModalityRows(pooled, sequence, rows.offsets, rows.times), arrays
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from feature_extraction.backbones import Extractor, mean_over_time
+from feature_extraction.feature_file import Incomplete
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import TEXT_COLUMNS, Manifest, Row
@@ -24,6 +25,7 @@ class Plan:
         limits: what is too large to be decoded.
         shard: (i, n): the job does the rows i, i + n, i + 2n ...
         sequence: whether descriptions over time stand in the feature file.
+        incomplete: what to do with clips that lack a modality and have another.
     """
 
     manifest: Manifest
@@ -31,6 +33,7 @@ class Plan:
     limits: Limits
     shard: tuple[int, int]
     sequence: bool
+    incomplete: Incomplete = "keep"
 
     def __post_init__(self) -> None:
         """Refuse a plan that cannot be carried out."""

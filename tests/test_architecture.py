@@ -28,7 +28,7 @@ EXTRACTION_FLOORS = [
     ["chosen_weights", "engines"],
     ["inception_readings"],
     ["backbones"],
-    ["ledger", "plan", "describing", "self_test", "hub"],
+    ["ledger", "plan", "describing", "self_test", "hub", "failures"],
     ["assembly", "status"],
     ["extract", "merge"],
     ["job"],

@@ -40,7 +40,8 @@ def command(source: str, target: str, **options: Any) -> None:
     """Turn IN, of any supported layout, into the feature file OUT.
 
     With 'synthetic:ave' or 'synthetic:vegas' as IN, draw random features with the sizes of AVE or VEGAS; with --layout
-    split-keys, OUT then looks like the papers' files, to rehearse on.
+    split-keys, OUT then looks like the papers' files, to rehearse on. 'synthetic:pairs' draws clips whose sound and
+    picture share more than their class; 'synthetic:pairs:shared=0.8,difficulty=0.3,seed=1' says how much.
     """
     from aadml.data.conversion import convert
 

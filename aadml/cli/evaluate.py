@@ -46,7 +46,8 @@ import click
     "--relevance",
     metavar="RULE",
     help="What is relevant: own (the partner alone), label, labels (a class shared), labels-graded, or a file of "
-    "judgments (query,item,grade, or TREC qrels).  [default: the run's own, or what the data decide]",
+    "judgments (query,item,grade, or TREC qrels) or of events in each modality (id,audio_labels,visual_labels).  "
+    "[default: the run's own, or what the data decide]",
 )
 @click.option(
     "--exclude-partner",
@@ -58,6 +59,13 @@ import click
     is_flag=True,
     help="Halve the clips, class by class and by one fixed draw: each half asks, and the other is the gallery.",
 )
+@click.option(
+    "--queries",
+    type=int,
+    metavar="N",
+    help="Let N queries of each direction ask, drawn at random, each the whole gallery; MAP comes with its interval.",
+)
+@click.option("--query-seed", type=int, default=0, show_default=True, help="Seed of that draw.")
 @click.option("--precision", default="float32", show_default=True, help="Precision of the scores: float32 or float64.")
 @click.option("--by-class", is_flag=True, help="Also print the MAP of each class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -75,6 +83,8 @@ def command(
     relevance: str | None,
     exclude_partner: bool,
     disjoint: bool,
+    queries: int | None,
+    query_seed: int,
     precision: str,
     by_class: bool,
     as_json: bool,
@@ -96,7 +106,7 @@ def command(
     evaluation = evaluate(
         run, embeddings=embeddings, data=data, split=split, protocol=protocol, similarity=similarity, metrics=metrics,
         relevance=relevance, allow_other_features=allow_other_features, once=once, precision=precision,
-        exclude_partner=exclude_partner, disjoint=disjoint, on_note=note,
+        exclude_partner=exclude_partner, disjoint=disjoint, queries=queries, query_seed=query_seed, on_note=note,
     )  # fmt: skip
     _print(evaluation, by_class=by_class, as_json=as_json, per_query=per_query)
 

@@ -10,6 +10,7 @@ from feature_extraction.ground.json_values import Json
 
 if TYPE_CHECKING:
     from feature_extraction.extract import Outcome
+    from feature_extraction.feature_file import Incomplete
 
 
 @click.command()
@@ -47,6 +48,13 @@ if TYPE_CHECKING:
 )
 @click.option("--retry-failed", is_flag=True, help="Retry the clips that failed before.")
 @click.option("--sequence", is_flag=True, help="Also keep the features over time, not only the pooled ones.")
+@click.option(
+    "--incomplete",
+    type=click.Choice(["keep", "drop"]),
+    default="keep",
+    show_default=True,
+    help="Whether clips that lack sound, picture or text and have another are kept, masked, or fail.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def command(
     manifest: str,
@@ -64,6 +72,7 @@ def command(
     shard: str,
     retry_failed: bool,
     sequence: bool,
+    incomplete: "Incomplete",
     as_json: bool,
 ) -> None:
     """Turn a MANIFEST of media into a feature file.
@@ -92,7 +101,8 @@ def command(
         outcome = extract(
             rows, output, **chosen, recipe=recipe, options=options, weights=weights, engine=engine,
             workers=workers, time_limit=time_limit, max_seconds=max_seconds, shard=part,
-            retry_failed=retry_failed, sequence=sequence, command=command_line("extract"), progress=bar.show,
+            retry_failed=retry_failed, sequence=sequence, incomplete=incomplete, command=command_line("extract"),
+            progress=bar.show,
         )  # fmt: skip
     _print(outcome, output, as_json)
     if outcome.failures:
@@ -171,6 +181,8 @@ def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
     for reason in REASONS:
         if counts[reason]:
             click.echo(f"{reason:<10} {counts[reason]:>8,}  {REASONS[reason]}")
+    for (modality, reason), count in sorted(Counter((one.modality, one.reason) for one in outcome.lacking).items()):
+        click.echo(f"{reason:<10} {count:>8,}  kept without {modality}, masked: {REASONS[reason]}")
     click.echo(f"{'all':<10} {outcome.clips:>8,}  in {outcome.seconds:.1f} s, {outcome.reused:,} of them known before")
     if outcome.failures:
         click.echo(f"the failed clips: {outcome.path or output}.failures.csv")
@@ -180,12 +192,14 @@ def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
 
 def _print_json(outcome: "Outcome", counts: Mapping[str, int], good: int) -> None:
     import json
+    from collections import Counter
 
     result = {
         "path": outcome.path,
         "clips": outcome.clips,
         "ok": good,
         "failed": dict(counts),
+        "lacking": dict(Counter(one.modality for one in outcome.lacking)),
         "warnings": len(outcome.warnings),
         "reused": outcome.reused,
         "seconds": round(outcome.seconds, 3),

@@ -24,7 +24,11 @@ _SHOWN = 20
     metavar="NAME=VIEW",
     help="The view to use as another modality, flow=raft. Repeatable.",
 )
-@click.option("--near-duplicates", is_flag=True, help="Look for near-duplicates across splits however long it takes.")
+@click.option(
+    "--near-duplicates",
+    is_flag=True,
+    help="Look for all near-duplicates across splits, not for a sample, however long it takes.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, as_json: bool, **options: Any) -> None:
     """Describe FILE, a feature file in any layout: counts, ranges, duplicates, origin, warnings.
@@ -79,7 +83,7 @@ def _lines(path: str, found: "Examination") -> list[str]:
 
 
 def _duplicate_lines(found: "Examination") -> list[str]:
-    pairs = found.near_duplicates or ()
+    pairs = found.near_duplicates
     lines = [
         f"near-duplicate: {pair.split} {pair.id} is {pair.other_split} {pair.other} "
         f"({', '.join(f'{kind} {distance:.2f}' for kind, distance in pair.distances.items())})"

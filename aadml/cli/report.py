@@ -1,6 +1,7 @@
 """`aadml report`: a page about a run."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,9 +14,11 @@ import click
 @click.option(
     "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
 )
-def command(
-    runs: tuple[Path, ...], data: str | None, media: Path | None, output: Path | None, allow_other_features: bool
-) -> None:
+@click.option(
+    "--queries", type=int, metavar="N", help="Let N queries of each direction ask, drawn at random, not all of them."
+)
+@click.option("--query-seed", type=int, default=0, show_default=True, help="Seed of that draw.")
+def command(runs: tuple[Path, ...], output: Path | None, **options: Any) -> None:
     """Write one self-contained HTML page about each of RUNS: curves, classes, map of the embeddings, queries."""
     from aadml.cli.progress import note
     from aadml.reports.run_page import write_report
@@ -24,7 +27,4 @@ def command(
     if output is not None and len(runs) > 1:
         raise InputError("report: --output names one page; give one run, or leave it out")
     for run in runs:
-        page = write_report(
-            run, data=data, media=media, output=output, allow_other_features=allow_other_features, on_note=note
-        )
-        click.echo(page)
+        click.echo(write_report(run, output=output, on_note=note, **options))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from aadml.comparison.arrays import all_finite, to_rows
 from aadml.comparison.relevance import Relevance, relevance_of
+from aadml.comparison.stored_rows import StoredRows
 from feature_extraction.feature_file import UNLABELLED, check_modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
@@ -45,6 +46,8 @@ class StoredSource(Source, Protocol):
 
 
 Features = Tensor | Source
+Matrix = Tensor | StoredRows
+"""Features that are vectors, all of one width."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Clips:
     """A set of n clips: features per modality, what they show, who they are. Checked here, trusted everywhere else.
 
     Attributes:
-        features: modality -> (n, d) finite float tensor, or a `Source` of n items.
+        features: modality -> (n, d) finite float tensor, the same as `StoredRows`, or a `Source` of n items.
         labels: (n,) int64 in 0..C-1, UNLABELLED where a clip has no class. Of a clip with several, the first.
         ids: n names: what makes identical.
         class_names: C names, in the order of the labels; none where there are no classes.
@@ -160,19 +163,33 @@ class Clips:
         return tuple(self.features)
 
     def dimension(self, modality: Modality) -> int:
-        """Give the number of feature dimensions d of an in-memory modality."""
-        return self.matrix(modality).shape[1]
+        """Give the number of feature dimensions d of a modality of vectors."""
+        return self.vectors(modality).shape[1]
 
-    def matrix(self, modality: Modality) -> Tensor:
-        """Return the in-memory features (n, d) of one modality.
+    def vectors(self, modality: Modality) -> Matrix:
+        """Return the features (n, d) of one modality, in memory or not.
 
         Raises:
             InputError: the modality is absent, or is a source made batch by batch.
         """
         features = self[modality]
-        if not isinstance(features, Tensor):
+        if not isinstance(features, Matrix):
             raise InputError(f"clips: the {modality} features are made batch by batch; this method needs vectors")
         return features
+
+    def matrix(self, modality: Modality) -> Tensor:
+        """Return the features (n, d) of one modality in memory; those that are not there yet are brought there.
+
+        Raises:
+            InputError: the modality is absent, or is a source made batch by batch.
+        """
+        features = self.vectors(modality)
+        return features if isinstance(features, Tensor) else features.tensor
+
+    @property
+    def matrices(self) -> Mapping[Modality, Tensor]:
+        """Give the features of each modality in memory, brought there once they are asked for."""
+        return _Matrices(self)
 
     def __getitem__(self, modality: Modality) -> Features:
         if modality not in self.features:
@@ -196,6 +213,11 @@ class Clips:
         for modality in self.modalities:
             there &= self.present.get(modality, there)
         return there.nonzero()[:, 0]
+
+    def in_memory(self) -> "Clips":
+        """Return the same clips, the features that are vectors in memory."""
+        features = {m: f.tensor if isinstance(f, StoredRows) else f for m, f in self.features.items()}
+        return replace(self, features=features)
 
     def select(self, index: Tensor) -> "Clips":
         """Return the clips `index` (m,), in that order."""
@@ -222,6 +244,22 @@ class Clips:
             vectors, self.labels, self.ids, similarity, self.class_names, once, rows or {},
             self.all_labels, self.relevance, {m: own for m, own in self.present.items() if m in vectors},
         )  # fmt: skip
+
+
+class _Matrices(Mapping[Modality, Tensor]):
+    """Modality -> (n, d), brought into memory when it is looked up."""
+
+    def __init__(self, clips: Clips) -> None:
+        self._clips = clips
+
+    def __getitem__(self, modality: Modality) -> Tensor:
+        return self._clips.matrix(modality)
+
+    def __iter__(self) -> Iterator[Modality]:
+        return iter(self._clips.modalities)
+
+    def __len__(self) -> int:
+        return len(self._clips.modalities)
 
 
 def _check_present(modality: str, there: Tensor, count: int) -> None:
@@ -273,6 +311,11 @@ class Splits:
         """Return the same data with other clips in one part."""
         part = {name: clips if name == split else self[name] for name in ("train", "valid", "test")}
         return replace(self, train=part["train"], valid=part["valid"], test=part["test"])
+
+    def in_memory(self) -> "Splits":
+        """Return the same data, the features that are vectors in memory."""
+        train, valid, test = (part.in_memory() for part in (self.train, self.valid, self.test))
+        return replace(self, train=train, valid=valid, test=test)
 
     def __getitem__(self, split: str) -> Clips:
         parts = {"train": self.train, "valid": self.valid, "test": self.test}

@@ -14,6 +14,7 @@ from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS, READOUTS
 from aadml.methods.inputs import Inputs
 from aadml.methods.networks import NetworkOptions
+from aadml.methods.pretrained import PretrainedOptions
 from aadml.methods.settings import AUTO, Precision, Training
 from aadml.objective.composition import Weighted
 from aadml.objective.neighbor_positives import NeighborOptions
@@ -46,6 +47,8 @@ UNNAMED: dict[str, Callable[..., object]] = {"network": NetworkOptions, "neighbo
 """Sections of some methods that name no entry: what they hold options of."""
 FIXED: dict[str, Callable[..., object]] = {"inputs": Inputs, "training": Training}
 """Sections of every config: what they hold options of."""
+TOWERS = "towers"
+"""The section of pretrained networks, in configs that name some."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +67,8 @@ class Common:
             former and drops the latter.
         unseen_classes: share of the classes that are kept for test alone; null for the data's own split.
         relevance: what is relevant to a query where clips are scored: "own" (its own partner alone), "label" (its
-            class), "labels" (a class shared), "labels-graded" (the more shared, the more), or a file of judgments;
-            null decides it by the data.
+            class), "labels" (a class shared), "labels-graded" (the more shared, the more), or a file of judgments, or
+            of the events in each modality; null decides it by the data.
         modalities: which of the data's modalities are read, as [audio, visual] or "audio,visual"; null for all.
     """
 
@@ -90,6 +93,7 @@ class Config:
         common: the keys that stand in no section.
         inputs: the `inputs` section.
         training: the `training` section.
+        towers: the `towers` section; None without one, where the method takes features.
         recipe: a key of RECIPES, where loss, selection and directions are those of one; else None.
         sections: what else the method takes, as plain values: `loss`, `proxy`, `network`, ...
     """
@@ -99,6 +103,7 @@ class Config:
     common: Common
     inputs: Inputs
     training: Training
+    towers: PretrainedOptions | None = None
     recipe: str | None
     sections: JsonObject
 
@@ -108,7 +113,8 @@ class Config:
         method: dict[str, Json] = {"method": {"name": self.method, **self.options}}
         recipe = {} if self.recipe is None else {"recipe": self.recipe}
         fixed = {"inputs": vars(self.inputs), "training": vars(self.training)}
-        return {**method, **vars(self.common), **fixed, **recipe, **self.sections}
+        towers = {} if self.towers is None else {TOWERS: vars(self.towers)}
+        return {**method, **vars(self.common), **fixed, **towers, **recipe, **self.sections}
 
     def __getitem__(self, key: str) -> Json:
         return self.values[key]
@@ -202,7 +208,7 @@ def _resolved(values: JsonObject) -> Config:
     if "proxy" not in wanted and "proxy" in values and not prefix_of(section_of(values["proxy"], "proxy").name):
         del values["proxy"]  # what "--loss NAME" says to methods that know proxies
     recipe = ["recipe"] if "loss" in wanted else []
-    known = ["method", *schema(Common), *FIXED, TUNING, *wanted, *recipe]
+    known = ["method", *schema(Common), *FIXED, TOWERS, TUNING, *wanted, *recipe]
     for key in values:
         if key not in known:
             raise InputError(f"{key}: method {method.name} knows no such key; {suggestion(key, known)}")
@@ -212,6 +218,7 @@ def _resolved(values: JsonObject) -> Config:
         common=built(Common, {key: values[key] for key in schema(Common) if key in values}, ""),
         inputs=built(Inputs, _mapping(values, "inputs"), "inputs"),
         training=built(Training, _mapping(values, "training"), "training"),
+        towers=_towers(values),
         recipe=checked(Annotated[str, Choice(RECIPES)], values["recipe"], "recipe") if "recipe" in values else None,
         sections=_sections(wanted, values),
     )
@@ -231,6 +238,15 @@ def tuning_space(values: JsonObject) -> dict[str, list[Json]]:
     entries["method"] = schema(METHODS[resolve(values).method])
     found = {f"{s}.{o.name}": list(o.tuning) for s, known in entries.items() for o in known.values()}
     return {key: choices for key, choices in found.items() if choices}
+
+
+def _towers(values: JsonObject) -> PretrainedOptions | None:
+    if values.get(TOWERS) is None:
+        return None
+    found = built(PretrainedOptions, _mapping(values, TOWERS), TOWERS)
+    if not found.networks:
+        raise InputError(f"{TOWERS}: names no network; give audio, visual or text, or leave the section out")
+    return found
 
 
 def _sections(wanted: Mapping[str, Default], values: JsonObject) -> dict[str, Json]:

@@ -34,6 +34,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "general": ("aadml.configuration.config:Common",),
     "inputs": ("aadml.methods.inputs:Inputs",),
     "training": ("aadml.methods.settings:Training",),
+    "towers": ("aadml.methods.pretrained:PretrainedOptions",),
     "network": ("aadml.methods.networks:NetworkOptions",),
     "neighbors": ("aadml.objective.neighbor_positives:NeighborOptions",),
     "loss": ("aadml.objective.objective:ObjectiveOptions", "aadml.objective.composition:Weighted"),

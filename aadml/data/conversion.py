@@ -41,7 +41,8 @@ def convert(
     """Turn features of any supported layout into a feature file.
 
     Args:
-        source: what is read; "synthetic:ave" and "synthetic:vegas" draw features of their sizes.
+        source: what is read; "synthetic:ave" and "synthetic:vegas" draw features of their sizes, "synthetic:pairs"
+            draws pairs that share more than their class.
         target: the feature file to write.
         layout: of `source`; recognized by default. Drawn features are written in it: "split-keys" makes a file that
             looks like those of the papers (see `aadml.data.released`), to rehearse on.

@@ -1,17 +1,18 @@
 """What is in a feature file: counts, ranges, duplicates, origin, and what is worth a warning."""
 
-import hashlib
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.data.figures import Figures, figures_of, row_hashes
 from aadml.data.reading import Views, open_data
-from aadml.data.split_duplicates import DuplicatePair, duplicate_pairs, is_too_large
+from aadml.data.split_duplicates import SAMPLE_SEED, DuplicatePair, duplicate_pairs, searched
 from feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import SPLITS
@@ -32,20 +33,6 @@ class Duplicates:
     within: Mapping[str, int]
     across: Mapping[str, int]
     examples: tuple[str, ...]
-
-
-class Figures(TypedDict):
-    """What the values of a modality are like."""
-
-    dimensions: int
-    minimum: float
-    maximum: float
-    mean: float
-    standard_deviation: float
-    zeros: float
-    whole_numbers: bool
-    constant_dimensions: int
-    zero_rows: int
 
 
 class RowsInTime(TypedDict):
@@ -70,7 +57,8 @@ class Examination:
         modalities: for each modality its dimensions, range and other figures, over the clips that have it.
         present: for each modality that some clips lack, the clips of each split that have it.
         duplicates: of ids, of the feature rows of each modality, and of the rows of all modalities together.
-        near_duplicates: clips that stand in two splits up to noise and encoding; None where they were not looked for.
+        near_duplicates: clips that stand in two splits up to noise and encoding, of those that were looked for.
+        searched: how many test and valid clips were looked for: all, or where that takes long a random sample.
         sequences: for each modality whose descriptions over time were kept: how many rows, and when they begin.
         columns: names of further columns.
         provenance: where the features of each modality come from.
@@ -83,7 +71,8 @@ class Examination:
     modalities: Mapping[str, Figures]
     present: Mapping[str, Mapping[str, int]]
     duplicates: Mapping[str, Duplicates]
-    near_duplicates: tuple[DuplicatePair, ...] | None
+    near_duplicates: tuple[DuplicatePair, ...]
+    searched: Mapping[str, int]
     sequences: Mapping[str, RowsInTime]
     columns: tuple[str, ...]
     provenance: Mapping[str, JsonObject]
@@ -109,8 +98,9 @@ def inspect(
         visual: the view that counts as visual, where the layout does not say.
         text: the view that counts as text, where the layout does not say.
         views: those taken as further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
-        near_duplicates: look for clips that stand in two splits up to noise and encoding however long that takes; by
-            default it is not done where it would take many minutes, and a warning says so.
+        near_duplicates: look for all clips that stand in two splits up to noise and encoding however long that takes;
+            by default, where it would take many minutes, a random sample of test and valid is looked for, and a warning
+            says so.
 
     Raises:
         InputError: nothing there, no known layout, or content that contradicts itself.
@@ -123,18 +113,19 @@ def inspect(
 
 def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examination:
     """Look at everything that can be told from the content of a feature file; see `inspect`."""
-    classes = _clips_of_classes(content)
-    modalities = {name: _figures(values[content.has(name)]) for name, values in content.features.items()}
-    hashes = {name: _row_hashes(values) for name, values in content.features.items()}
+    classes, splits = _clips_of_classes(content), {split: content.splits.count(split) for split in SPLITS}
+    modalities = {name: figures_of(values, content.has(name)) for name, values in content.features.items()}
+    hashes = {name: row_hashes(values) for name, values in content.features.items()}
     duplicates = {"id": find_duplicates(content.ids, content.splits, content.ids)}
     duplicates |= {name: _duplicates_among(content, rows, content.has(name)) for name, rows in hashes.items()}
     if len(hashes) > 1:
         whole = np.all([content.has(name) for name in content.features], axis=0)
         duplicates["all modalities"] = _duplicates_among(content, list(zip(*hashes.values(), strict=True)), whole)
-    pairs = tuple(duplicate_pairs(content)) if near_duplicates or not is_too_large(content) else None
+    pairs = tuple(duplicate_pairs(content, limit=not near_duplicates))
+    asked = {split: len(rows) for split, rows in searched(content, limit=not near_duplicates).items()}
     return Examination(
         clips=len(content.ids),
-        splits={split: content.splits.count(split) for split in SPLITS},
+        splits=splits,
         classes=classes,
         modalities=modalities,
         present={
@@ -144,10 +135,11 @@ def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examinati
         },
         duplicates=duplicates,
         near_duplicates=pairs,
+        searched=asked,
         sequences={name: _rows_in_time(timeline) for name, timeline in content.sequences.items()},
         columns=tuple(content.columns),
         provenance=content.provenance,
-        warnings=(*_warnings(content, classes, modalities, duplicates), *_duplicate_warnings(pairs)),
+        warnings=(*_warnings(content, classes, modalities, duplicates), *_duplicate_warnings(pairs, asked, splits)),
     )
 
 
@@ -159,16 +151,21 @@ def find_duplicates(values: Sequence[Hashable], splits: Sequence[str], ids: Sequ
         splits: (n,) the split of each.
         ids: (n,) names for the examples.
     """
-    seen: dict[Hashable, dict[str, int]] = defaultdict(dict)
-    first: dict[Hashable, str] = {}
-    for value, split, name in zip(values, splits, ids, strict=True):
-        seen[value][split] = seen[value].get(split, 0) + 1
-        first.setdefault(value, name)
-    within = {split: sum(counts.get(split, 1) - 1 for counts in seen.values()) for split in SPLITS}
+    bits = {split: 1 << number for number, split in enumerate(SPLITS)}
+    seen: dict[Hashable, int] = {}
+    within = dict.fromkeys(SPLITS, 0)
+    for value, split in zip(values, splits, strict=True):
+        known = seen.get(value, 0)
+        within[split] += bool(known & bits[split])
+        seen[value] = known | bits[split]
     pairs = [(one, two) for number, one in enumerate(SPLITS) for two in SPLITS[number + 1 :]]
-    across = {f"{one}-{two}": sum(one in counts and two in counts for counts in seen.values()) for one, two in pairs}
-    shared = [first[value] for value, counts in seen.items() if len(counts) > 1]
-    return Duplicates(within, across, tuple(shared[:_SHOWN]))
+    places = Counter(seen.values())
+    across = {
+        f"{one}-{two}": sum(n for known, n in places.items() if known & bits[one] and known & bits[two])
+        for one, two in pairs
+    }
+    shared = (value for value, known in seen.items() if known & (known - 1))
+    return Duplicates(within, across, tuple(ids[values.index(value)] for value in islice(shared, _SHOWN)))
 
 
 def _duplicates_among(content: FeatureFile, values: Sequence[Hashable], there: NDArray[np.bool_]) -> Duplicates:
@@ -180,27 +177,17 @@ def _duplicates_among(content: FeatureFile, values: Sequence[Hashable], there: N
 
 def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
     """Count the clips of each class and split; one of several classes counts in each."""
-    marked = content.all_labels
-    if marked is None:
-        marked = np.asarray(content.labels[:, None] == np.arange(len(content.class_names)), dtype=np.uint8)
-    rows = {split: content.rows(split) for split in SPLITS}
-    return {
-        name: {split: int(marked[rows[split], number].sum()) for split in SPLITS}
-        for number, name in enumerate(content.class_names)
-    }
+    marked, classes = content.all_labels, len(content.class_names)
 
+    def counted(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        if marked is not None:
+            return np.asarray(marked[rows].sum(axis=0), dtype=np.int64)
+        own = content.labels[rows]
+        return np.bincount(own[own != UNLABELLED], minlength=classes).astype(np.int64)
 
-def _figures(values: NDArray[np.float32]) -> Figures:
+    counts = {split: counted(content.rows(split)) for split in SPLITS}
     return {
-        "dimensions": int(values.shape[1]),
-        "minimum": float(values.min()),
-        "maximum": float(values.max()),
-        "mean": float(values.mean(dtype=np.float64)),
-        "standard_deviation": float(values.std(dtype=np.float64)),
-        "zeros": float((values == 0).mean()),
-        "whole_numbers": bool((values == np.round(values)).all()),
-        "constant_dimensions": int((values.min(axis=0) == values.max(axis=0)).sum()),
-        "zero_rows": int((~values.any(axis=1)).sum()),
+        name: {split: int(counts[split][number]) for split in SPLITS} for number, name in enumerate(content.class_names)
     }
 
 
@@ -221,11 +208,6 @@ def _rows_in_time(timeline: Timeline) -> RowsInTime:
         "earliest": float(first.min()) if len(first) else None,
         "latest": float(first.max()) if len(first) else None,
     }
-
-
-def _row_hashes(values: NDArray[np.float32]) -> list[bytes]:
-    rows = np.ascontiguousarray(values + np.float32(0))  # a negative zero is a zero
-    return [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
 
 
 def _warnings(
@@ -261,9 +243,18 @@ def _warnings(
     return list(dict.fromkeys(found))
 
 
-def _duplicate_warnings(pairs: Sequence[DuplicatePair] | None) -> list[str]:
-    if pairs is None:
-        return ["near-duplicates across splits were not looked for, as that takes long; --near-duplicates does it"]
+def _duplicate_warnings(
+    pairs: Sequence[DuplicatePair], asked: Mapping[str, int], splits: Mapping[str, int]
+) -> list[str]:
+    sampled = [f"{count} of {splits[split]} {split}" for split, count in asked.items() if count < splits[split]]
+    found = [
+        f"near-duplicates were looked for among {' and '.join(sampled)} clips (drawn at random, seed {SAMPLE_SEED}), "
+        "as looking for all takes long; --near-duplicates does it"
+    ]
+    return [*(found if sampled else []), *_pair_warnings(pairs)]
+
+
+def _pair_warnings(pairs: Sequence[DuplicatePair]) -> list[str]:
     counts = Counter((pair.split, pair.other_split) for pair in pairs)
     kinds = {splits: Counter[str]() for splits in counts}
     for pair in pairs:

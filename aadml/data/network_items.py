@@ -1,21 +1,31 @@
-"""Sounds and captions as a pretrained network is given them: a source of windows, or of tokens."""
+"""Sounds, frames and captions as a pretrained network is given them: a source of windows, of pictures or of tokens."""
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.data.texts import Captions
-from aadml.data.waveforms import PackedWaveforms, Waveforms
 
 Item = dict[str, NDArray[Any]]
-"""Arguments of a network for one window or text."""
-Stored = Waveforms | PackedWaveforms | Captions
+"""Arguments of a network for one window, frame or text."""
+
+
+class Stored(Protocol):
+    """Sounds, frames or texts by number."""
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """Path -> why it could not be decoded."""
+
+    def decoded(self, numbers: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
+        """Give samples (s,), frames (t, h, w, 3) or UTF-8 bytes (m,); None for what cannot be had."""
+
+    def sums(self, numbers: Sequence[int], /) -> list[bytes]:
+        """Give the SHA-256 of their content; empty where it cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +54,14 @@ class ItemBatch:
 
 @dataclass(frozen=True)
 class NetworkItems:
-    """What prepares the inputs of a network, over sounds or captions: each by itself, so that a batch changes nothing.
+    """What prepares the inputs of a network, over what is stored: each by itself, so that a batch changes nothing.
 
     Attributes:
-        stored: sounds at the network's rate, or captions.
-        make: one decoded sound (s,), or the UTF-8 bytes of a text (n,) -> its items.
-        items: (n,) int64, which sound or text each row is.
+        stored: sounds at the network's rate, frames of its size, or captions.
+        make: what is decoded of one of them -> its items.
+        items: (n,) int64, which of them each row is.
         budget: bytes of items kept; what does not fit is made again each time.
-        kept: number of a sound or text -> its items; shared by everything selected from one source.
+        kept: number -> its items; shared by everything selected from one source.
     """
 
     stored: Stored
@@ -64,9 +74,9 @@ class NetworkItems:
         return len(self.items)
 
     @property
-    def failures(self) -> dict[str, str]:
+    def failures(self) -> Mapping[str, str]:
         """Path -> why it could not be decoded."""
-        return {} if isinstance(self.stored, Captions) else self.stored.failures
+        return self.stored.failures
 
     def select(self, index: Tensor) -> "NetworkItems":
         """Return the source of the rows `index` (m,) alone."""
@@ -77,7 +87,7 @@ class NetworkItems:
         numbers, place = self.items[index].unique(return_inverse=True)
         made = {number: self.kept[number] for number in numbers.tolist() if number in self.kept}
         wanted = [number for number in numbers.tolist() if number not in made]
-        for number, values in zip(wanted, self._decoded(wanted), strict=True):
+        for number, values in zip(wanted, self.stored.decoded(wanted), strict=True):
             if values is not None:
                 made[number] = tuple(self.make(values))
                 self._keep(number, made[number])
@@ -86,44 +96,13 @@ class NetworkItems:
 
     def sums(self, index: Tensor) -> list[bytes]:
         """Give the SHA-256 of the content of the rows `index` (b,); empty where it cannot be read."""
-        numbers = self.items[index].tolist()
-        if isinstance(self.stored, Captions):
-            return [hashlib.sha256(self.stored.texts[i].encode()).digest() for i in numbers]
-        return self.stored.sums(numbers)
-
-    def _decoded(self, numbers: Sequence[int]) -> list[NDArray[Any] | None]:
-        if isinstance(self.stored, Captions):
-            return [np.frombuffer(self.stored.texts[i].encode() or b" ", dtype=np.uint8) for i in numbers]
-        return [None if sound is None else sound.numpy() for sound in self.stored.sounds(numbers)]
+        return self.stored.sums(self.items[index].tolist())
 
     def _keep(self, number: int, made: tuple[Item, ...]) -> None:
         # items of one set are of like size, so their number times this one's tells what they hold
         held = (len(self.kept) + 1) * sum(values.nbytes for item in made for values in item.values())
         if held <= self.budget:
             self.kept[number] = made
-
-
-def sound_items(
-    sounds: Waveforms | PackedWaveforms,
-    make: Callable[[NDArray[Any]], Sequence[Item]],
-    *,
-    rate: int,
-    shortest: float,
-    budget: int = 1 << 30,
-) -> NetworkItems:
-    """Lay what prepares a network's windows over sounds, which are taken at its rate.
-
-    Args:
-        sounds: of any rate.
-        make: samples (s,) -> windows.
-        rate: of the network, in Hz.
-        shortest: seconds; a shorter sound is left out.
-        budget: bytes kept.
-    """
-    taken = sounds.at(rate)
-    if isinstance(taken, Waveforms):
-        taken = replace(taken, shortest=shortest)
-    return NetworkItems(taken, make, taken.items, budget)
 
 
 def text_items(

@@ -10,7 +10,7 @@ import h5py
 from aadml.data.ave import with_official_validation
 from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.layout import Layout, ReadOptions, h5_keys
-from aadml.data.synthetic import SHAPES, synthetic
+from aadml.data.synthetic import synthetic_by_name
 from feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
 from feature_extraction.foreign import npz_keys
 from feature_extraction.ground.archives import is_archive
@@ -45,7 +45,8 @@ def open_data(
     """Read features of any known layout: the feature file, or one of `LAYOUTS`.
 
     Args:
-        path: a file, a folder where the layout is one, or "synthetic:ave", "synthetic:vegas".
+        path: a file, a folder where the layout is one, or "synthetic:ave", "synthetic:vegas", or
+            "synthetic:pairs:shared=0.8,seed=1" (see `synthetic_by_name`).
         layout: its layout; by default it is recognized.
         audio: the view taken as audio, where the layout does not say.
         visual: the view taken as visual, where the layout does not say.
@@ -63,7 +64,7 @@ def open_data(
     """
     place, named = Path(path), named_views(audio, visual, text, views)
     if str(path).startswith(SYNTHETIC):
-        return synthetic(**lookup(SHAPES, str(path).removeprefix(SYNTHETIC), "synthetic data"))
+        return synthetic_by_name(str(path).removeprefix(SYNTHETIC))
     name = layout or (COLUMNS if _has_columns(place, named) else recognize(place))
     if name == FEATURE_FILE:
         content = read_features(place)
@@ -124,7 +125,10 @@ def recognize(path: Path) -> str:
     if is_archive(path):
         return _best(path, "npz", list(npz_keys(path)))
     if path.suffix.lower() == ".csv":
-        raise InputError(f"{path}: is a table; if it is a manifest of media, run `aadml extract {path} -o F.h5` first")
+        raise InputError(
+            f"{path}: is a table; if it is a manifest of media, run `aadml extract {path} -o F.h5` first, "
+            "or name networks that train on media (towers.audio, towers.visual; docs/encoders.md)"
+        )
     if not h5py.is_hdf5(path):
         raise InputError(f"{path}: is neither HDF5 nor npz; {_known()}")
     return FEATURE_FILE if is_feature_file(path) else _best(path, "h5", list(h5_keys(path)))

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from aadml.comparison.stored_rows import BLOCK, StoredRows
 from aadml.data.near_duplicates import SHARE, near_duplicates, usual_distance
 from feature_extraction.feature_file import FeatureFile
 
@@ -23,6 +23,8 @@ BOTH_SHARE = 0.4
 _BOTH = "both fingerprints"
 _PAIRS = (("test", "train"), ("valid", "train"), ("test", "valid"))
 _LARGEST = 1e12  # products: minutes
+SAMPLE_SEED = 0
+"""Of the clips that are looked for where looking for all would take too long."""
 
 _Matches = dict[tuple[int, int], dict[str, float]]
 
@@ -47,24 +49,42 @@ class DuplicatePair:
     distances: Mapping[str, float]
 
 
-def is_too_large(content: FeatureFile) -> bool:
-    """Tell whether looking for duplicates would take many minutes."""
+def searched(content: FeatureFile, *, limit: bool) -> dict[str, NDArray[np.int64]]:
+    """Choose the clips of test and valid that are looked for in earlier splits: split -> row numbers.
+
+    Args:
+        content: the data.
+        limit: of more than minutes of work, look for a share of them, drawn at random by seed `SAMPLE_SEED`.
+    """
     dimensions = sum(values.shape[1] for values in content.features.values())
     dimensions += sum(prints.shape[1] for prints in content.fingerprints.values())
     counts = Counter(content.splits)
-    return bool(sum(counts[one] * counts[other] for one, other in _PAIRS) * dimensions > _LARGEST)
+    products = sum(counts[one] * counts[other] for one, other in _PAIRS) * dimensions
+    found = {}
+    for split in ("test", "valid"):
+        rows = content.rows(split)
+        if limit and products > _LARGEST and len(rows):
+            count = max(1, int(len(rows) * _LARGEST / products))
+            rows = np.sort(np.random.default_rng(SAMPLE_SEED).choice(rows, count, replace=False))
+        found[split] = rows
+    return found
 
 
-def duplicate_pairs(content: FeatureFile) -> list[DuplicatePair]:
+def duplicate_pairs(content: FeatureFile, *, limit: bool = False) -> list[DuplicatePair]:
     """Find for each clip of test and valid the clip of an earlier split that it repeats, if there is one.
+
+    Args:
+        content: the data.
+        limit: see `searched`.
 
     Returns:
         The pairs: test in train, valid in train, test in valid; nearest first.
     """
+    rows = searched(content, limit=limit)
     return [
         DuplicatePair(content.ids[one], split, content.ids[other], known, distances)
         for split, known in _PAIRS
-        for (one, other), distances in _matches(content, content.rows(split), content.rows(known)).items()
+        for (one, other), distances in _matches(content, rows[split], content.rows(known)).items()
     ]
 
 
@@ -93,28 +113,41 @@ def _matches(content: FeatureFile, rows: NDArray[np.int64], known: NDArray[np.in
     found: _Matches = {}
     train = content.rows("train")
     largest = train if len(train) > len(known) else known
-    for kind, values, share, scaled in _compared(content, largest):
-        # all zero: nothing to compare
-        one, other, among = (part[values[part].any(dim=1).numpy()] for part in (rows, known, largest))
-        pairs = near_duplicates(values[one], values[other], share=share, scaled=scaled, among=values[among])
-        for i, j, distance in pairs:
+    for kind, values, there, share, scaled in _compared(content, largest):
+        one, other, among = (part[there[part]] for part in (rows, known, largest))
+        asked, stored, wide = (values.select(torch.from_numpy(part)) for part in (one, other, among))
+        for i, j, distance in near_duplicates(asked, stored, share=share, scaled=scaled, among=wide):
             found.setdefault((int(one[i]), int(other[j])), {})[kind] = distance
     return dict(sorted(found.items(), key=lambda match: min(match[1].values())))
 
 
-def _compared(content: FeatureFile, among: NDArray[np.int64]) -> Iterator[tuple[str, Tensor, float, bool]]:
-    """Give what is compared: its name, values (n, d), the share below which two are one, whether columns are scaled."""
+def _compared(
+    content: FeatureFile, among: NDArray[np.int64]
+) -> Iterator[tuple[str, StoredRows, NDArray[np.bool_], float, bool]]:
+    """Give what is compared.
+
+    Yields:
+        Its name, values (n, d), who has any (n,), the share below which two are one, and whether columns are scaled.
+    """
     for modality, values in content.features.items():
-        yield modality, torch.from_numpy(values), SHARE, True
-    parts = []
-    for modality, share in FINGERPRINT_SHARES.items():
-        if modality not in content.fingerprints:
-            continue
-        bytes_of = torch.from_numpy(content.fingerprints[modality]).float()
-        there = bytes_of.any(dim=1)
-        usual = usual_distance(bytes_of[among][there[among]].double()) if there[among].any() else 0.0
-        yield f"{modality} fingerprint", bytes_of, share, False
-        parts.append((bytes_of / (usual or 1.0), there))
-    if len(parts) > 1:
-        everywhere = torch.stack([there for _, there in parts]).all(dim=0)
-        yield _BOTH, torch.cat([scaled for scaled, _ in parts], dim=1) * everywhere[:, None], BOTH_SHARE, False
+        yield modality, StoredRows.of(values), _any(values), SHARE, True
+    usual, everywhere = [], np.ones(len(content.ids), dtype=np.bool_)
+    names = [modality for modality in FINGERPRINT_SHARES if modality in content.fingerprints]
+    for modality in names:
+        prints, there = content.fingerprints[modality], _any(content.fingerprints[modality])
+        rows = StoredRows.of(prints).changed(torch.Tensor.float)
+        own = among[there[among]]
+        distance = usual_distance(rows.select(torch.from_numpy(own))) if len(own) else 0.0
+        yield f"{modality} fingerprint", rows, there, FINGERPRINT_SHARES[modality], False
+        usual.append(torch.full((prints.shape[1],), distance or 1.0))
+        everywhere &= there
+    if len(names) > 1:
+        both = StoredRows.of(np.concatenate([content.fingerprints[modality] for modality in names], axis=1))
+        scale = torch.cat(usual)
+        yield _BOTH, both.changed(lambda prints: prints.float() / scale), everywhere, BOTH_SHARE, False
+
+
+def _any(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which rows (n,) are not all zero: of those that are, there is nothing to compare."""
+    blocks = (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
+    return np.concatenate([np.empty(0, np.bool_), *(block.any(axis=1) for block in blocks)])

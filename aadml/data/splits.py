@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Clips, Splits
-from feature_extraction.feature_file import UNLABELLED, FeatureFile, in_order
+from aadml.comparison.stored_rows import StoredRows
+from aadml.comparison.types import Clips, Features, Matrix, Splits
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, in_order, is_large
 from feature_extraction.ground.errors import InputError
 
 Incomplete = Literal["refuse", "keep", "drop"]
@@ -108,11 +109,16 @@ def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
 def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) -> Clips:
     """Give all clips of a feature file, with the features of some modalities; None for all."""
     wanted = [m for m in in_order(content.features) if modalities is None or m in modalities]
-    tensors = {m: torch.from_numpy(content.features[m]) for m in wanted}
+    tensors: dict[str, Features] = {m: matrix_of(content.features[m]) for m in wanted}
     marked = None if content.all_labels is None else torch.from_numpy(content.all_labels.astype(bool))
     masks = {m: torch.from_numpy(content.has(m)) for m in wanted if not content.has(m).all()}
     labels = torch.from_numpy(content.labels)
     return Clips(tensors, labels, content.ids, content.class_names, marked, present=masks)
+
+
+def matrix_of(values: NDArray[np.float32]) -> Matrix:
+    """Give features (n, d) as a tensor, or as rows that are taken batch by batch where they are many gigabytes."""
+    return StoredRows.of(values) if is_large(values.nbytes) else torch.from_numpy(values)
 
 
 def has_one_label(content: FeatureFile) -> bool:

@@ -1,9 +1,12 @@
 """Captions as sources: the words themselves, and the ids of their tokens."""
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.data.padded import Padded, pad
@@ -33,6 +36,19 @@ class Captions:
     def batch(self, index: Tensor) -> list[str]:
         """Return the captions `index` (b,)."""
         return [self.texts[i] for i in index.tolist()]
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """Texts are always there."""
+        return {}
+
+    def decoded(self, numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
+        """Give the UTF-8 bytes of the captions of these numbers, each (m,)."""
+        return [np.frombuffer(self.texts[i].encode() or b" ", dtype=np.uint8) for i in numbers]
+
+    def sums(self, numbers: Sequence[int]) -> list[bytes]:
+        """Give the SHA-256 of the captions of these numbers."""
+        return [hashlib.sha256(self.texts[i].encode()).digest() for i in numbers]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from aadml.data.media_files import MediaFiles, digest
 from aadml.data.padded import Padded, pad
 from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
@@ -34,7 +36,6 @@ class Waveforms:
         items: (n,) int64, the file of each item.
         rate: in Hz; all sound is resampled to it.
         seconds: what is longer is cut off after so many seconds.
-        shortest: what lasts less is left out, in seconds.
         failures: path -> why it could not be decoded; shared by everything selected from one source.
     """
 
@@ -42,7 +43,6 @@ class Waveforms:
     items: Tensor
     rate: int = PACKED_RATE
     seconds: float = 60.0
-    shortest: float = 0.0
     failures: dict[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -54,14 +54,7 @@ class Waveforms:
 
     def content(self) -> Iterator[bytes]:
         """Give the SHA-256 of every file in use and the file of each item, for the hash of the data."""
-        used, place = self.items.unique(return_inverse=True)
-        yield from self.sums(used.tolist())
-        yield place.numpy().tobytes()
-
-    def sums(self, files: Sequence[int]) -> list[bytes]:
-        """Give the SHA-256 of the files of these numbers; empty for one that cannot be read."""
-        with ThreadPoolExecutor(_THREADS) as pool:
-            return list(pool.map(_digest, [self.paths[i] for i in files]))
+        yield from MediaFiles(self.paths, self.items).content()
 
     def at(self, rate: int) -> "Waveforms":
         """Return the same sounds at another rate."""
@@ -82,7 +75,7 @@ class Waveforms:
         if path in self.failures:
             return None
         try:
-            samples = torch.from_numpy(decode(path, Sound(self.rate), Limits(), self.shortest).values)
+            samples = torch.from_numpy(decode(path, Sound(self.rate), Limits(), 0.0).values)
         except MediaFailure as failure:
             self.failures[path] = f"{failure.reason}: {failure.detail}"
             warnings.warn(f"{path}: left out, {self.failures[path]}", stacklevel=2)
@@ -120,7 +113,7 @@ class PackedWaveforms:
 
     def content(self) -> Iterator[bytes]:
         """Give the SHA-256 of the packed file and the row of each item, for the hash of the data."""
-        yield _digest(self.path)
+        yield digest(self.path)
         yield self.items.numpy().tobytes()
 
     def at(self, rate: int) -> "PackedWaveforms":
@@ -135,7 +128,11 @@ class PackedWaveforms:
 
     def sums(self, files: Sequence[int]) -> list[bytes]:
         """Give the SHA-256 of the rows of these numbers, their samples alone."""
-        return [hashlib.sha256(sound.numpy().tobytes()).digest() for sound in self.sounds(files) if sound is not None]
+        return [hashlib.sha256(sound.tobytes()).digest() for sound in self.decoded(files)]
+
+    def decoded(self, files: Sequence[int]) -> list[NDArray[np.float32]]:
+        """Read the rows of these numbers, as `sounds` does."""
+        return [sound.numpy() for sound in self.sounds(files)]
 
     def batch(self, index: Tensor) -> Padded:
         """Read the items `index` (b,): samples (b, s), zeros behind their end."""
@@ -143,24 +140,15 @@ class PackedWaveforms:
         sounds = self.sounds(rows.tolist())
         return pad([sounds[i] for i in place.tolist()])
 
-    def sounds(self, files: Sequence[int]) -> list[Tensor | None]:
+    def sounds(self, files: Sequence[int]) -> list[Tensor]:
         """Read the rows of these numbers, each (s,) without the zeros packed behind it."""
         with open_hdf5(self.path) as file:
             waveforms, lengths = file["waveform"], file.get("audio_length")
-            found: list[Tensor | None] = []
+            found = []
             for row in files:
                 length = waveforms.shape[1] if lengths is None else min(int(lengths[row]), waveforms.shape[1])
                 found.append(torch.from_numpy(np.asarray(waveforms[row, : max(length, 1)], dtype=np.float32)))
         return found
-
-
-def _digest(path: str) -> bytes:
-    """Take the SHA-256 of a file; nothing of one that cannot be read, which costs its clips when it is decoded."""
-    try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").digest()
-    except OSError:
-        return b""
 
 
 def unreadable(paths: Sequence[str]) -> dict[str, str]:

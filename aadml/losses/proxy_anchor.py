@@ -62,6 +62,6 @@ class ProxyAnchor(nn.Module):
         """
         cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-anchor")
         own = F.one_hot(labels, self.classes).bool().T
-        pulled = log_one_plus_sum(-self.alpha * (cosine.T - self.margin), own).sum() / own.any(1).sum().clamp_min(1)
+        pulled = log_one_plus_sum(-self.alpha * (cosine.T - self.margin), own).sum() / own.any(1).sum()
         pushed = log_one_plus_sum(self.alpha * (cosine.T + self.margin), ~own).mean()
         return one_term_each((pulled + pushed) * torch.ones_like(cosine[:, 0]))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated
 
 import torch
@@ -9,13 +10,12 @@ from annotated_types import Interval
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.comparison.types import Clips, Features, Modality
+from aadml.comparison.moments import moments, parts
+from aadml.comparison.stored_rows import StoredRows
+from aadml.comparison.types import Clips, Features, Matrix, Modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Choice, Tuning
 from feature_extraction.ground.tables import lookup
-
-_NUMBERS_AT_ONCE = 1 << 24
-"""Of which statistics are taken in double precision: 128 MiB."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,15 @@ class Scaling:
     unit: bool = False
 
     def features(self, features: Features, modality: Modality) -> Features:
-        """Scale the features (n, d) of one modality; what is made batch by batch passes unchanged."""
-        if not isinstance(features, Tensor):
-            return features
+        """Scale the features (n, d) of one modality; what is made batch by batch passes unchanged.
+
+        Rows that do not lie in memory are scaled as they are taken.
+        """
+        if isinstance(features, StoredRows):
+            return features.changed(partial(self._scaled, modality=modality))
+        return self._scaled(features, modality) if isinstance(features, Tensor) else features
+
+    def _scaled(self, features: Tensor, modality: Modality) -> Tensor:
         if modality not in self.shift:
             scaled = features.clamp(-self.clamp, self.clamp) if self.clamp else features
         else:  # in the place of one copy: a million clips are gigabytes
@@ -55,29 +61,24 @@ class Scaling:
         return shift | {f"scale.{m}": value for m, value in self.scale.items()}
 
 
-def _none(values: Tensor) -> tuple[Tensor, Tensor]:
+def _none(values: Matrix) -> tuple[Tensor, Tensor]:
     return torch.zeros(values.shape[1]), torch.ones(values.shape[1])
 
 
-def _standard(values: Tensor) -> tuple[Tensor, Tensor]:
-    columns = max(1, _NUMBERS_AT_ONCE // max(1, len(values)))
-    parts = [_standard_of(part.double()) for part in values.split(columns, 1)]
-    return torch.cat([mean for mean, _ in parts]), torch.cat([deviation for _, deviation in parts])
-
-
-def _standard_of(exact: Tensor) -> tuple[Tensor, Tensor]:
-    deviation = exact.std(0, correction=0)
+def _standard(values: Matrix) -> tuple[Tensor, Tensor]:
+    found = moments(values)
     # a constant column carries nothing and must not be blown up by rounding
-    floor = 1e-6 * exact.abs().amax(0).clamp_min(1e-12)
-    return exact.mean(0).float(), torch.where(deviation > floor, deviation, torch.ones_like(deviation)).float()
+    floor, deviation = 1e-6 * found.largest.clamp_min(1e-12), found.deviation
+    return found.mean.float(), torch.where(deviation > floor, deviation, torch.ones_like(deviation)).float()
 
 
-def _minmax(values: Tensor) -> tuple[Tensor, Tensor]:
-    low, high = values.amin(0), values.amax(0)
+def _minmax(values: Matrix) -> tuple[Tensor, Tensor]:
+    both = torch.stack([torch.stack([part.amin(0), part.amax(0)]) for part in parts(values)])
+    low, high = both[:, 0].amin(0), both[:, 1].amax(0)
     return low, torch.where(high > low, high - low, torch.ones_like(high))
 
 
-SCALINGS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
+SCALINGS: dict[str, Callable[[Matrix], tuple[Tensor, Tensor]]] = {
     "none": _none,
     "standard": _standard,
     "minmax": _minmax,
@@ -114,13 +115,13 @@ def fit_scaling(train: Clips, inputs: Inputs = STANDARD) -> Scaling:
         The scaling, to be applied to any split.
     """
     statistics = lookup(SCALINGS, inputs.scaling, "scaling")
-    fitted = {m: statistics(_there(train, m)) for m in train.modalities if isinstance(train[m], Tensor)}
+    fitted = {m: statistics(_there(train, m)) for m in train.modalities if isinstance(train[m], Matrix)}
     shift = {m: values[0] for m, values in fitted.items()}
     scale = {m: values[1] for m, values in fitted.items()}
     return _scaling(shift, scale, inputs)
 
 
-def _there(train: Clips, modality: Modality) -> Tensor:
+def _there(train: Clips, modality: Modality) -> Matrix:
     """Give the features (m, d) of the clips that have a modality.
 
     Raises:
@@ -129,7 +130,10 @@ def _there(train: Clips, modality: Modality) -> Tensor:
     rows = train.rows(modality)
     if not len(rows):
         raise InputError(f"no training clip has {modality}; leave it out (--modalities)")
-    return train.matrix(modality) if len(rows) == len(train) else train.matrix(modality)[rows]
+    features = train.vectors(modality)
+    if len(rows) == len(train):
+        return features
+    return features[rows] if isinstance(features, Tensor) else features.select(rows)
 
 
 def load_scaling(state: Mapping[str, Tensor], inputs: Inputs) -> Scaling:

@@ -123,10 +123,9 @@ class LabelSpaceLearner(Learner):
             loss.enter(epoch.stage)
         if proxy is not None and self.metric_weight:
             bank = {m: self.label_space(train, m) for m in train.modalities}
-            inputs = {m: train.matrix(m) for m in train.modalities}
             generator = torch.Generator().manual_seed(torch.initial_seed() % 2**62)
             refresh: Any = proxy.refresh
-            refresh(bank, train.labels, inputs, generator)
+            refresh(bank, train.labels, train.matrices, generator)
 
     def calibrate(self, valid: Clips) -> None:
         """Choose read-out and temperature on the validation clips, where there is a choice."""
@@ -143,11 +142,11 @@ class LabelSpaceLearner(Learner):
 
     def label_space(self, clips: Clips, modality: Modality) -> Tensor:
         """Encode all of a modality (n, d) -> (n, C), in evaluation mode, without gradients."""
-        features = clips.matrix(modality)[group.own(len(clips))]
+        features, own = clips.vectors(modality), torch.arange(len(clips))[group.own(len(clips))]
         was_training = self.training
         self.eval()
         with torch.no_grad():
-            parts = [self.encoders[modality](part.to(self.device)) for part in features.split(4096)]
+            parts = [self.encoders[modality](on_device(features, rows, self.device)) for rows in own.split(4096)]
         self.train(was_training)
         return group.gathered(torch.cat(parts), len(clips))
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from aadml.comparison.types import Clips, Embeddings, Features, Modality, Source
+from aadml.comparison.types import Clips, Embeddings, Features, Matrix, Modality, Source
 from aadml.methods.method import MetricLoss
 from aadml.methods.settings import Training
 from aadml.methods.training_warnings import collapse_warning
@@ -126,6 +126,7 @@ class Learner(nn.Module, ABC):
             seeds scored the same in both precisions (docs/speed.md), so that "auto" may take it.
         divides_batches: whether several processes may train it: its losses then take the features of the process's own
             rows (`group.together` gathers what is made of them), and return the process's part of a sum.
+        learns_beside_batches: whether its loss takes features of training clips that are not in the batch.
     """
 
     criterion: str = "map_mean"
@@ -133,6 +134,7 @@ class Learner(nn.Module, ABC):
     margin: float | None = None
     in_bfloat16: Literal["no", "possible", "shown"] = "possible"
     divides_batches: bool = False
+    learns_beside_batches: bool = False
 
     @property
     def similarity(self) -> str:
@@ -224,7 +226,7 @@ class Learner(nn.Module, ABC):
         return next(self.parameters()).device
 
     def _batches(self, features: Features) -> Iterable[Any]:
-        for rows in torch.arange(len(features)).split(EMBEDDING_BATCH if isinstance(features, Tensor) else 32):
+        for rows in torch.arange(len(features)).split(EMBEDDING_BATCH if isinstance(features, Matrix) else 32):
             yield on_device(features, rows, self.device)
 
 

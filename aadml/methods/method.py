@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.stored_rows import BLOCK, StoredRows
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.session import Session
 from aadml.methods.settings import Precision, Training
@@ -172,6 +173,12 @@ class Method(ABC):
             (n, dimension) float32 on the CPU.
         """
 
+    def embed_all(self, features: Features, modality: Modality) -> Tensor:
+        """Embed n items; what does not lie in memory is taken there part by part. Args as of `embed`."""
+        if not isinstance(features, StoredRows):
+            return self.embed(features, modality)
+        return torch.cat([self.embed(rows, modality) for rows in features.split(BLOCK)])
+
     @abstractmethod
     def state(self) -> dict[str, Tensor]:
         """Return everything fitted, as tensors."""
@@ -190,7 +197,7 @@ class Method(ABC):
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
         """Encode one modality of `clips`, each item alone, up to where embeddings are read off (n, outputs)."""
-        return self.embed(clips[modality], modality)
+        return self.embed_all(clips[modality], modality)
 
     def read_off(self, outputs: Tensor) -> Tensor:
         """Read embeddings off outputs (n, outputs) -> (n, dimension)."""
@@ -218,5 +225,5 @@ class Method(ABC):
 
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed every modality of `clips`, one at a time."""
-        vectors = {modality: self.embed(clips[modality], modality) for modality in clips.modalities}
+        vectors = {modality: self.embed_all(clips[modality], modality) for modality in clips.modalities}
         return clips.embedded(vectors, self.similarity)

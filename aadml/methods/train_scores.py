@@ -1,9 +1,8 @@
 """MAP of the training clips: its distance from that of the validation clips shows what was learned by heart."""
 
 import numpy as np
-from torch import Tensor
 
-from aadml.comparison.types import Clips, Embeddings
+from aadml.comparison.types import Clips, Embeddings, Matrix
 from aadml.retrieval import mean_average_precision
 
 QUERIES = 2000
@@ -11,8 +10,8 @@ QUERIES = 2000
 
 
 def can_be_scored(train: Clips) -> bool:
-    """Tell whether training clips lie in memory; sound and captions made batch by batch are too slow to embed again."""
-    return all(isinstance(features, Tensor) for features in train.features.values())
+    """Tell whether training clips are vectors; sound and captions made batch by batch are too slow to embed again."""
+    return all(isinstance(features, Matrix) for features in train.features.values())
 
 
 def train_scores(embeddings: Embeddings) -> dict[str, float]:

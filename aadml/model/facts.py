@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aadml.comparison.types import Modality, Splits
 from aadml.methods.inputs import Inputs
+from aadml.methods.pretrained import PretrainedOptions
 from aadml.methods.settings import Training
 from feature_extraction.ground.json_values import JsonObject, nested
 
@@ -58,6 +59,7 @@ class Facts:
         protocol: under which the model was selected and scored.
         features: modality -> what made the features; empty where the data did not say.
         architecture: of networks that were read from files (see `Method.architecture`).
+        towers: pretrained networks in front of the method; None where it takes features.
         data: that it was trained on.
         selected_epoch: whose weights these are; None where there are no epochs.
         readout: further settings of how embeddings are read (temperature).
@@ -75,6 +77,7 @@ class Facts:
     protocol: str = "inductive"
     features: Mapping[Modality, JsonObject] = field(default_factory=dict)
     architecture: JsonObject = field(default_factory=dict)
+    towers: PretrainedOptions | None = None
     data: TrainingData = field(default_factory=TrainingData)
     selected_epoch: int | None = None
     readout: JsonObject = field(default_factory=dict)
@@ -86,7 +89,7 @@ class Facts:
 
     def to_json(self) -> JsonObject:
         """Give the plain values."""
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if key != "towers" or value is not None}
 
 
 def training_data(splits: Splits, sha256: str) -> TrainingData:

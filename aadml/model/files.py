@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from aadml.methods import METHODS
-from aadml.methods.inputs import load_scaling
+from aadml.methods.inputs import STANDARD, Inputs, load_scaling
 from aadml.methods.method import Context, Method
+from aadml.methods.pretrained import PretrainedOptions
 from aadml.methods.settings import Training
+from aadml.methods.towered import towered
 from aadml.model.facts import Facts
 from aadml.model.model import Model
 from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors
@@ -23,12 +25,33 @@ from feature_extraction.ground.tables import lookup
 FIRST_EDITION = "is a run of the first edition, which this aadml does not read; train again on its config.yaml"
 
 
-def build_method(name: str, arguments: JsonObject, training: Training, context: Context) -> Method:
-    """Build a method with its resolved options; nothing is trained yet. The seed of `context` decides its weights."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(context.seed)
-        build = lookup(METHODS, name, "method")
-        return build(context, training, **keywords(build, arguments))
+def build_method(
+    name: str,
+    arguments: JsonObject,
+    training: Training,
+    context: Context,
+    *,
+    towers: PretrainedOptions | None = None,
+    inputs: Inputs = STANDARD,
+) -> Method:
+    """Build a method with its resolved options; nothing is trained yet. The seed of `context` decides its weights.
+
+    Args:
+        name: a key of METHODS.
+        arguments: its resolved options and sections.
+        training: the `training` section.
+        context: of its features.
+        towers: pretrained networks in front of it, whose vectors are its features.
+        inputs: the `inputs` section; the method itself gets features that are scaled already.
+    """
+    entry = lookup(METHODS, name, "method")
+
+    def build(context: Context) -> Method:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(context.seed)
+            return entry(context, training, **keywords(entry, arguments))
+
+    return towered(name, build, context, training, towers=towers, inputs=inputs) if towers else build(context)
 
 
 def is_model(folder: Path) -> bool:
@@ -67,7 +90,9 @@ def rebuilt(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -
         facts.features,
         architecture=facts.architecture,
     )
-    method = build_method(facts.method.name, facts.method.arguments, facts.training, context)
+    method = build_method(
+        facts.method.name, facts.method.arguments, facts.training, context, towers=facts.towers, inputs=facts.inputs
+    )
     method.load(_under("method.", tensors))
     return Model(method, load_scaling(_under("inputs.", tensors), facts.inputs), facts)
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from aadml.comparison.types import Features, Modality
 from aadml.data.captions import CLEANINGS
+from aadml.data.media_files import MediaFiles
 from aadml.data.texts import Captions
 from aadml.data.waveforms import Waveforms
 from aadml.model.facts import Facts, difference, fingerprint
@@ -42,12 +43,20 @@ def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Fe
     """
     if facts.dimensions[modality]:
         return describe_media(facts, modality, items)
+    if facts.towers is not None:
+        return Captions(tuple(items)) if modality == "text" else _files(items)
     if modality == "text":
         clean = lookup(CLEANINGS, str(facts.method.arguments.get("cleaning", "mei")), "cleaning")
         return Captions(tuple(clean(text) for text in items))
     for path in items:
         _check_file(path)
     return Waveforms(tuple(items), torch.arange(len(items)))
+
+
+def _files(paths: Sequence[str]) -> MediaFiles:
+    for path in paths:
+        _check_file(path)
+    return MediaFiles(tuple(paths), torch.arange(len(paths)))
 
 
 def describe_media(facts: Facts, modality: Modality, paths: Sequence[str]) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.arrays import Array, ArrayLike, Media, paths_of, to_rows
-from aadml.comparison.types import Clips, Embeddings, Features, Modality
+from aadml.comparison.types import Clips, Embeddings, Features, Matrix, Modality
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
 from aadml.model.card import card
@@ -145,7 +145,7 @@ class Model:
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed every modality of `clips`, one at a time."""
         for modality, features in clips.features.items():
-            if isinstance(features, Tensor):
+            if isinstance(features, Matrix):
                 self._check_width(features, self._known(modality))
         return self.method.embed_clips(self.scaling.clips(clips))
 
@@ -187,7 +187,7 @@ class Model:
 
     def embed_features(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items of one modality (n, d) -> (n, e) float32 on the CPU, each alone; checked by the caller."""
-        return self.method.embed(self.scaling.features(features, modality), modality)
+        return self.method.embed_all(self.scaling.features(features, modality), modality)
 
     def _scores(self, queries: Tensor, gallery: Tensor) -> Any:
         return score_source(queries, gallery, self.method.similarity).block(0, len(queries))
@@ -198,10 +198,10 @@ class Model:
                 return modality
         raise InputError(f"the model knows no modality '{name}'; it embeds {', '.join(self.modalities)}")
 
-    def _check_width(self, features: Tensor, modality: Modality) -> None:
+    def _check_width(self, features: Matrix, modality: Modality) -> None:
         wanted = self.facts.dimensions[modality]
         if not wanted:
-            what = "the paths of sound files" if modality == "audio" else "captions"
+            what = {"text": "captions", "audio": "the paths of sound files"}.get(modality, "the paths of videos")
             raise InputError(f"{modality}: features given, but this model reads {what}")
         if features.shape[1] != wanted:
             raise InputError(f"{modality}: {features.shape[1]} dimensions given; the model was trained on {wanted}")

@@ -114,6 +114,7 @@ def audit(
     Raises:
         InputError: the clips cannot be embedded at all.
     """
+    splits = splits.in_memory()  # checks change all clips, and compare them
 
     def work() -> list[Vectors]:
         return [_vectors(pipeline.embedder(splits, split)(splits[split]))]

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from aadml.comparison.types import Embeddings
+from aadml.comparison.types import Direction, Embeddings
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
 from aadml.retrieval import Evaluation, evaluate, running_average_precisions
+from aadml.retrieval.galleries import sides_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, place_of
+from aadml.retrieval.sampling import drawn
+from aadml.retrieval.scores import Indices
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
@@ -70,11 +73,22 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
     return embeddings
 
 
+def _asking(evaluation: Evaluation, embeddings: Embeddings, direction: Direction) -> Indices | None:
+    """Number the rows that asked in a direction; None where all did."""
+    if evaluation.sample is None:
+        return None
+    ways = sides_of(embeddings, direction, evaluation.gallery)
+    return drawn(ways, direction, evaluation.sample.queries, evaluation.sample.seed)
+
+
 def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
     """Put the running variant in the place of MAP, under every gallery; its bounds are not known."""
     results = []
     for result in evaluation.directions:
-        running = partial(running_average_precisions, embeddings, result.direction, similarity=evaluation.similarity)
+        asking = _asking(evaluation, embeddings, result.direction)
+        running = partial(
+            running_average_precisions, embeddings, result.direction, queries=asking, similarity=evaluation.similarity
+        )
         values = running(gallery=evaluation.gallery)
         figures = dict(result.figures)
         for metric, gallery in OTHER_GALLERIES.items():

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from feature_extraction.failures import ABSENT
 from feature_extraction.ground.errors import InputError
 from feature_extraction.media import Clip, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
 from feature_extraction.media.encoding import Encoding, encode
@@ -123,7 +124,7 @@ def _tried(path: str, work: Callable[[str], Clip]) -> tuple[Clip | None, str]:
     try:
         return work(path), ""
     except MediaFailure as failure:
-        return None, "" if failure.reason in ("no-audio", "no-video") else failure.reason
+        return None, "" if failure.reason in ABSENT.values() else failure.reason
 
 
 def _aligned(sound: Clip, frames: Clip | None) -> NDArray[Any]:

@@ -6,13 +6,14 @@
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from aadml.reports.audio_text_reproduction import reproduce_audio_text
 from aadml.reports.audio_text_tables import DATASETS as AUDIO_TEXT
 from aadml.reports.audio_text_tables import PAPER_TABLES
 from aadml.reports.paper_reproduction import reproduce_paper
+from aadml.reports.plan_reproduction import reproduce_plan
 from aadml.reports.reproduction_plan import Confirm, Note, Plan
 from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.runs.data import place_of
@@ -32,6 +33,7 @@ def reproduce(
     ave: str | Path | None = None,
     audiocaps: str | Path | None = None,
     clotho: str | Path | None = None,
+    data: Sequence[str | Path] = (),
     only: str | None = None,
     quick: bool = False,
     seeds: int | None = None,
@@ -53,14 +55,16 @@ def reproduce(
     The same call again continues where it stopped; finished runs are kept. A failed run does not stop the others.
 
     Args:
-        paper: "paper" (AADML), or one of audio and text: "mei", "3cmlf", "xie".
+        paper: "paper" (AADML), one of audio and text ("mei", "3cmlf", "xie"), or "plan": the experiment of
+            docs/experiments/plan.md.
         vegas: VEGAS' features in any layout.
         ave: AVE's features in any layout; parts that need a data set which is not given are left out.
         audiocaps: AudioCaps, for the papers of audio and text: a folder or a manifest.
         clotho: Clotho, alike; with neither of both, the sample clips are taken.
-        only: parts of the AADML paper, separated by commas; None takes all.
+        data: features in any layout, for the plan alone, the main set first.
+        only: parts of the AADML paper, or stages of the plan, separated by commas; None takes all.
         quick: shortened schedules (and narrow audio-text networks), two seeds, for a first look.
-        seeds: number of seeds per row; 5 by default.
+        seeds: number of seeds per row; 5 by default. Of the plan at most, 40 by default.
         config: that losses are put into; by default the shipped one of each data set.
         settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
         max_epochs: upper limit on the training epochs of every row.
@@ -78,10 +82,10 @@ def reproduce(
         InputError: no data, an unknown paper or part, a setting that fits no row, or a run missing from a merge.
     """
     division = Division.of(shard, merge=merge)
-    lookup({"paper": None, **PAPER_TABLES}, paper, "paper")
-    data = {"vegas": vegas, "ave": ave, "audiocaps": audiocaps, "clotho": clotho}
-    given = {name: place_of(place) for name, place in data.items() if place is not None}
-    own = DATA_SETS if paper == "paper" else AUDIO_TEXT
+    lookup({"paper": None, "plan": None, **PAPER_TABLES}, paper, "paper")
+    files = {"vegas": vegas, "ave": ave, "audiocaps": audiocaps, "clotho": clotho}
+    given = {name: place_of(place) for name, place in files.items() if place is not None}
+    own: Iterable[str] = {"paper": DATA_SETS, "plan": ["data"]}.get(paper, AUDIO_TEXT)
     for name in given:
         if name not in own:
             raise InputError(f"reproduce {paper}: is of {' and '.join(own)}, not of {name}; leave --{name} out")
@@ -91,6 +95,10 @@ def reproduce(
         work=work, confirm=confirm, note=on_note or _log.info, quick=quick, config=config, settings=settings,
         max_epochs=max_epochs, device=device, workers=workers, division=division, command=command,
     )  # fmt: skip
+    if paper == "plan":
+        return _planned([place_of(place) for place in data], only, seeds, plan)
+    if data:
+        raise InputError(f"reproduce {paper}: --data is of the plan; give --{' or --'.join(own)}")
     if paper != "paper":
         if only:
             raise InputError(f"reproduce {paper}: has no parts; leave --only out")
@@ -98,3 +106,11 @@ def reproduce(
     if not given:
         raise InputError("reproduce paper: give --vegas F.h5, --ave G.h5, or both")
     return reproduce_paper(given, only, plan)
+
+
+def _planned(data: Sequence[str], only: str | None, seeds: int | None, plan: Plan) -> SweepResult:
+    if plan.quick:
+        raise InputError("reproduce plan: has no short form; --max-epochs and --seeds make it short")
+    if not data and not plan.division.merge:
+        raise InputError("reproduce plan: give --data F.h5, once for each data set")
+    return reproduce_plan(data, only, seeds, plan)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from aadml.comparison.relevance import LABEL
 from aadml.comparison.types import Embeddings
 from aadml.configuration.config import Config
 from aadml.methods.session import Record
@@ -15,10 +16,10 @@ from aadml.model.model import Model
 from aadml.reports import figures, page, players
 from aadml.reports import queries as queries_part
 from aadml.reports.page import Fact, Section
-from aadml.reports.queries import queries
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval import Evaluation, evaluate
 from aadml.retrieval.record import EvaluationRecord
+from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
 from aadml.runs.environment import Environment, read_environment
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run, read_evaluation
@@ -38,6 +39,8 @@ def write_report(
     media: str | Path | None = None,
     output: str | Path | None = None,
     allow_other_features: bool = False,
+    queries: int | None = None,
+    query_seed: int = 0,
     on_note: Callable[[str], None] | None = None,
 ) -> Path:
     """Write the page of a finished run, or of a model on data of its own.
@@ -48,6 +51,8 @@ def write_report(
         media: the manifest of the clips, for pictures and players; by default a `manifest.csv` beside the features.
         output: where to; by default `report.html` in the folder, or `report-NAME.html` for data called NAME.
         allow_other_features: take features of another extractor than the model was trained on.
+        queries: how many ask in each direction, drawn at random, each of all test clips; None lets all ask.
+        query_seed: of that draw.
         on_note: called with notes for the user.
 
     Returns:
@@ -64,14 +69,16 @@ def write_report(
         model, verdicts, place = load(folder), [], str(data)
         splits = read_for(model, data, allow_other_features=allow_other_features, on_note=on_note)
     embeddings = model.embed_clips(not_empty(splits, "test"))
-    evaluation = evaluate(embeddings, protocol=model.facts.protocol, split="test")
+    evaluation = evaluate(
+        embeddings, protocol=model.facts.protocol, split="test", queries=queries, query_seed=query_seed
+    )
     summary = _summary(evaluation, model, verdicts, splits.notes)
     records = read_records(folder) if data is None else []
     parts = [_training(records, model.facts), _scope(evaluation), _classes(evaluation, embeddings)]
     last = _provenance(opened.config, read_environment(folder)) if data is None else _card(model)
     taken = len(summary) + sum(len(part.content) for part in (*parts, last))
     gallery = players.find_gallery(Path(media) if media else None, place)
-    shown, played = queries(embeddings, evaluation, gallery, LARGEST - taken, on_note=on_note)
+    shown, played = queries_part.queries(embeddings, evaluation, gallery, LARGEST - taken, on_note=on_note)
     html = page.document(
         f"{model.facts.label}, seed {model.facts.seed}",
         "Run report" if data is None else f"Report on {Path(data).name}",
@@ -105,6 +112,8 @@ def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], note
         f"Protocol {evaluation.protocol}: every item embedded alone, the whole gallery ranked, the query's own clip "
         f"included{_without_partner(record)}; compared by "
         f"{evaluation.similarity}; ties by exact expectation (tie rate {evaluation.tie_rate:.2%}).",
+        *([] if evaluation.relevance == LABEL.name else [f"Relevant is {RELEVANCE_IN_WORDS[evaluation.relevance]}."]),
+        *([] if evaluation.sample is None else [f"This is {in_words(evaluation.sample)}."]),
         *([] if facts.selected_epoch is None else [_epoch(facts)]),
         "One training: the intervals are over queries (bootstrap) and say nothing of other seeds.",
         f"Audit for leaks: {model.audit or 'not audited; aadml audit RUN does it'}.",
@@ -169,12 +178,14 @@ def _scope(evaluation: Evaluation) -> Section:
 
 
 def _classes(evaluation: Evaluation, embeddings: Embeddings) -> Section:
-    first = evaluation.directions[0]
-    if not first.by_class:
+    rows = [row for result in reversed(evaluation.directions) for row in result.by_class]
+    if not rows:
         return Section("Classes", "")
-    names = [row.name for row in first.by_class]
-    values = {result.name: [row.map for row in result.by_class] for result in evaluation.directions}
-    bars = figures.class_bars(names, values, [row.chance for row in first.by_class])
+    chance = {row.name: row.chance for row in rows}
+    names = list(dict.fromkeys(row.name for result in evaluation.directions for row in result.by_class))
+    found = {result.name: {row.name: row.map for row in result.by_class} for result in evaluation.directions}
+    values = {name: [own.get(one, float("nan")) for one in names] for name, own in found.items()}
+    bars = figures.class_bars(names, values, [chance[name] for name in names])
     drawn = page.drawing(bars, f"MAP of the queries of each of {len(names)} classes", "MAP by class of the query.")
     return Section("Classes", page.drawings([drawn, _map(embeddings)]))
 

@@ -20,6 +20,7 @@ from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.requested import Function, check_cutoff, function_of
 from aadml.retrieval.results import DirectionResult, Evaluation, both_ways
 from aadml.retrieval.running import running_average_precision
+from aadml.retrieval.sampling import QuerySample, asked_by, drawn
 from aadml.retrieval.scores import Indices, MatrixScores, ScoreSource, score_source
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
@@ -76,6 +77,8 @@ def evaluate(
     precision: str = "float32",
     once: Collection[Modality] | None = None,
     gallery: Gallery = "full",
+    queries: int | None = None,
+    query_seed: int = 0,
     threads: int | None = None,
 ) -> Evaluation:
     """Score embeddings in every direction.
@@ -94,10 +97,14 @@ def evaluate(
             5 n captions.
         gallery: what each query ranks: all clips ("full"), all but its own, which is then not relevant either
             ("without-partner"), or the half of the clips that it is not of, both halves in turn ("disjoint").
+        queries: how many ask in each direction, drawn at random; every one ranks the whole gallery all the same. None
+            lets all ask.
+        query_seed: of that draw.
         threads: by default as many as torch uses.
 
     Raises:
-        InputError: fewer than two modalities, different dimensions, NaN, an unknown name, or nothing relevant anywhere.
+        InputError: fewer than two modalities, different dimensions, NaN, an unknown name, nothing relevant anywhere, or
+            more queries than there are.
     """
     pairs = tuple(embeddings.directions() if directions is None else directions)
     if not pairs:
@@ -106,9 +113,22 @@ def evaluate(
     chosen = similarity or embeddings.similarity
     embeddings = embeddings if once is None else replace(embeddings, once=tuple(once))
     task = _Task(embeddings, gallery, chosen, precision, tuple(extra), tuple(cutoffs), threads)
-    results = tuple(_with_other_galleries(task, direction) for direction in pairs)
+    asking, sample = _sample(embeddings, pairs, gallery, queries, query_seed)
+    results = tuple(_with_other_galleries(task, direction, asking[direction]) for direction in pairs)
     relevance = embeddings.relevant.name
-    return Evaluation(protocol, split, chosen, results, _label_space(embeddings), gallery, relevance)
+    return Evaluation(protocol, split, chosen, results, _label_space(embeddings), gallery, relevance, sample)
+
+
+def _sample(
+    embeddings: Embeddings, pairs: Sequence[Direction], gallery: Gallery, queries: int | None, seed: int
+) -> tuple[dict[Direction, Indices | None], QuerySample | None]:
+    """Draw who asks in each direction; None where all do."""
+    if queries is None:
+        return dict.fromkeys(pairs), None
+    ways = {direction: sides_of(embeddings, direction, gallery) for direction in pairs}
+    rows: dict[Direction, Indices | None] = {one: drawn(ways[one], one, queries, seed) for one in pairs}
+    there = {"-".join(one): sum(len(way.queries) for way in ways[one]) for one in pairs}
+    return rows, None if set(there.values()) == {queries} else QuerySample(queries, seed, there)
 
 
 @dataclass(frozen=True)
@@ -139,7 +159,7 @@ class _Task:
     def result(self, direction: Direction, sides: Sides) -> DirectionResult:
         """Score the queries of some sides."""
         relevance, names = self.embeddings.relevant, self.embeddings.class_names
-        relevant, groups = _relevant(self.embeddings, sides), relevance.groups(self.embeddings)
+        relevant, groups = _relevant(self.embeddings, direction, sides), relevance.groups(self.embeddings)
         return score_relevance(
             self.scores(direction, sides),
             relevant,
@@ -160,23 +180,24 @@ class _Task:
         return (*self.extra, *(name for name in usual if name not in self.extra))
 
 
-def _with_other_galleries(task: _Task, direction: Direction) -> DirectionResult:
-    """Score a direction, with the figures of other galleries that were asked for by name."""
-    found = [task.result(direction, sides) for sides in sides_of(task.embeddings, direction, task.gallery)]
+def _with_other_galleries(task: _Task, direction: Direction, asking: Indices | None) -> DirectionResult:
+    """Score a direction, with the figures of other galleries that were asked for by name; None lets all ask."""
+    ways = asked_by(sides_of(task.embeddings, direction, task.gallery), asking)
+    found = [task.result(direction, sides) for sides in ways]
     result = found[0] if len(found) == 1 else both_ways(*found)
     figures = dict(result.figures)
     for metric in task.extra:
         gallery = OTHER_GALLERIES.get(metric)
         if gallery is not None and place_of(metric) not in figures:
-            other = _with_other_galleries(replace(task, gallery=gallery, extra=()), direction)
+            other = _with_other_galleries(replace(task, gallery=gallery, extra=()), direction, asking)
             place = place_of(metric)[0]
             values = {"map": other.map, "chance": float(other.chance.mean()), "queries": len(other.ids)}
             figures |= {(place, name): value for name, value in values.items()}
     return replace(result, figures=figures)
 
 
-def _relevant(embeddings: Embeddings, sides: Sides) -> Relevant:
-    return embeddings.relevant.between(embeddings, sides.queries, sides.gallery)
+def _relevant(embeddings: Embeddings, direction: Direction, sides: Sides) -> Relevant:
+    return embeddings.relevant.along(direction, embeddings, sides.queries, sides.gallery)
 
 
 def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | None:
@@ -208,13 +229,15 @@ def running_average_precisions(
     direction: Direction,
     *,
     gallery: Gallery = "full",
+    queries: Indices | None = None,
     similarity: str | None = None,
     threads: int | None = None,
 ) -> Values:
     """The running variant of AP for each query (q,), see `aadml.retrieval.running`; args as of the functions above."""
     return _over_direction(
-        embeddings, direction, running_average_precision, gallery, similarity=similarity, threads=threads
-    )
+        embeddings, direction, running_average_precision, gallery, asking=queries, similarity=similarity,
+        threads=threads,
+    )  # fmt: skip
 
 
 def _over_direction(
@@ -234,13 +257,11 @@ def _over_direction(
 
     measure = partial(of_others, measured) if gallery == "without-partner" else measured
     found: list[Values] = []
-    for sides in sides_of(embeddings, direction, gallery):
-        if asking is not None:
-            sides = replace(sides, queries=np.intersect1d(sides.queries, asking), partner=None)
+    for sides in asked_by(sides_of(embeddings, direction, gallery), asking):
         rows = sides.queries, sides.gallery
         queries, candidates = (_vectors(embeddings, m, own) for m, own in zip(direction, rows, strict=True))
         source = score_source(queries, candidates, similarity or embeddings.similarity)
-        relevant = _relevant(embeddings, sides)
+        relevant = _relevant(embeddings, direction, sides)
         partner = _partner(relevant, sides, gallery) if gallery == "without-partner" else None
         parts = over_rankings(source, relevant, measure, partner=partner, threads=threads)
         found += [part for part in parts if part is not None]

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from aadml.comparison.relevance import LABEL, RULES, Judgments
-from aadml.retrieval.directions import CHANCE_OF
-from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
+from aadml.comparison.relevance import LABEL, RULES, Judgments, Perceived
+from aadml.retrieval.metric_names import CHANCE_OF, OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.results import DirectionResult, Evaluation
+from aadml.retrieval.sampling import QuerySample
 from feature_extraction.ground.json_values import inner, nested, number
 
 GALLERY_IN_WORDS: dict[Gallery, str] = {
@@ -14,7 +14,7 @@ GALLERY_IN_WORDS: dict[Gallery, str] = {
     "disjoint": "disjoint: the half of the clips that the query is not of, both halves in turn",
 }
 
-RELEVANCE_IN_WORDS = {rule.name: rule.words for rule in (*RULES.values(), Judgments({}))}
+RELEVANCE_IN_WORDS = {rule.name: rule.words for rule in (*RULES.values(), Judgments({}), Perceived({}))}
 
 
 def summary(evaluation: Evaluation) -> str:
@@ -28,6 +28,9 @@ def summary(evaluation: Evaluation) -> str:
         table.append([name, *cells, *average])
     for i, row in enumerate(table):
         if row[0] == "MAP":
+            if evaluation.sample is not None:
+                within = ["{:.4f}..{:.4f}".format(*result.map_interval) for result in results]
+                table.insert(i + 1, ["MAP, 95 % interval over queries (bootstrap)", *within, *("" for _ in mean)])
             bounds = ["{:.4f}..{:.4f}".format(*result.map_bounds) for result in results]
             table.insert(i + 1, ["MAP, worst..best order of ties", *bounds, *("" for _ in mean)])
             break
@@ -35,11 +38,19 @@ def summary(evaluation: Evaluation) -> str:
     if evaluation.relevance != LABEL.name:
         lines += [f"relevant {evaluation.relevance}: {RELEVANCE_IN_WORDS[evaluation.relevance]}"]
     lines += [f"gallery {GALLERY_IN_WORDS[evaluation.gallery]}"]
+    lines += [] if evaluation.sample is None else [in_words(evaluation.sample)]
     lines += ["; ".join(_counts(result) for result in results), "", *_aligned(table)]
     if evaluation.label_space:
         known = (f"{m} {accuracy:.4f} ({loss:.3f} nats)" for m, (accuracy, loss) in evaluation.label_space.items())
         lines += ["", f"accuracy (log-loss) of one modality alone, read as label space: {', '.join(known)}"]
     return "\n".join(lines)
+
+
+def in_words(sample: QuerySample) -> str:
+    """Say of how many queries some were drawn."""
+    of = sorted(set(sample.of.values()))
+    there = str(of[0]) if len(of) == 1 else ", ".join(f"{count} ({name})" for name, count in sample.of.items())
+    return f"a sample: {sample.queries} queries of {there} drawn at random (seed {sample.seed}), the gallery is whole"
 
 
 def class_table(result: DirectionResult) -> str:
@@ -80,10 +91,10 @@ def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[floa
     for normalizer in keys("map_at"):
         for cutoff in keys("map_at", normalizer):
             yield from with_chance(f"MAP@{cutoff}, over {normalizer}", "{:.4f}", "map_at", normalizer, cutoff)
-    yield "median rank of the first relevant", figures("median_rank"), "{:.1f}"
-    yield "mean rank of the first relevant", figures("mean_rank"), "{:.1f}"
+    yield from with_chance("median rank of the first relevant", "{:.1f}", "median_rank")
+    yield from with_chance("mean rank of the first relevant", "{:.1f}", "mean_rank")
     if "running_map" in keys():
-        yield "running MAP (not MAP: see --help)", figures("running_map"), "{:.4f}"
+        yield from with_chance("running MAP (not MAP: see --help)", "{:.4f}", "running_map")
     for name in keys("metrics"):
         yield from with_chance(name, "{:.4f}", "metrics", name)
 

@@ -9,6 +9,7 @@ from aadml.comparison.types import Clips, Splits
 from aadml.configuration.config import Common, Config
 from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
 from aadml.data.captioned_sets import captioned_splits, is_captioned
+from aadml.data.media_sets import is_manifest, read_media, with_media
 from aadml.data.reading import SYNTHETIC, Views
 from aadml.data.splits import has_one_label, require_one_label
 from aadml.data.subsets import disjoint_classes, few_a_class, without_unlabelled
@@ -35,6 +36,9 @@ def load_splits(config: Config) -> Splits:
     """
     data, common = config.data, config.common
     unseen, count = common.unseen_classes, common.train_per_class
+    if config.towers is not None:
+        content, manifest = read_media(data, list(config.towers.networks))
+        return with_media(as_configured(_divided(config, content), common), manifest)
     if is_captioned(data):
         for key, value in (("train_per_class", count), ("unseen_classes", unseen), ("relevance", common.relevance)):
             if value is not None:
@@ -143,7 +147,7 @@ def _classes_of(data: str | Path | Splits | Clips) -> tuple[bool, bool]:
     if is_feature_file(data):
         with open_features(data) as (content, _):
             return has_one_label(content), _some_unlabelled(content)
-    content = open_data(data)
+    content = read_media(data, ())[0] if is_manifest(data) else open_data(data)
     return has_one_label(content), _some_unlabelled(content)
 
 

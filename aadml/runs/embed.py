@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from aadml.comparison.types import Modality
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
+from aadml.data.splits import matrix_of
 from aadml.model.model import Model
 from aadml.retrieval.embeddings_file import LISTED
 from aadml.runs.later_data import check_features, read_for
@@ -51,12 +52,12 @@ def embed_file(
         InputError: the file's modalities, dimensions or features are not those the model was trained on.
     """
     model = model if isinstance(model, Model) else load(model)
-    if is_captioned(features):
-        return _embed_captioned(model, features, Path(output))
+    if model.facts.towers is not None or is_captioned(features):
+        return _embed_media(model, features, Path(output))
     content = open_data(features)
     check_features(model, content, str(features), allow=allow_other_features, on_note=on_note)
     vectors: dict[Modality, torch.Tensor] = {
-        m: model.embed_features(torch.from_numpy(np.array(content.features[m])), m) for m in model.modalities
+        m: model.embed_features(matrix_of(content.features[m]), m) for m in model.modalities
     }
     texts = {"id": content.ids, "split": content.splits, "class_names": content.class_names}
     present = {m: content.has(m) for m in model.modalities if not content.has(m).all()}
@@ -64,16 +65,22 @@ def embed_file(
     return len(content.ids), model.method.similarity
 
 
-def _embed_captioned(model: Model, path: str | Path, output: Path) -> tuple[int, str]:
-    """Embed captioned sound: a row a pair of clip and caption, the clips numbered through all splits as labels."""
+def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str]:
+    """Embed media, or captioned sound: a row a pair of clip and caption, clips numbered through all splits as labels.
+
+    Clips that cannot be decoded are left out, with a warning that names them.
+    """
     splits = read_for(model, path)
-    parts = {name: model.embed_clips(splits[name]) for name in ("train", "valid", "test")}
-    before, labels = 0, []
-    for part in parts.values():
-        labels.append(part.labels.numpy() + before)
-        before += len(part.class_names)
+    parts = {name: model.embed_clips(splits[name]) for name in ("train", "valid", "test") if len(splits[name])}
+    if model.facts.towers is None:
+        before, labels, names = 0, [], [name for part in parts.values() for name in part.class_names]
+        for part in parts.values():
+            labels.append(part.labels.numpy() + before)
+            before += len(part.class_names)
+    else:
+        labels, names = [part.labels.numpy() for part in parts.values()], list(splits.train.class_names)
     vectors: dict[Modality, torch.Tensor] = {}
-    for modality in splits.train.modalities:
+    for modality in model.modalities:
         # packed sequences are as wide as the longest of their split
         wide = max(part.vectors[modality].shape[1] for part in parts.values())
         rows = [F.pad(v := part.matrix(modality), (0, wide - v.shape[1])) for part in parts.values()]
@@ -81,7 +88,7 @@ def _embed_captioned(model: Model, path: str | Path, output: Path) -> tuple[int,
     texts = {
         "id": [name for part in parts.values() for name in part.ids],
         "split": [name for name, part in parts.items() for _ in part.ids],
-        "class_names": [name for part in parts.values() for name in part.class_names],
+        "class_names": names,
     }
     _write(output, model, vectors, np.concatenate(labels), texts, {})
     return len(texts["id"]), model.method.similarity

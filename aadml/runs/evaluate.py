@@ -40,11 +40,15 @@ class Options:
     precision: str = "float32"
     gallery: Gallery = "full"
     extra: tuple[str, ...] = ()
+    queries: int | None = None
+    query_seed: int = 0
 
     def changed(self) -> list[str]:
         """Name what is not as it is by default, for the name of a file."""
-        plain = [one.name for one in fields(self) if one.name != "extra" and getattr(self, one.name) != one.default]
-        return [*(str(getattr(self, name)) for name in plain), *self.extra]
+        apart = ("extra", "queries", "query_seed")
+        plain = [one.name for one in fields(self) if one.name not in apart and getattr(self, one.name) != one.default]
+        sample = [] if self.queries is None else [f"queries-{self.queries}-seed-{self.query_seed}"]
+        return [*(str(getattr(self, name)) for name in plain), *self.extra, *sample]
 
 
 def evaluate(
@@ -62,6 +66,8 @@ def evaluate(
     precision: str = "float32",
     exclude_partner: bool = False,
     disjoint: bool = False,
+    queries: int | None = None,
+    query_seed: int = 0,
     on_note: Note | None = None,
 ) -> Evaluation:
     """Score a model, or embeddings made elsewhere: every query ranks the whole gallery, ties count by expectation.
@@ -82,15 +88,17 @@ def evaluate(
         precision: of the scores, "float32" or "float64": scores equal in it are ties.
         exclude_partner: take each query's own clip out of the gallery and out of what is relevant.
         disjoint: halve the clips, by class where there are classes and by one fixed draw; each half asks the other.
+        queries: how many ask in each direction, drawn at random, each of the whole gallery; None lets all ask.
+        query_seed: of that draw.
         on_note: called with notes for the user.
 
     Returns:
         The evaluation. That of a run on its own data is kept in it as `evaluations/<protocol>-<split>.json`;
-        similarity, metrics, precision and gallery are part of the name, so that no score is taken for another.
+        similarity, metrics, precision, gallery and sample are part of the name, so that no score is taken for another.
 
     Raises:
-        InputError: neither or both of model and embeddings, both galleries, nothing to score, or an unknown split or
-            protocol.
+        InputError: neither or both of model and embeddings, both galleries, nothing to score, fewer than two queries or
+            more than there are, or an unknown split or protocol.
 
     Example:
         >>> model = aadml.fit("synthetic:ave", method="cca")
@@ -101,8 +109,9 @@ def evaluate(
     note = on_note or (lambda message: None)
     gallery = _gallery(exclude_partner, disjoint)
     options = Options(
-        similarity=similarity, once=tuple(once) or None, precision=precision, gallery=gallery, extra=tuple(metrics)
-    )
+        similarity=similarity, once=tuple(once) or None, precision=precision, gallery=gallery, extra=tuple(metrics),
+        queries=queries, query_seed=query_seed,
+    )  # fmt: skip
     if (model is None) == (embeddings is None):
         raise InputError("evaluate: give either a model (a run, a model folder) or embeddings")
     rule = relevance_name(relevance)

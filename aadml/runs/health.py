@@ -3,9 +3,8 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from torch import Tensor
-
-from aadml.comparison.types import Clips
+from aadml.comparison.stored_rows import BLOCK
+from aadml.comparison.types import Clips, Matrix
 from aadml.methods.session import Record, numbers
 from aadml.model.facts import Facts
 from aadml.retrieval import Evaluation
@@ -32,8 +31,14 @@ def verdicts(evaluation: Evaluation, train: Clips, history: Sequence[Record], fa
 
 def _views(train: Clips) -> Iterator[str]:
     for modality, features in train.features.items():
-        if isinstance(features, Tensor) and len(features) > 1 and bool((features == features[0]).all()):
+        if isinstance(features, Matrix) and len(features) > 1 and _are_one(features):
             yield f"all {len(features)} training clips have the same {modality} features: nothing can be learned"
+
+
+def _are_one(features: Matrix) -> bool:
+    parts = iter(features.split(BLOCK))
+    first = next(parts)
+    return bool((first == first[0]).all()) and all(bool((part == first[0]).all()) for part in parts)
 
 
 def _chance(evaluation: Evaluation) -> Iterator[str]:

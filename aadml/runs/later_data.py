@@ -10,6 +10,7 @@ import torch
 from aadml.comparison.types import Clips, Modality, Splits
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
+from aadml.data.media_sets import read_media, with_media
 from aadml.data.splits import clips_of
 from aadml.model.facts import difference, fingerprint
 from aadml.model.model import Model
@@ -34,6 +35,9 @@ def read_for(
     Raises:
         InputError: a modality is missing, or has another width, or was made by another extractor.
     """
+    if model.facts.towers is not None:
+        content, manifest = read_media(path, model.modalities)
+        return with_media(_divided(content, str(path), model), manifest)
     options = model.facts.method.arguments
     reads_sound = takes_captions(options)
     if reads_sound != is_captioned(path):

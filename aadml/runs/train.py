@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from aadml.comparison.types import Clips, Features, Splits
+from aadml.comparison.types import Clips, Features, Matrix, Splits
 from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context, Method
@@ -75,7 +75,9 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     classes = len(facts.class_names) if splits.train.one_label_each else 0
     unlabelled = splits.train.unlabelled + splits.valid.unlabelled if classes else 0
     context = Context(facts.dimensions, classes, facts.seed, device, facts.clips, facts.features, unlabelled)
-    method = build_method(config.method, config.arguments(), facts.training, context)
+    method = build_method(
+        config.method, config.arguments(), facts.training, context, towers=config.towers, inputs=config.inputs
+    )
     if not method.takes_statistics and config.inputs.scaling not in ("none", "l2"):
         raise InputError(
             f"inputs.scaling: {config.inputs.scaling} given; {config.method} learns nothing, so none or l2"
@@ -126,6 +128,12 @@ def fewer_clips(prepared: Prepared) -> list[str]:
         f"{name} learns from the {len(train) - count} of {len(train)} training clips that have all modalities; pairs, "
         "clip and aadml without a proxy learn from all"
     ]
+
+
+def _foretold(prepared: Prepared) -> list[str]:
+    """Say what was done to the data, and how long the training will take, which some steps are taken to find out."""
+    expected = forecast(prepared.model.method, len(prepared.splits.train), len(prepared.model.class_names))
+    return [*prepared.splits.notes, *fewer_clips(prepared), *([expected] if expected else [])]
 
 
 def _diagnosis(prepared: Prepared, every: int) -> Diagnosis | None:
@@ -191,8 +199,7 @@ def train_run(
         model = load_model(store.folder, chosen_device(prepared.config.common.device, "config"))
         session.history = [without_diagnosis(one) for one in read_records(store.folder)]
     else:
-        expected = forecast(prepared.model.method, len(prepared.splits.train), len(prepared.model.class_names))
-        for message in [*prepared.splits.notes, *fewer_clips(prepared), *([expected] if expected else [])]:
+        for message in _foretold(prepared) if on_note else []:
             note(message)
         train_prior(
             prepared, scoring, priors or store.folder, callbacks=callbacks, saving_share=saving_share, on_note=note
@@ -348,6 +355,7 @@ def _facts(config: Config, splits: Splits) -> Facts:
         class_names=train.class_names,
         clips=len(train),
         seed=config.common.seed,
+        towers=config.towers and config.towers.without_folders(),
         protocol=protocol_of(config),
         features={m: fingerprint(splits.provenance.get(m, {})) for m in train.modalities},
     )
@@ -361,4 +369,4 @@ def _without_path(key: str, value: Json) -> Json:
 
 
 def _dimension(features: Features) -> int:
-    return features.shape[1] if isinstance(features, torch.Tensor) else 0
+    return features.shape[1] if isinstance(features, Matrix) else 0

@@ -1,10 +1,11 @@
 """From scores to probabilities: how likely it is that a hit fits, fitted on validation clips and stored with the index.
 
 Every validation clip asks the index, its own clip left out where classes decide what fits. What its best hits scored,
-and whether they fitted, is all that is fitted on. A posterior is taken as it is where no curve predicts better.
+and whether they fitted, is all that is fitted on: a logistic function (Platt, 1999) of a hit's score and of the best
+score of its question, since among hits of one score those of a question that nothing answers well fit less often.
+A posterior is taken as it is where neither function predicts better.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,6 @@ from aadml.comparison.types import Modality
 
 Values = NDArray[np.float64]
 Truths = NDArray[np.bool_]
-Curve = Callable[[Values], Values]
 
 HITS = 10
 """Hits of each validation clip that a calibration is fitted on."""
@@ -22,7 +22,7 @@ HITS = 10
 FEWEST = 30
 """Validation clips below which there is no calibration."""
 
-_FOLDS, _KNOTS, _BINS, _DRAWS = 5, 201, 10, 2000
+_FOLDS, _BINS, _DRAWS = 5, 10, 2000
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,41 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Curve:
+    """The probability that a hit fits: 1 / (1 + exp(-(by_score x + by_best b + level))).
+
+    Attributes:
+        kind: x is the hit's score and b the best score of its question (`logistic`), or the log-odds of both
+            (`logistic of log-odds`), or the score is the probability itself (`posterior`).
+        by_score: not below zero, so that within one question a better hit is never less likely to fit.
+        by_best: of either sign.
+        level: of the log-odds.
+        margin: no probability is closer to 0 or 1 than this: no finite number of hits makes anything certain.
+    """
+
+    kind: str
+    by_score: float = 0.0
+    by_best: float = 0.0
+    level: float = 0.0
+    margin: float = 0.0
+
+    def __call__(self, scores: Values) -> Values:
+        """Give the probabilities of hits (..., h) of questions, best first."""
+        found = scores
+        if self.kind != "posterior":
+            x = _inputs(scores, self.kind)
+            found = 1 / (1 + np.exp(-(self.by_score * x + self.by_best * x[..., :1] + self.level)))
+        return np.asarray(np.clip(found, self.margin, 1 - self.margin))
+
+
+@dataclass(frozen=True)
 class Calibration:
     """What a score of one kind of question means.
 
     Attributes:
         asked: modalities of the question.
         to: modality of the items.
-        kind: `posterior`, `logistic`, `logistic of log-odds` or `isotonic`: whichever predicted held-out clips best.
-        scores: knots of the curve, rising.
-        probabilities: at the knots, not falling.
+        curve: whichever predicted held-out clips best.
         relevance: `class` where items of one class fit, `pair` where only the clip's own partner does.
         clips: how many validation clips asked.
         gallery: how many items each of them asked.
@@ -67,9 +93,7 @@ class Calibration:
 
     asked: tuple[Modality, ...]
     to: Modality
-    kind: str
-    scores: tuple[float, ...]
-    probabilities: tuple[float, ...]
+    curve: Curve
     relevance: str
     clips: int
     gallery: int
@@ -82,56 +106,53 @@ class Calibration:
     absent: float | None = None
 
     def probability(self, scores: Values, items: int | None = None) -> Values:
-        """Give the probability that items with these scores fit.
+        """Give the probability that hits fit.
 
         Args:
-            scores: of any shape.
+            scores: of the hits (..., h) of a question, best first.
             items: how many are searched. Where only a clip's own partner fits, more items are more chances of error,
                 and the odds fall by as much.
         """
-        found = np.interp(scores, self.scores, self.probabilities)
+        found = self.curve(scores)
         if self.relevance == "class" or not items:
-            return np.asarray(found)
+            return found
         odds = found / (1 - found) * self.gallery / items
         return np.asarray(odds / (1 + odds))
 
 
-def curves_of(found: Sample, kind: str) -> Curve:
-    """Fit one kind of curve to hits; a hit of rank r counts 1/r, as it is the first ones that people look at."""
-    scores, fits, weights = found.scores.ravel(), found.fits.ravel(), found.weights.ravel()
-    margin = 1 / (len(scores) + 2)  # no finite number of hits makes anything certain
-
-    def held(curve: Curve) -> Curve:
-        return lambda values: np.clip(curve(values), margin, 1 - margin)
-
+def curve_of(found: Sample, kind: str) -> Curve:
+    """Fit a curve of one kind to hits; a hit of rank r counts 1/r, as it is the first ones that people look at."""
+    margin = 1 / (found.fits.size + 2)
     if kind == "posterior":
-        return held(lambda values: np.asarray(values, dtype=np.float64))
-    if fits.all() or not fits.any():
-        share = float(fits.mean())
-        return held(lambda values: np.full(np.shape(values), share))
+        return Curve(kind, margin=margin)
+    if found.fits.all() or not found.fits.any():
+        certain = float(np.log(1 / margin - 1))
+        return Curve(kind, level=certain if found.fits.all() else -certain, margin=margin)
+    x = _inputs(found.scores, kind)
+    columns = np.stack([x, np.broadcast_to(x[:, :1], x.shape)], axis=-1)
+    by_score, by_best, level = _logistic(columns, found)
+    if by_score < 0:
+        by_score, (by_best, level) = 0.0, _logistic(columns[..., 1:], found)
+    return Curve(kind, by_score, by_best, level, margin)
+
+
+def _inputs(scores: Values, kind: str) -> Values:
     if kind == "logistic":
-        return held(_logistic(scores, fits, weights))
-    if kind == "logistic of log-odds":
-        inside = _logistic(_log_odds(scores), fits, weights)
-        return held(lambda values: inside(_log_odds(values)))
-    from sklearn.isotonic import IsotonicRegression
-
-    fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, fits.astype(float), weights)
-    return held(lambda values: np.asarray(fitted.predict(np.ravel(values)).reshape(np.shape(values))))
-
-
-def _log_odds(values: Values) -> Values:
-    inside = np.clip(values, 1e-6, 1 - 1e-6)
+        return scores
+    inside = np.clip(scores, 1e-6, 1 - 1e-6)
     return np.asarray(np.log(inside / (1 - inside)))
 
 
-def _logistic(scores: Values, fits: Truths, weights: Values) -> Curve:
+def _logistic(columns: Values, found: Sample) -> tuple[float, ...]:
+    """Fit a logistic function of the columns (q, h, c): c slopes and the level."""
     from sklearn.linear_model import LogisticRegression
 
-    center, scale = float(scores.mean()), float(scores.std()) or 1.0
-    fitted = LogisticRegression(C=100.0).fit(((scores - center) / scale)[:, None], fits, weights)
-    slope, begin = max(float(fitted.coef_[0, 0]), 0.0), float(fitted.intercept_[0])
-    return lambda values: 1 / (1 + np.exp(-(slope * (np.asarray(values) - center) / scale + begin)))
+    flat = columns.reshape(-1, columns.shape[-1])
+    center, scale = flat.mean(axis=0), flat.std(axis=0)
+    scale[scale == 0] = 1
+    fitted = LogisticRegression().fit((flat - center) / scale, found.fits.ravel(), found.weights.ravel())
+    slopes = fitted.coef_[0] / scale
+    return (*slopes.tolist(), float(fitted.intercept_[0] - slopes @ center))
 
 
 def held_out(found: Sample, kind: str) -> Values:
@@ -140,9 +161,13 @@ def held_out(found: Sample, kind: str) -> Values:
     folds = np.random.default_rng(0).permutation(len(found.scores)) % _FOLDS
     for fold in range(_FOLDS):
         own = folds == fold
-        curve = curves_of(Sample(found.scores[~own], found.fits[~own]), kind)
-        predicted[own] = curve(found.scores[own])
+        predicted[own] = curve_of(Sample(found.scores[~own], found.fits[~own]), kind)(found.scores[own])
     return predicted
+
+
+def _surprise(predicted: Values, found: Sample) -> float:
+    """Negative log-likelihood of what fitted, by rank."""
+    return float(-(np.log(np.where(found.fits, predicted, 1 - predicted)) * found.weights).sum())
 
 
 def calibration_error(probabilities: Values, fits: Truths) -> float:
@@ -184,17 +209,14 @@ def calibrate(
         absent: (q,) best score of each clip where no item of its class is left; None where that has no meaning.
         precision: share of best hits that shall fit from the threshold on.
     """
-    kinds = ["isotonic", "logistic", *(["posterior", "logistic of log-odds"] if posteriors else [])]
+    kinds = ["logistic", *(["posterior", "logistic of log-odds"] if posteriors else [])]
     predicted = {kind: held_out(found, kind) for kind in kinds}
-    kind = min(kinds, key=lambda one: float(((predicted[one] - found.fits) ** 2 * found.weights).sum()))
+    kind = min(kinds, key=lambda one: _surprise(predicted[one], found))
     best, true = predicted[kind][:, 0], found.fits[:, 0]
     threshold, reached, answered = _threshold(best, true, precision)
-    knots = _knots(found.scores)
-    curve = curves_of(found, kind)
     return Calibration(
-        asked, to, kind, tuple(knots.tolist()), tuple(np.maximum.accumulate(curve(knots)).tolist()), relevance,
-        len(best), gallery, calibration_error(best, true), band(best), precision, threshold, reached, answered,
-        None if absent is None else auroc(found.scores[:, 0], absent),
+        asked, to, curve_of(found, kind), relevance, len(best), gallery, calibration_error(best, true), band(best),
+        precision, threshold, reached, answered, None if absent is None else auroc(found.scores[:, 0], absent),
     )  # fmt: skip
 
 
@@ -207,14 +229,6 @@ def auroc(present: Values, absent: Values) -> float | None:
         return None
     truth = np.repeat([1, 0], [len(present), len(absent)])
     return float(roc_auc_score(truth, np.concatenate([present, absent])))
-
-
-def _knots(scores: Values) -> Values:
-    """Choose scores at which a curve is written down: where hits were, and evenly between."""
-    every = np.concatenate(
-        [np.quantile(scores, np.linspace(0, 1, _KNOTS)), np.linspace(scores.min(), scores.max(), _KNOTS)]
-    )
-    return np.unique(every)
 
 
 def _threshold(

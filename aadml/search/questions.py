@@ -84,9 +84,9 @@ async def _receive(request: Request, path: Path, limits: Limits) -> None:
     with path.open("wb") as file:
         async for part in request.stream():
             count += len(part)
-            if count > limits.bytes:
-                await _discard(request, limits.seconds)
-                raise _too_large(limits)
-            await asyncio.to_thread(file.write, part)
+            if count <= limits.bytes:  # the rest is read and not kept
+                await asyncio.to_thread(file.write, part)
+    if count > limits.bytes:
+        raise _too_large(limits)
     if not count:
         raise Refused(400, "no file arrived")

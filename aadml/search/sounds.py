@@ -15,7 +15,7 @@ import torch
 from aadml.data.waveforms import Waveforms
 from aadml.search.encoders import Encoder
 from aadml.search.sources import Present, Source, Work, listed, may_have
-from feature_extraction.assembly import Failure
+from feature_extraction.failures import Failure
 from feature_extraction.file_content import content_of, stamp_of
 from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import Row

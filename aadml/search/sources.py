@@ -15,15 +15,13 @@ from aadml.data import open_data
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES, media_files, utf8
 from aadml.search.encoders import near
 from aadml.search.store import Item
-from feature_extraction.assembly import Failure
 from feature_extraction.backbones import Extractor
 from feature_extraction.extract import extract
+from feature_extraction.failures import ABSENT, Failure
 from feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Timeline, read_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
-
-_ABSENT = ("no-audio", "no-video")  # what a file never had is no failure
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,7 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
     for one in extractors:
         part = tuple(row for row in manifest.rows if may_have(row.media[one.modality], one.modality))
         content, failed = _extracted(replace(manifest, rows=part), one, work) if part else (None, ())
-        failures += [failure for failure in failed if failure.reason not in _ABSENT]
+        failures += [failure for failure in failed if failure.reason not in ABSENT.values()]
         if content is not None:
             order = np.asarray([rows[name] for name in content.ids], dtype=np.int64)
             values = torch.from_numpy(np.array(content.features[one.modality]))

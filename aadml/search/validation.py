@@ -216,8 +216,8 @@ def summary(one: Calibration) -> str:
     """Say in one line what is promised and on how much that rests."""
     fits = "a clip of the same class" if one.relevance == "class" else "the clip itself"
     words = (
-        f"{'+'.join(one.asked)} to {one.to}: probabilities from {one.clips} validation clips ({one.kind} curve; {fits} "
-        f"fits), calibration error {one.error:.3f}, of which up to {one.band:.3f} is noise"
+        f"{'+'.join(one.asked)} to {one.to}: probabilities from {one.clips} validation clips ({one.curve.kind} curve; "
+        f"{fits} fits), calibration error {one.error:.3f}, of which up to {one.band:.3f} is noise"
     )
     if one.threshold is None or one.reached is None:
         words += f"; a precision of {one.precision:g} is not reached, so there is no threshold"

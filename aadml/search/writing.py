@@ -16,7 +16,7 @@ from aadml.search.encoders import Encoder
 from aadml.search.moments import Moments
 from aadml.search.sources import Source
 from aadml.search.store import Entry, change, columns_of, create
-from feature_extraction.assembly import Failure
+from feature_extraction.failures import Failure
 from feature_extraction.ground.json_values import JsonObject, typed
 
 _PART = 1024  # items embedded and written at a time

@@ -14,10 +14,10 @@ written in the lowest version that can hold it, and every version is read.
 """
 
 from feature_extraction.feature_file.checks import check
-from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile, Shard, Timeline
+from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile, Incomplete, Shard, Timeline
 from feature_extraction.feature_file.names import MODALITIES, check_modality, in_order, is_modality
 from feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
-from feature_extraction.feature_file.rows import Cursor, ModalityRows, Rows, gathered
+from feature_extraction.feature_file.rows import Cursor, ModalityRows, Rows, gathered, is_large, spread
 from feature_extraction.feature_file.writing import write_features, write_rows
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "UNLABELLED",
     "Cursor",
     "FeatureFile",
+    "Incomplete",
     "ModalityRows",
     "Rows",
     "Shard",
@@ -35,9 +36,11 @@ __all__ = [
     "gathered",
     "in_order",
     "is_feature_file",
+    "is_large",
     "is_modality",
     "open_features",
     "read_features",
+    "spread",
     "write_features",
     "write_rows",
 ]

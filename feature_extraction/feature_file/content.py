@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from feature_extraction.ground.json_values import JsonObject, inner, texts
 FORMAT = "aadml-features"
 UNLABELLED = -1
 """The label of a clip without one: of every clip of a file without class names."""
+
+Incomplete = Literal["keep", "drop"]
+"""What to do with a clip that lacks a modality and has another: keep it, masked, or count it as failed."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class Shard:
         pending: by modality, what merging has to fit to the training clips of all shards: the name of the kind, and its
             options. Until then the features and sequences are those from before.
         sequence: whether a job with anything pending keeps the descriptions over time; here they are kept anyway.
+        incomplete: what the job did with clips that lack a modality and have another: "keep" or "drop".
     """
 
     index: int
@@ -83,6 +88,7 @@ class Shard:
     failures: tuple[tuple[int, tuple[str, ...]], ...] = ()
     pending: Mapping[str, JsonObject] = field(default_factory=dict)
     sequence: bool = False
+    incomplete: Incomplete = "keep"
 
 
 @dataclass(frozen=True)

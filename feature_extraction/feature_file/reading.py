@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from feature_extraction.feature_file.checks import checked
 from feature_extraction.feature_file.content import FORMAT, FeatureFile, Shard, Timeline
 from feature_extraction.feature_file.names import MODALITIES, check_modality, in_order
-from feature_extraction.feature_file.rows import ModalityRows, Rows, block_rows
+from feature_extraction.feature_file.rows import ModalityRows, Rows, block_rows, is_large
 from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
@@ -40,7 +40,8 @@ def read_features(path: str | os.PathLike[str]) -> FeatureFile:
         path: a file written by `write_features`, or by a stranger.
 
     Returns:
-        Its content, in memory.
+        Its content; large arrays (`is_large`) stay in the file where they lie there in one piece, so it must not be
+        changed in place meanwhile (everything here replaces files by renaming).
 
     Raises:
         InputError: the file is missing, not a feature file, damaged, made to harm, or contradicts itself; the message
@@ -113,12 +114,12 @@ def _modalities(file: h5py.File, place: str) -> tuple[str, ...]:
 
 
 def _modality(file: h5py.File, name: str, place: str) -> ModalityRows:
-    pooled = _rows(file, name, np.float32, place)
+    pooled = _features(file, name, place)
     if f"{name}_sequence" not in file:
         return ModalityRows(pooled)
     times = _rows(file, f"{name}_times", np.float64, place) if f"{name}_times" in file else None
     offsets = _array(file, f"{name}_offsets", np.int64, place)
-    return ModalityRows(pooled, _rows(file, f"{name}_sequence", np.float32, place), offsets, times)
+    return ModalityRows(pooled, _features(file, f"{name}_sequence", place), offsets, times)
 
 
 def _timeline(rows: ModalityRows) -> Timeline | None:
@@ -163,6 +164,17 @@ def _rows(group: Group, key: str, dtype: type, place: str) -> Rows:
     return Rows(dataset.shape, np.dtype(dtype), partial(_blocks, dataset, np.dtype(dtype)))
 
 
+def _features(group: Group, key: str, place: str) -> Rows:
+    """Give numbers that stay in the file where they are many and lie there in one piece, as they are needed."""
+    rows, dataset = _rows(group, key, np.float32, place), _dataset(group, key, place)
+    start = dataset.id.get_offset()  # none of chunks, compressed or not, nor of what lies outside this file
+    size = int(np.prod(rows.shape, dtype=np.int64)) * rows.dtype.itemsize
+    if start is None or dataset.dtype != rows.dtype or not is_large(size):
+        return rows
+    # mode "c": pages are private, so that nothing written to them would reach the file
+    return replace(rows, mapped=np.memmap(dataset.file.filename, rows.dtype, "c", start, rows.shape))
+
+
 def _blocks(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
     step = block_rows(dataset.shape, dtype)
     for start in range(0, len(dataset), step):
@@ -188,6 +200,7 @@ def _shard(file: h5py.File, place: str) -> Shard:
         failures = tuple((int(row), tuple(map(str, failure))) for row, failure in described["failures"])
         pending = {str(name): dict(fit) for name, fit in described.get("pending", {}).items()}
         sequence = bool(described.get("sequence", False))
+        drops = described.get("incomplete") == "drop"
         return Shard(
             **numbers,
             manifest=str(described["manifest"]),
@@ -195,6 +208,7 @@ def _shard(file: h5py.File, place: str) -> Shard:
             failures=failures,
             pending=pending,
             sequence=sequence,
+            incomplete="drop" if drops else "keep",
         )
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{place}: /shard does not describe a shard") from error

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _BYTES = 1 << 22  # of a block
+LARGE = 1 << 28
+"""Bytes from which on an array stays in its file, where the file allows that, and is never copied whole."""
 
 
 @dataclass(frozen=True)
@@ -18,11 +20,13 @@ class Rows:
         shape: (n,) or (n, d).
         dtype: of its numbers.
         blocks: gives all rows in order, block by block, as often as it is called.
+        mapped: the same numbers as they lie in a file, not brought into memory; None where that cannot be.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     blocks: Callable[[], Iterator[NDArray[Any]]]
+    mapped: NDArray[Any] | None = None
 
     @classmethod
     def of(cls, array: NDArray[Any]) -> "Rows":
@@ -31,7 +35,11 @@ class Rows:
         return cls(array.shape, array.dtype, lambda: (array[i : i + step] for i in range(0, len(array), step)))
 
     def array(self) -> NDArray[Any]:
-        """Bring all of it into memory."""
+        """Bring all of it into memory; what is mapped is only looked through."""
+        if self.mapped is not None:
+            for _ in self.blocks():
+                pass
+            return self.mapped
         whole = np.empty(self.shape, self.dtype)
         start = 0
         for block in self.blocks():
@@ -57,6 +65,11 @@ class ModalityRows:
     times: Rows | None = None
 
 
+def is_large(size: int) -> bool:
+    """Tell whether an array of `size` bytes stays where it is rather than being copied."""
+    return size >= max(LARGE, 1)
+
+
 def block_rows(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     """Say how many rows make a block."""
     return max(1, _BYTES // max(1, int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize))
@@ -74,6 +87,15 @@ def gathered(pieces: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
             waiting, size = [], 0
     if waiting:
         yield np.concatenate(waiting)
+
+
+def spread(
+    pieces: Iterable[NDArray[np.float32]], there: NDArray[np.bool_], width: int
+) -> Iterator[NDArray[np.float32]]:
+    """Put the rows (d,) of clips that have something where these clips stand, and zeros elsewhere: (1, d) each."""
+    found, nothing = iter(pieces), np.zeros((1, width), dtype=np.float32)
+    for has in there.tolist():
+        yield next(found)[None] if has else nothing
 
 
 class Cursor:

@@ -78,6 +78,7 @@ def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRow
             "manifest",
             "failures",
             *(("pending", "sequence") if content.shard.pending else ()),
+            *(("incomplete",) if content.shard.incomplete == "drop" else ()),
         ]
         described = {key: getattr(content.shard, key) for key in keys}
         file.create_dataset("shard", data=json.dumps(described, sort_keys=True), dtype=text, track_times=False)

@@ -1,9 +1,11 @@
 """Tables of what there is to choose from, by name; each entry is imported when it is asked for."""
 
 import difflib
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
@@ -118,7 +120,7 @@ class Table(Mapping[str, T]):
     def _brought(self) -> dict[str, EntryPoint]:
         if self.group is None:
             return {}
-        points = {_place_of(point): point for point in entry_points(group=self.group)}
+        points = {_place_of(point): point for point in _points(self.group, tuple(sys.path))}
         counts = Counter([*self.places, *(point.name for point in points.values())])
         return {point.name if counts[point.name] == 1 else place: point for place, point in points.items()}
 
@@ -162,6 +164,12 @@ class Joined(Mapping[str, T]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+
+@lru_cache(maxsize=64)
+def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Read the entry points of a group; reading those of all packages on the path takes longer than a small step."""
+    return tuple(entry_points(group=group))
 
 
 def _place_of(point: EntryPoint) -> str:

@@ -12,6 +12,8 @@ from feature_extraction.fingerprints import SIZE
 from feature_extraction.ledger.ledger import Ledger
 from feature_extraction.ledger.records import Block, Record
 
+_ABSENT = -1  # the offset of what is nowhere
+
 
 class Track:
     """Where the values of one modality stand in the ledger, when they begin, and the fingerprints of the clips."""
@@ -21,8 +23,13 @@ class Track:
         self._moments = array("d")  # start, seconds
         self._fingerprints = bytearray()
 
-    def add(self, record: Record) -> None:
-        """Enter the next clip."""
+    def add(self, record: Record | None) -> None:
+        """Enter the next clip; None: it lacks the modality."""
+        if record is None:
+            self._blocks.extend((_ABSENT, 0, 0, 0))
+            self._moments.extend((0.0, 0.0))
+            self._fingerprints += bytes(SIZE)
+            return
         assert record.block is not None
         *rows, width = record.block.shape
         self._blocks.extend((record.block.offset, *(rows or (0,)), width, record.block.checksum))
@@ -35,6 +42,11 @@ class Track:
         return np.frombuffer(self._fingerprints, dtype=np.uint8).reshape(-1, SIZE)
 
     @property
+    def present(self) -> NDArray[np.bool_]:
+        """Whether each clip has the modality: (n,)."""
+        return np.asarray(np.array(self._blocks, dtype=np.int64)[::4] != _ABSENT)
+
+    @property
     def lengths(self) -> NDArray[np.int64]:
         """How many rows each clip has."""
         return np.array(self._blocks, dtype=np.int64)[1::4]
@@ -42,16 +54,20 @@ class Track:
     @property
     def width(self) -> int:
         """How wide the rows are; 0 where there are none."""
-        return self._blocks[2] if self._blocks else 0
+        return max(self._blocks[2::4], default=0)
 
     def descriptions(self, ledger: Ledger) -> Iterator[NDArray[np.float32]]:
-        """Read the values clip by clip: (d,) or (t, d)."""
+        """Read the values of the clips that have any, one by one: (d,) or (t, d)."""
         blocks = self._blocks
         for first in range(0, len(blocks), 4):
             offset, rows, width, checksum = blocks[first : first + 4]
+            if offset == _ABSENT:
+                continue
             yield ledger.values(Block(offset, (rows, width) if rows else (width,), checksum))
 
     def times(self, one: Extractor) -> Iterator[NDArray[np.float64]]:
         """Say clip by clip when the rows begin: (t,)."""
         for rows, start, seconds in zip(self._blocks[1::4], self._moments[::2], self._moments[1::2], strict=True):
+            if not rows:
+                continue
             yield start + one.times(rows, seconds)

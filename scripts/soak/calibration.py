@@ -1,14 +1,16 @@
 """Are the probabilities of a search what they say? Test clips ask an index that was calibrated on validation clips.
 
-Usage: scripts/soak/calibration.py FEATURES... prints a Markdown row for every kind of question: the expected
-calibration error of best hits beside what 95 % of perfectly calibrated scorers of that size stay below, the precision
-at the threshold with its 95 % interval, and the AUROC of clips whose class was taken out of the index. With --unseen:
-of test clips of classes that the model has not trained on either, against test clips of those it has.
+Usage: scripts/soak/calibration.py [--seeds N] [--validation SHARE] FEATURES... prints a Markdown row for every data set
+and model, over all kinds of question and seeds (of the training, and of the validation clips where the data have none):
+how often the expected calibration error of best hits is inside what 95 % of perfectly calibrated scorers of that size
+stay below, whether the 95 % interval of the precision at the threshold covers 0.9, and the AUROC of clips whose class
+was taken out of the index. `--each` prints a row for every kind of question. With --unseen: the AUROC of test clips of
+classes that the model has not trained on either, against test clips of those it has.
 """
 
-import sys
+import argparse
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +24,8 @@ from feature_extraction.feature_file import write_features
 
 SETTINGS = {"network.hidden": [128], "training.batch": 100}
 HEAD = (
-    "| data | model | question | clips | calibration error | of which noise | threshold 0.9: fits (95 %) | reach it "
-    "| AUROC absent class |\n|---|---|---|---|---|---|---|---|---|"
+    "| data | model | clips: validation, test | questions x seeds | inside the noise | calibration error "
+    "| of which noise | threshold 0.9: covered, above, below | AUROC absent class |\n" + 9 * "|---" + "|"
 )
 
 
@@ -53,9 +55,9 @@ def other_classes(own, names, number, label):
     return names != label
 
 
-def with_validation(data, place):
+def with_validation(data, place, share, seed):
     """Write the features with the validation clips that a training would draw from train, where there are none."""
-    content, splits = open_data(data), aadml.read(data)
+    content, splits = open_data(data), aadml.read(data, validation=share, seed=seed)
     part = {name: split for split in ("train", "valid", "test") for name in splits[split].ids}
     rows = np.asarray([n for n, name in enumerate(content.ids) if name in part])
     content = content.select(rows)
@@ -63,32 +65,61 @@ def with_validation(data, place):
     return place
 
 
-def measure(data, **options):
-    """Train, index, ask; print a row for each kind of question."""
+@dataclass(frozen=True)
+class Measured:
+    """One kind of question of one index, asked by test clips."""
+
+    question: str
+    valid: int
+    test: int
+    error: float
+    noise: float
+    over: tuple[float, float, float, float] | None
+    absent: float
+
+
+def measured(index, asked, to):
+    """Ask with all test clips."""
+    test = [row[0] for row in index._database.execute("SELECT number FROM item WHERE split = 'test'")]
+    chances, fits, one = best_of(index, asked, to, test, others)
+    absent, _, _ = best_of(index, asked, to, test, other_classes)
+    over = None
+    if one.threshold is not None and (reach := chances >= one.threshold).any():
+        share = float(fits[reach].mean())
+        over = (share, *wilson(share, int(reach.sum())), float(reach.mean()))
+    question = f"{'+'.join(asked)} to {to} ({one.curve.kind})"
+    error, noise = calibration_error(chances, fits), band(chances)
+    return Measured(question, one.clips, len(test), error, noise, over, auroc(chances, absent))
+
+
+def measure(data, share, seed, **options):
+    """Train, index, ask in every way."""
     with tempfile.TemporaryDirectory() as folder:
-        data = with_validation(data, Path(folder) / f"{Path(data).stem}.h5")
-        model = aadml.fit(data, epochs=20, settings=SETTINGS, seed=0, **options)
+        place = with_validation(data, Path(folder) / f"{Path(data).stem}.h5", share, seed)
+        model = aadml.fit(place, epochs=20, settings=SETTINGS, seed=seed, **options)
         model = aadml.load(model.save(Path(folder) / "model"))
-        with Index.build(data, Path(folder) / "index", model=model) as index:
-            test = [row[0] for row in index._database.execute("SELECT number FROM item WHERE split = 'test'")]
-            for asked, to in index._state.calibrations:
-                chances, fits, curve = best_of(index, asked, to, test, others)
-                absent, _, _ = best_of(index, asked, to, test, other_classes)
-                words = ["-", "-"]
-                if curve.threshold is not None:
-                    over = chances >= curve.threshold
-                    low, high = wilson(float(fits[over].mean()), int(over.sum())) if over.any() else (0.0, 1.0)
-                    words = [
-                        f"{fits[over].mean():.2f} ({low:.2f} to {high:.2f})" if over.any() else "-",
-                        f"{over.mean():.0%}",
-                    ]
-                question = f"{'+'.join(asked)} to {to} ({curve.kind})"
-                print(
-                    f"| {Path(data).stem} | {next(iter(options.values()))} | {question} | {len(test)} "
-                    f"| {calibration_error(chances, fits):.3f} | {band(chances):.3f} | {words[0]} | {words[1]} "
-                    f"| {auroc(chances, absent):.3f} |",
-                    flush=True,
-                )
+        with Index.build(place, Path(folder) / "index", model=model) as index:
+            return [measured(index, asked, to) for asked, to in index._state.calibrations]
+
+
+def each(data, model, found):
+    """Print a row for every kind of question."""
+    for one in found:
+        words = "-" if one.over is None else "{:.2f} ({:.2f} to {:.2f}), reached by {:.0%}".format(*one.over)
+        print(f"| {data} | {model} | {one.question} | {one.error:.3f} | {one.noise:.3f} | {words} | {one.absent:.3f} |")
+
+
+def summary(data, model, found, precision=0.9):
+    """Print one row."""
+    inside = sum(one.error <= one.noise for one in found)
+    over = [one.over for one in found if one.over is not None]
+    above, below = sum(one[1] > precision for one in over), sum(one[2] < precision for one in over)
+    print(
+        f"| {data} | {model} | {found[0].valid}, {found[0].test} | {len(found)} | {inside / len(found):.0%} "
+        f"| {np.mean([one.error for one in found]):.3f} | {np.mean([one.noise for one in found]):.3f} "
+        f"| {len(over) - above - below}, {above}, {below} | {np.mean([one.absent for one in found]):.3f} |",
+        flush=True,
+    )
 
 
 def of_classes(content, classes):
@@ -127,14 +158,27 @@ def measure_unseen(data, loss):
                     print(f"| {Path(data).stem} | {loss} | {asked} to {to} | {counts} | {told:.3f} |", flush=True)
 
 
-if __name__ == "__main__":
-    if "--unseen" in sys.argv:
+def main():
+    """Measure as asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("features", nargs="+")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--validation", type=float, default=0.1)
+    parser.add_argument("--each", action="store_true")
+    parser.add_argument("--unseen", action="store_true")
+    given = parser.parse_args()
+    if given.unseen:
         print("| data | loss | question | clips of known, of unseen classes | AUROC |\n|---|---|---|---|---|")
-        for place in (one for one in sys.argv[1:] if one != "--unseen"):
+        for data in given.features:
             for loss in ("triplet", "aa-triplet"):
-                measure_unseen(place, loss)
-        sys.exit()
+                measure_unseen(data, loss)
+        return
     print(HEAD)
-    for place in sys.argv[1:]:
-        measure(place, config="recommended")
-        measure(place, loss="aa-triplet")
+    for data in given.features:
+        for options in ({"config": "recommended"}, {"loss": "aa-triplet"}):
+            found = [one for seed in range(given.seeds) for one in measure(data, given.validation, seed, **options)]
+            (each if given.each else summary)(Path(data).stem, next(iter(options.values())), found)
+
+
+if __name__ == "__main__":
+    main()

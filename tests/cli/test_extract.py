@@ -56,6 +56,29 @@ def test_a_failed_clip_is_exit_status_one_and_a_row_of_the_summary(clips, tmp_pa
     }
 
 
+def test_a_clip_without_sound_is_kept_said_and_trained_on(aadml, clips, tmp_path):
+    lines = ["id,audio,visual,split"]
+    with (clips / "manifest.csv").open() as file:
+        for number, row in enumerate(csv.DictReader(file)):
+            media = clips / row["media"]
+            lines.append(f"{number},{'' if number == 3 else media},{media},{('train', 'test')[number % 2]}")
+    (tmp_path / "manifest.csv").write_text("\n".join(lines))
+    arguments = ["extract", tmp_path / "manifest.csv", "-o", tmp_path / "f.h5", "--workers", 1]
+    code, out, _ = aadml(*arguments)
+    assert (code, out.splitlines()[1]) == (
+        0,
+        "no-audio          1  kept without audio, masked: there is no sound track",
+    )
+    code, out, _ = aadml(*arguments, "--json")
+    assert (code, json.loads(out)["lacking"], json.loads(out)["ok"]) == (0, {"audio": 1}, 10)
+    code, out, _ = aadml("inspect", tmp_path / "f.h5")
+    assert (code, "audio is there for 5 of 5 train, 0 of 0 valid, 4 of 5 test clips" in out) == (0, True)
+    rest = ["--epochs", 1, "--set", "training.criterion=map", "--runs", tmp_path / "runs"]
+    assert aadml("train", "--data", tmp_path / "f.h5", *rest)[0] == 0
+    code, out, _ = aadml(*arguments, "--incomplete", "drop", "--json")
+    assert (code, json.loads(out)["lacking"], json.loads(out)["failed"]) == (1, {}, {"no-audio": 1})
+
+
 def test_shards_merge_into_the_whole(clips, tmp_path):
     rest = ["--audio", "log-mel", "--visual", "none", "--workers", 1]
     for shard in ("0/2", "1/2"):

@@ -3,7 +3,10 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from aadml.data import figures, split_duplicates
 from aadml.data.examination import examine, find_duplicates
 from feature_extraction.feature_file import Timeline
 
@@ -29,6 +32,48 @@ def test_ranges_are_those_of_the_values(make_content):
     assert figures["zeros"] == 0.5
     assert figures["constant_dimensions"] == 1
     assert figures["standard_deviation"] == pytest.approx(values.std())
+
+
+def test_figures_in_blocks_are_those_of_all_values(monkeypatch):
+    values = np.random.default_rng(0).integers(-2, 3, (100, 4)).astype(np.float32) * np.float32(0.3)
+    values[:, 2], values[[3, 77]] = 0.5, 0
+    there = np.arange(100) % 5 != 1
+    monkeypatch.setattr(figures, "_BYTES", 100)
+    found, own = figures.figures_of(values, there), values[there]
+    assert (found["minimum"], found["maximum"]) == (float(own.min()), float(own.max()))
+    assert found["mean"] == pytest.approx(own.mean(dtype=np.float64), rel=1e-12)
+    assert found["standard_deviation"] == pytest.approx(own.std(dtype=np.float64), rel=1e-12)
+    assert found["zeros"] == (own == 0).mean()
+    assert (found["zero_rows"], found["constant_dimensions"], found["whole_numbers"]) == (2, 0, False)
+    assert (
+        figures.row_hashes(values)[3] == figures.row_hashes(-values)[77] == figures.row_hashes(np.zeros((1, 4), "f"))[0]
+    )
+    assert len(set(figures.row_hashes(values))) == len(np.unique(values, axis=0))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["train", "valid", "test"])), max_size=30))
+def test_duplicates_are_those_of_the_definition(clips):
+    found = find_duplicates(
+        [value for value, _ in clips], [split for _, split in clips], list(map(str, range(len(clips))))
+    )
+    of = {split: [value for value, own in clips if own == split] for split in ("train", "valid", "test")}
+    assert found.within == {split: len(values) - len(set(values)) for split, values in of.items()}
+    assert found.across == {
+        pair: len(set.intersection(*(set(of[one]) for one in pair.split("-")))) for pair in found.across
+    }
+    shared = [value for value in dict(clips) if sum(value in values for values in of.values()) > 1]
+    assert found.examples == tuple(str([value for value, _ in clips].index(one)) for one in shared[:5])
+
+
+def test_a_sample_of_near_duplicates_is_said_to_be_one(make_content, monkeypatch):
+    values = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    content = make_content([0, 1] * 30, ["train"] * 40 + ["test"] * 20, features={"audio": values})
+    assert examine(content).searched == {"test": 20, "valid": 0}
+    assert "drawn at random" not in warnings(content)
+    monkeypatch.setattr(split_duplicates, "_LARGEST", 40 * 20 * 3 / 4)
+    assert examine(content).searched == {"test": 5, "valid": 0}
+    assert "looked for among 5 of 20 test clips (drawn at random, seed 0)" in warnings(content)
+    assert examine(content, near_duplicates=True).searched == {"test": 20, "valid": 0}
 
 
 def test_duplicates_are_counted_within_and_across_splits():

@@ -3,7 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from aadml.data.split_duplicates import duplicate_pairs, is_too_large, without_duplicates
+from aadml.comparison import moments
+from aadml.data import near_duplicates, split_duplicates
+from aadml.data.split_duplicates import duplicate_pairs, searched, without_duplicates
 from aadml.data.synthetic import synthetic
 from feature_extraction.feature_file import Timeline
 
@@ -104,7 +106,33 @@ def test_fingerprints_find_what_features_do_not():
     }
 
 
-def test_what_would_take_long_is_known_before():
+def test_of_what_would_take_long_a_sample_is_looked_for(monkeypatch):
     content = drawn()
-    assert not is_too_large(content)
-    assert is_too_large(replace(content, splits=("train",) * 500_000 + ("test",) * 500_000))
+    everybody = searched(content, limit=True)
+    assert {split: len(rows) for split, rows in everybody.items()} == {"test": 30, "valid": 15}
+    products = (30 * 90 + 15 * 90 + 30 * 15) * 28
+    monkeypatch.setattr(split_duplicates, "_LARGEST", products / 3)
+    rows = searched(content, limit=True)
+    assert {split: len(own) for split, own in rows.items()} == {"test": 10, "valid": 5}
+    assert all(set(own) <= set(content.rows(split)) for split, own in rows.items())
+    test, train = content.rows("test"), content.rows("train")
+    twice = planted(content, {int(one): int(other) for one, other in zip(test, train, strict=False)})
+    found = duplicate_pairs(twice, limit=True)
+    assert {pair.id for pair in found} == {content.ids[row] for row in rows["test"]}
+    assert len(duplicate_pairs(twice)) == 30
+
+
+def test_small_blocks_find_the_same(monkeypatch):
+    content = drawn()
+    test, train = content.rows("test"), content.rows("train")
+    prints = {"audio": fingerprints(len(content.ids), 0), "visual": fingerprints(len(content.ids), 1)}
+    prints["audio"][test[5]] = prints["audio"][train[40]]
+    twice = replace(planted(content, {int(test[3]): int(train[80]), int(test[9]): int(train[2])}), fingerprints=prints)
+    found = duplicate_pairs(twice)
+    assert len(found) == 3
+    monkeypatch.setattr(near_duplicates, "_NUMBERS_AT_ONCE", 300)
+    monkeypatch.setattr(moments, "_NUMBERS_AT_ONCE", 200)
+    again = duplicate_pairs(twice)
+    for one, other in zip(found, again, strict=True):
+        assert (one.id, one.other) == (other.id, other.other)
+        assert one.distances == pytest.approx(other.distances, rel=1e-5)

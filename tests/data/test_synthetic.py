@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from aadml.data.ave import AVE15
-from aadml.data.synthetic import SHAPES, synthetic
+from aadml.data.synthetic import SHAPES, synthetic, synthetic_by_name
 from feature_extraction.feature_file import check
 from feature_extraction.ground.errors import InputError
 
@@ -44,6 +44,58 @@ def test_audio_and_visual_share_nothing_but_the_class():
         for label in range(3)
     ]
     assert np.abs(within).max() < 5 / np.sqrt(1000)
+
+
+def test_a_share_of_what_differs_within_a_class_is_common_to_both_modalities():
+    drawn = [
+        synthetic(classes=1, train=4000, valid=0, test=0, dimensions=(24, 24), shared=shared, difficulty=1.0)
+        for shared in (0.0, 0.25, 0.8, 1.0)
+    ]
+    found = [largest_correlation(content) for content in drawn]
+    assert found[0] < 2.5 * np.sqrt(24 / 4000)  # what chance leaves
+    np.testing.assert_allclose(found[1:3], [0.25, 0.8], atol=0.2)
+    assert found == sorted(found)
+    assert found[-1] > 0.85
+
+
+def largest_correlation(content):
+    """The first canonical correlation, by singular values of whitened modalities."""
+    whitened = []
+    for values in content.features.values():
+        centered = values.astype(np.float64) - values.mean(axis=0)
+        whitened.append(np.linalg.svd(centered, full_matrices=False)[0])
+    return float(np.linalg.svd(whitened[0].T @ whitened[1], compute_uv=False)[0])
+
+
+def test_nothing_shared_gives_the_values_it_always_gave():
+    """The generators of each modality are those from before there was a share."""
+    children = np.random.SeedSequence(5).spawn(3)
+    content = synthetic(classes=3, train=20, valid=0, test=0, dimensions=(4, 6), difficulty=0.2, seed=5)
+    generator = np.random.default_rng(children[1])
+    means = generator.standard_normal((3, 2, 4), dtype=np.float32)
+    means[::3, 1] = means[::3, 0]
+    mixing = generator.standard_normal((4, 4), dtype=np.float32) / np.float32(2)
+    sides = generator.integers(2, size=20)
+    spread = np.float32(0.35 + 1.9 * 0.2) * generator.standard_normal((20, 4), dtype=np.float32)
+    noise = generator.standard_normal((20, 4), dtype=np.float32)
+    wanted = np.tanh((means[content.labels, sides] + spread) / 2) @ mixing + np.float32(0.2) * noise
+    np.testing.assert_array_equal(content.features["audio"], wanted)
+
+
+def test_a_name_says_the_share_the_difficulty_and_the_seed():
+    named = synthetic_by_name("pairs:shared=0.25,difficulty=0.3,seed=2")
+    made = synthetic(**{**SHAPES["pairs"], "shared": 0.25}, difficulty=0.3, seed=2)
+    assert all(np.array_equal(named.features[m], made.features[m]) for m in made.features)
+    assert named.provenance["audio"]["parameters"] == {"difficulty": 0.3, "seed": 2, "shared": 0.25}
+    for wrong, message in [
+        ("pair", "did you mean 'pairs'"),
+        ("pairs:share=1", "did you mean 'shared'"),
+        ("pairs:shared", "a number is needed"),
+        ("pairs:shared=nan", "0 to 1"),
+        ("pairs:seed=-1", "0 or more"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            synthetic_by_name(wrong)
 
 
 def test_harder_classes_are_nearer_to_each_other():

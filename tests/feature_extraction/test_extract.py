@@ -19,10 +19,9 @@ AUDIO, VISUAL = extractor("log-mel", "audio"), extractor("hog-color", "visual")
 BAD = {
     "no file": ("none.mp4", "missing"),
     "text": ("text.mp4", "corrupt"),
-    "mute": ("mute.mp4", "no-audio"),
-    "blind": ("blind.m4a", "no-video"),
     "list": ("list.m3u8", "refused"),
 }
+LACKING = {"mute": ("mute.mp4", "no-audio"), "blind": ("blind.m4a", "no-video")}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def collection(tmp_path_factory, render):
     (folder / "list.m3u8").write_text("#EXTM3U\n#EXTINF:1,\nclip 0.mp4\n")
     render(folder / "mute.mp4", tone=None)
     render(folder / "blind.m4a", picture=False)
-    rows = [*good.items(), *((name, file) for name, (file, _) in BAD.items())]
+    rows = [*good.items(), *((name, file) for name, (file, _) in (BAD | LACKING).items())]
     rows = rows[::2] + rows[1::2]
     write_manifest(folder / "manifest.csv", rows)
     return folder
@@ -77,12 +76,71 @@ def test_every_clip_is_either_described_or_listed_with_one_reason(collection, wh
     assert [failure.id for failure in outcome.failures] == [row.id for row in rows if row.id in BAD]
 
 
+def test_a_silent_video_and_a_sound_without_picture_are_kept_masked_and_named(whole):
+    output, outcome = whole
+    content = read_features(output)
+    for modality, lacking in [("audio", "mute"), ("visual", "blind")]:
+        there = np.array([name != lacking for name in content.ids])
+        np.testing.assert_array_equal(content.present[modality], there)
+        assert not content.features[modality][~there].any()
+        assert content.features[modality][there].any(axis=1).all()
+    assert {(one.id, one.modality): one.reason for one in outcome.lacking} == {
+        ("mute", "audio"): "no-audio",
+        ("blind", "visual"): "no-video",
+    }
+    assert "1 of 10 clips have no audio: masked, not left out" in content.notes()
+
+
+def test_incomplete_clips_fail_where_they_are_to_be_dropped_and_nothing_is_done_again(collection, whole, monkeypatch):
+    output, _ = whole
+    kept = read_features(output)
+    shutil.copytree(output.parent, output.parent.with_name("strict"))
+    strict = output.parent.with_name("strict") / "f.h5"
+    seen = decoded(monkeypatch)
+    ended = []
+    outcome = run(collection, strict, incomplete="drop", progress=lambda done, failed: ended.append((done, failed)))
+    content = read_features(strict)
+    assert ([task for task in seen if task[0] < 0], outcome.lacking, ended[-1]) == ([], (), (13, 5))
+    assert {one.id: one.reason for one in outcome.failures} == {name: why for name, (_, why) in (BAD | LACKING).items()}
+    assert {name: row["reason"] for name, row in failures(strict).items()} == {
+        name: why for name, (_, why) in (BAD | LACKING).items()
+    }
+    rows = np.array([number for number, name in enumerate(kept.ids) if name not in LACKING])
+    assert content.ids == tuple(kept.ids[row] for row in rows)
+    assert content.present == {}
+    for modality, values in kept.features.items():
+        np.testing.assert_array_equal(content.features[modality], values[rows])
+
+
+def test_complete_clips_give_the_same_bytes_either_way(small):
+    for incomplete in ("keep", "drop"):
+        run(small, small / f"{incomplete}.h5", incomplete=incomplete)
+    assert (small / "keep.h5").read_bytes() == (small / "drop.h5").read_bytes()
+
+
+def test_an_empty_cell_is_a_clip_without_that_modality_and_two_are_none_at_all(small):
+    lines = ["id,audio,visual,split", "a,clip 0.mp4,,train", "b,,clip 1.mp4,test", "c,,,test", "d,gone.mp4,,test"]
+    (small / "manifest.csv").write_text("\n".join(lines))
+    outcome = run(small, small / "f.h5")
+    content = read_features(small / "f.h5")
+    assert (content.ids, content.has("audio").tolist()) == (("a", "b"), [True, False])
+    assert content.has("visual").tolist() == [False, True]
+    assert [(one.id, one.reason, one.detail) for one in outcome.lacking] == [
+        ("a", "no-video", "the manifest names none"),
+        ("b", "no-audio", "the manifest names none"),
+    ]
+    assert {one.id: one.reason for one in outcome.failures} == {"c": "missing", "d": "missing"}
+    assert run(small, small / "f.h5").lacking == outcome.lacking
+
+
 def test_rows_are_those_of_their_clips(collection, whole):
     content = read_features(whole[0])
     by_id = {row.id: row for row in read_manifest(collection / "manifest.csv").rows}
     for number, name in enumerate(content.ids):
         row = by_id[name]
         for one in (AUDIO, VISUAL):
+            if not content.has(one.modality)[number]:
+                continue
             clip = decode(row.media[one.modality], one.inputs, Limits(), 0.0).values
             np.testing.assert_allclose(content.features[one.modality][number], one.pool(one.prepare(clip)), atol=1e-4)
         assert content.class_names[content.labels[number]] == row.label

@@ -15,6 +15,7 @@ from feature_extraction.feature_file import (
     check,
     is_feature_file,
     read_features,
+    rows,
     write_features,
 )
 from feature_extraction.ground.errors import InputError
@@ -321,4 +322,47 @@ def test_refuses_a_list_of_modalities_that_does_not_hold(tmp_path, listed, messa
     with h5py.File(tmp_path / "f.h5", "a") as file:
         file.attrs["modalities"] = listed
     with pytest.raises(InputError, match=message):
+        read_features(tmp_path / "f.h5")
+
+
+@pytest.fixture
+def all_large(monkeypatch):
+    monkeypatch.setattr(rows, "LARGE", 1)
+
+
+@pytest.mark.parametrize("written", [content(), timed(), masked()], ids=["plain", "timed", "masked"])
+def test_numbers_that_stay_in_the_file_are_the_same(tmp_path, all_large, written):
+    write_features(tmp_path / "f.h5", written)
+    before = (tmp_path / "f.h5").read_bytes()
+    found = read_features(tmp_path / "f.h5")
+    assert all(isinstance(values, np.memmap) for values in found.features.values())
+    assert same(found, written)
+    for values in found.features.values():
+        values += 1  # a private page
+    assert (tmp_path / "f.h5").read_bytes() == before
+    write_features(tmp_path / "f.h5", content(2))  # replaced by renaming: what was read stays
+    assert same(dataclasses.replace(found, features=written.features), written)
+
+
+@pytest.mark.parametrize(
+    "kept", [{"chunks": (2, 2)}, {"chunks": (2, 2), "compression": "gzip"}, {"dtype": "f8"}, {"dtype": ">f4"}]
+)
+def test_numbers_that_lie_otherwise_are_read(tmp_path, all_large, kept):
+    written = content()
+    write_features(tmp_path / "f.h5", written)
+    with h5py.File(tmp_path / "f.h5", "r+") as file:
+        values, origin = file["audio"][()], dict(file["audio"].attrs)
+        del file["audio"]
+        file.create_dataset("audio", data=values.astype(kept.get("dtype", "f4")), **kept)
+        file["audio"].attrs.update(origin)
+    found = read_features(tmp_path / "f.h5")
+    assert not isinstance(found.features["audio"], np.memmap)
+    assert same(found, written)
+
+
+def test_numbers_that_stay_in_the_file_are_checked_too(tmp_path, all_large):
+    write_features(tmp_path / "f.h5", content())
+    with h5py.File(tmp_path / "f.h5", "r+") as file:
+        file["visual"][2, 1] = np.nan
+    with pytest.raises(InputError, match="/visual: row 2 holds NaN"):
         read_features(tmp_path / "f.h5")

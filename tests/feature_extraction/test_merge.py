@@ -70,8 +70,8 @@ def test_refuses_other_jobs_classes_and_lost_rows(job, tmp_path):
     shard = read_features(job / "1.h5").shard
     for changes, message in [
         ({"shard": dataclasses.replace(shard, manifest="x")}, "belongs to another job"),
-        ({"class_names": ("0", "1", "2")}, "classes, columns or sequences"),
-        ({"columns": {}}, "classes, columns or sequences"),
+        ({"class_names": ("0", "1", "2")}, "classes, columns, sequences or"),
+        ({"columns": {}}, "classes, columns, sequences or"),
         ({"shard": dataclasses.replace(shard, rows=shard.rows + 3)}, "accounts for 0 of its 1 clips"),
     ]:
         with pytest.raises(InputError, match=message):
@@ -108,6 +108,34 @@ def test_a_pca_of_shards_is_that_of_the_whole_to_the_byte(fitted_job, tmp_path, 
     content, before = read_features(tmp_path / "f.h5"), read_features(plain)
     assert (content.notes(), list(content.sequences)) == ((), ["audio"] if sequence else [])
     assert_whitened_by_svd(content, before)
+
+
+@pytest.mark.parametrize("sequence", [False, True])
+def test_shards_with_incomplete_clips_give_the_bytes_of_the_whole(tmp_path, render, sequence):
+    """The second shard of three has pictures alone, so that nothing says how wide its sounds would be."""
+    lines = ["id,media,label,split"]
+    for number in range(6):
+        name = render(
+            tmp_path / f"{number}.mp4",
+            seconds=1.0 + number / 4,
+            tone=None if number in (1, 4) else 300.0 + 90 * number,
+            picture=number != 3,
+        ).name
+        lines.append(f"{number},{name},{number % 2},{('train', 'test')[number == 5]}")
+    (tmp_path / "manifest.csv").write_text("\n".join(lines))
+    manifest = read_manifest(tmp_path / "manifest.csv")
+    both = [dataclasses.replace(PLAIN, dimension=3, fit=PcaWhitening(3)), extractor("hog-color", "visual")]
+    extract(manifest, tmp_path / "whole.h5", both, workers=1, sequence=sequence)
+    for index in range(3):
+        extract(manifest, tmp_path / f"{index}.h5", both, workers=1, sequence=sequence, shard=(index, 3))
+    merge([tmp_path / f"{index}.h5" for index in range(3)], tmp_path / "f.h5")
+    assert (tmp_path / "f.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
+    content = read_features(tmp_path / "f.h5")
+    assert content.has("audio").tolist() == [True, False, True, True, False, True]
+    assert content.has("visual").tolist() == [True, True, True, False, True, True]
+    extract(manifest, tmp_path / "1.h5", both, workers=1, sequence=sequence, shard=(1, 3), incomplete="drop")
+    with pytest.raises(InputError, match="incomplete clips are not those of"):
+        merge([tmp_path / f"{index}.h5" for index in range(3)], tmp_path / "f.h5")
 
 
 def assert_whitened_by_svd(content, before):

@@ -77,7 +77,10 @@ def test_the_encoders_pay_for_real_and_pulled_negatives_by_how_good_the_generato
         for k, anchor in enumerate(triples.anchor.tolist()):
             real, synthetic = (cost_one(form, k, a, p, negatives, rivals) for negatives in (n, made))
             expected[anchor] += weight * real + (1 - weight) * synthetic
-    assert torch.allclose(loss(comparison).total, expected, atol=1e-9)
+    found = loss(comparison)
+    assert torch.allclose(found.total, expected, atol=1e-9)
+    lengths = float((a.square().sum() + p.square().sum()).detach()) / len(a)
+    assert found.penalty is None if form == "triplet" else found.penalty.item() == pytest.approx(loss.l2 / 4 * lengths)
 
 
 def test_the_generator_pays_for_reconstruction_and_for_classes_it_confuses():

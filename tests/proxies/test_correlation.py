@@ -75,6 +75,15 @@ def test_input_space_compares_features_and_looks_once(monkeypatch):
     assert len(calls) == 4
 
 
+@pytest.mark.parametrize("known", ["labels", "groups"])
+def test_what_becomes_known_of_the_same_features_makes_new_lists(known):
+    bank, codes = vectors(), {"labels": None, "groups": None}
+    graph = CorrelationGraph(MODALITIES, GraphOptions(space="input"))
+    for given in (codes, {**codes, known: LABELS}, codes):
+        graph.refresh(bank, given["labels"], bank, None, given["groups"])
+        assert same(graph.lists(ROWS, bank), {m: neighbors(v, k=3, **given) for m, v in bank.items()})
+
+
 def test_embedding_lists_follow_every_refresh():
     graph = CorrelationGraph(MODALITIES, GraphOptions())
     for seed in range(2):

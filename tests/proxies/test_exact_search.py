@@ -168,6 +168,14 @@ def test_an_unknown_similarity_is_named_with_the_nearest():
         nearest(torch.ones(1, 1), torch.ones(1, 1), k=1, similarity="cosin")
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_error_bound_is_the_worst_case_where_that_is_smaller(dtype):
+    unit = torch.finfo(dtype).eps / 2
+    for dimension in (1, 2, 9, 64):
+        assert exact_search.unit_error(dimension, dtype, torch.device("cpu")) == unit * (dimension + 3)
+    assert exact_search.unit_error(10_000, dtype, torch.device("cpu")) == unit * 803
+
+
 def test_reduced_precision_products_widen_the_error_bound(monkeypatch):
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     single, double = (exact_search.unit_error(16, dtype, gpu) for dtype in (torch.float32, torch.float64))

@@ -10,12 +10,13 @@ from aadml.data.synthetic import synthetic
 from aadml.search import Index
 from aadml.search.calibration import (
     Calibration,
+    Curve,
     Sample,
     auroc,
     band,
     calibrate,
     calibration_error,
-    curves_of,
+    curve_of,
     held_out,
     wilson,
 )
@@ -51,28 +52,51 @@ def test_a_perfect_scorer_stays_inside_its_band_in_95_of_100_draws():
     assert 0.03 < limit < 0.15  # an error of this size says nothing at 228 clips
 
 
-@pytest.mark.parametrize("kind", ["isotonic", "logistic"])
-def test_a_fitted_curve_is_calibrated_on_new_clips(kind):
+def test_a_curve_is_its_formula():
+    scores = np.array([[0.9, 0.4], [0.5, 0.5]])
+    logit = np.log(scores / (1 - scores))
+    for kind, x in (("logistic", scores), ("logistic of log-odds", logit)):
+        expected = 1 / (1 + np.exp(-(2.0 * x - 0.5 * x[:, :1] + 0.25)))
+        np.testing.assert_allclose(Curve(kind, 2.0, -0.5, 0.25)(scores), expected, rtol=1e-12)
+    assert Curve("posterior", margin=0.2)(scores).tolist() == [[0.8, 0.4], [0.5, 0.5]]
+
+
+def test_a_fitted_curve_is_calibrated_on_new_clips():
     train, test = drawn(1500, 0), drawn(400, 1)
-    curve = curves_of(train, kind)
-    best = curve(test.scores[:, 0])
-    assert calibration_error(best, test.fits[:, 0]) <= band(best)
+    chances = curve_of(train, "logistic")(test.scores)
+    for rank in (0, 4, 9):
+        assert calibration_error(chances[:, rank], test.fits[:, rank]) <= band(chances[:, rank])
+
+
+def test_questions_that_nothing_answers_well_are_told_from_others_by_their_best_score():
+    def questions(seed):  # of half of them no item is of the class: equal scores mean less there
+        generator = np.random.default_rng(seed)
+        hard = np.arange(1000) % 2 == 1
+        scores = -np.sort(-generator.normal(size=(1000, 10)), axis=1) - hard[:, None]
+        return Sample(scores, ~hard[:, None] & (generator.random(scores.shape) < 1 / (1 + np.exp(-2 * scores))))
+
+    train, test = questions(0), questions(1)
+    curve = curve_of(train, "logistic")
+    assert curve.by_best > 0.5
+    alone = Curve("logistic", curve.by_score, 0.0, curve.level)(test.scores)
+    assert ((curve(test.scores) - test.fits) ** 2).mean() < 0.9 * ((alone - test.fits) ** 2).mean()
+    assert calibration_error(curve(test.scores)[:, 0], test.fits[:, 0]) < 0.06
 
 
 @settings(max_examples=25)
 @given(
     queries=st.integers(10, 60),
     seed=st.integers(0, 1000),
-    kind=st.sampled_from(["isotonic", "logistic"]),
+    kind=st.sampled_from(["logistic", "logistic of log-odds", "posterior"]),
     share=st.sampled_from([0.0, 1.0, None]),
 )
 def test_a_curve_never_falls_and_nothing_is_certain(queries, seed, kind, share):
     found = drawn(queries, seed, steepness=seed % 7 - 3)
     fits = found.fits if share is None else np.full_like(found.fits, share)
     found = Sample(found.scores, fits)
-    curve = curves_of(found, kind)(np.linspace(-5, 5, 101))
-    assert (np.diff(curve) >= -1e-12).all()
-    assert 0 < curve.min() <= curve.max() < 1
+    chances = curve_of(found, kind)(np.linspace(5, -5, 101)[None])  # of one question, best first
+    assert (np.diff(chances) <= 1e-12).all()
+    assert 0 < chances.min() <= chances.max() < 1
     assert np.isfinite(held_out(found, kind)).all()
 
 
@@ -84,7 +108,7 @@ def fitted(found, **options):
 def test_a_threshold_keeps_its_word_on_new_clips():
     train, test = drawn(1500, 2, 1.0), drawn(1000, 3, 1.0)
     one = fitted(train, precision=0.9)
-    chances = one.probability(test.scores[:, 0])
+    chances = one.probability(test.scores[:, :1])[:, 0]
     over = chances >= one.threshold
     low, high = wilson(float(test.fits[over, 0].mean()), int(over.sum()))
     assert low <= one.reached[0] <= high or test.fits[over, 0].mean() >= 0.9
@@ -105,16 +129,17 @@ def test_a_posterior_is_taken_as_it_is_where_no_curve_predicts_better():
     scores = -np.sort(-generator.random((300, 10)), axis=1)
     found = Sample(scores, generator.random(scores.shape) < scores)
     one = fitted(found, posteriors=True)
-    assert one.kind == "posterior"
+    assert one.curve.kind == "posterior"
     np.testing.assert_allclose(one.probability(scores), scores, atol=1e-3)
-    assert fitted(Sample(scores, generator.random(scores.shape) < scores / 3), posteriors=True).kind != "posterior"
+    assert (
+        fitted(Sample(scores, generator.random(scores.shape) < scores / 3), posteriors=True).curve.kind != "posterior"
+    )
 
 
 def test_of_pairs_the_odds_fall_with_the_number_of_items():
-    one = Calibration(("audio",), "visual", "logistic", (0.0, 1.0), (0.2, 0.8), "pair", 50, 100, 0, 0, 0.9)
-    assert one.probability(np.array([1.0]), 100) == pytest.approx(0.8)
-    assert one.probability(np.array([1.0]), 400) == pytest.approx(0.5)  # odds 4 : 1 become 1 : 1
-    assert one.probability(np.array([5.0, -5.0])).tolist() == [0.8, 0.2]
+    one = Calibration(("audio",), "visual", Curve("posterior"), "pair", 50, 100, 0, 0, 0.9)
+    assert one.probability(np.array([0.8]), 100) == pytest.approx(0.8)
+    assert one.probability(np.array([0.8]), 400) == pytest.approx(0.5)  # odds 4 : 1 become 1 : 1
 
 
 def test_auroc_is_the_share_of_pairs_in_order():

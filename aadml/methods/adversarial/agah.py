@@ -149,7 +149,7 @@ class HashingLearner(Learner):
         return F.normalize(self.encoders[modality](inputs), dim=1)
 
     def _all_features(self, train: Clips, modality: Modality) -> list[Tensor]:
-        return [self._features(part.to(self.device), modality) for part in train.matrix(modality).split(4096)]
+        return [self._features(part.to(self.device), modality) for part in train.vectors(modality).split(4096)]
 
     def _attended(self, features: Tensor) -> Tensor:
         """Mix features (b, w) with the mean features of the classes that they resemble."""

@@ -13,10 +13,10 @@ from aadml.data.network_items import ItemBatch
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
 from aadml.methods.audio_text.curriculum import Curriculum
-from aadml.methods.audio_text.hub_input import HubInput
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import BertInput, WordInput, resize_buffers
 from aadml.methods.audio_text.towers import Tower, describe, prepared, refuse_absent
+from aadml.methods.hub_input import HubInput
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation
 from aadml.objective import Embedded, Objective
 from feature_extraction.ground.errors import InputError

@@ -8,17 +8,13 @@ from annotated_types import Interval, MinLen
 from aadml.comparison.frame_word import Form
 from aadml.comparison.options import Count, CountOrZero, Dropout, Width
 from aadml.data.captions import CLEANINGS
+from aadml.methods.pretrained import Blocks, HubModel
 from feature_extraction.backbones.panns import PANNS_NETWORKS
-from feature_extraction.ground.markers import Choice, Written
-from feature_extraction.hub_names import PREFIX
+from feature_extraction.ground.markers import Choice
 
 Name = Annotated[str, MinLen(1)]
 """The name of published weights: a path, or "untrained"."""
 UNTRAINED = "untrained"
-HubModel = Annotated[str, Written(PREFIX, f"{PREFIX}MODEL[@revision][#pooling]")]
-"""A pretrained network of `transformers`."""
-Blocks = Annotated[int, Interval(ge=0, le=10_000)] | Literal["all"]
-"""How many of a network's blocks are trained, from the end."""
 Part = Annotated[float, Interval(gt=0, le=1e6)]
 
 

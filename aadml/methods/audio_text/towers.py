@@ -12,9 +12,9 @@ from aadml.data.network_items import ItemBatch, NetworkItems
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms
-from aadml.methods.audio_text.hub_input import HubInput
 from aadml.methods.audio_text.options import UNTRAINED, Freezing, TowerOptions
 from aadml.methods.audio_text.text_input import BertInput, WordInput
+from aadml.methods.hub_input import HubInput
 from aadml.methods.method import Context
 from aadml.methods.networks import layers
 from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
@@ -158,14 +158,14 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
 
     A row whose sound could not be decoded holds zeros.
     """
-    once, place = each_once(features)
-    if isinstance(network, Tower) and isinstance(network.network, HubInput) and network.settled:
-        found, there = describe(features, network.network, device)
+    if isinstance(features, NetworkItems):
+        tower, own = (network, network.network) if isinstance(network, Tower) else (None, network)
+        assert isinstance(own, HubInput)
+        found, there = own.describe(features, kept=own.still)
         with torch.no_grad():
-            return network.head(found.to(device)).cpu(), there
-    if isinstance(network, HubInput) and isinstance(features, NetworkItems) and network.still:
-        found, there = network.kept(features, once)
-        return found[place], there[place]
+            found = tower.head(found.to(device)).float().cpu() * there[:, None] if tower else found
+        return found, there
+    once, place = each_once(features)
     vectors, present = [], []
     for rows in once.split(_AT_ONCE):
         batch = input_batch(features, rows)

@@ -103,7 +103,7 @@ class AdvisedLearner(Learner):
         scores = super().validate(valid)
         with torch.no_grad():
             clips = valid.clips
-            parts = zip(*(clips.matrix(m).split(4096) for m in self.names), strict=True)
+            parts = zip(*(clips.vectors(m).split(4096) for m in self.names), strict=True)
             logits = torch.cat([self._advice([part.to(self.device) for part in one])[0] for one in parts])
         accuracy = float((logits.argmax(1).cpu() == clips.labels.cpu()).float().mean())
         return {

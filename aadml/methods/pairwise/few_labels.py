@@ -47,6 +47,7 @@ class FewLabelsLearner(Learner):
     """
 
     similarity = "dot"
+    learns_beside_batches = True
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class FewLabelsLearner(Learner):
         was_training = self.training
         self.eval()
         with torch.no_grad():
-            parts = [self._on_sphere(part.to(self.device), modality) for part in clips.matrix(modality).split(4096)]
+            parts = [self._on_sphere(part.to(self.device), modality) for part in clips.vectors(modality).split(4096)]
         self.train(was_training)
         return torch.cat(parts)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from aadml.comparison.types import Clips, Splits
+from aadml.comparison.types import Clips, Matrix, Splits
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import Config, resolve
 from aadml.methods.session import Record, Session, Weights, numbers
@@ -153,7 +153,7 @@ def _timed(config: Config, splits: Splits) -> Rate:
 
 def _some(clips: Clips) -> tuple[Clips, float]:
     """Take a few clips of sound and captions, which are slow to embed, and how many times more there are."""
-    if all(isinstance(features, torch.Tensor) for features in clips.features.values()):
+    if all(isinstance(features, Matrix) for features in clips.features.values()):
         return clips, 1.0
     few = clips.select(torch.arange(min(len(clips), _CAPTIONS)))
     return few, len(clips) / max(len(few), 1)

@@ -8,7 +8,7 @@ import torch
 
 import aadml
 from aadml.data.texts import Captions
-from aadml.methods.audio_text.hub_input import HubInput
+from aadml.methods.hub_input import HubInput
 from aadml.methods.session import Session
 from feature_extraction.feature_file import read_features
 from feature_extraction.ground.errors import InputError

@@ -4,25 +4,27 @@ import json
 from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Features
+from aadml.data.kept_arrays import KeptArrays
 from aadml.data.kept_vectors import kept_vectors
-from aadml.data.network_items import Item, ItemBatch, NetworkItems, sound_items, text_items
+from aadml.data.log_mels import at_most_once
+from aadml.data.media_files import MediaFiles
+from aadml.data.network_items import Item, ItemBatch, NetworkItems, text_items
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms
-from aadml.methods.audio_text.options import Blocks
+from aadml.methods.pretrained import Blocks
 from feature_extraction.backbones import mean_over_time
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.hub.blocks import train_only, trained_parts
 from feature_extraction.hub.networks import Preparation, Runner
-from feature_extraction.hub.sound import SoundPreparation
-from feature_extraction.hub.towers import blank_tower, open_tower, preparation_in
-from feature_extraction.media import Sound
+from feature_extraction.hub.towers import Kind, blank_tower, open_tower, preparation_in
+from feature_extraction.media import Sound, Text
 
 _AT_ONCE = 32
 
@@ -45,11 +47,9 @@ class HubInput(nn.Module):
 
     files: Tensor
 
-    def __init__(
-        self, source: str, modality: Literal["audio", "text"], blocks: Blocks, architecture: JsonObject | None
-    ) -> None:
+    def __init__(self, source: str, modality: Kind, blocks: Blocks, architecture: JsonObject | None) -> None:
         super().__init__()
-        self.modality: Literal["audio", "text"] = modality
+        self.modality: Kind = modality
         self._parts: list[nn.Module] = []
         self._blocks = blocks
         self._to_be_trained = not architecture
@@ -93,41 +93,61 @@ class HubInput(nn.Module):
             part.training = mode
         return self
 
-    def prepared(self, features: Features, budget: int) -> Features:
-        """Lay the preparation over sounds or captions; what is laid out already passes unchanged."""
+    def prepared(self, features: Features, budget: int, kept: KeptArrays | None = None) -> Features:
+        """Lay the preparation over media or captions; what is laid out already passes unchanged.
+
+        Args:
+            features: of n items.
+            budget: bytes of prepared items that stay in memory.
+            kept: where what was decoded of media is kept.
+        """
         made = self.preparation
         if isinstance(features, Captions):
             return text_items(features, made.items, budget=budget)
-        if isinstance(features, Waveforms | PackedWaveforms):
-            assert isinstance(made, SoundPreparation)
+        if isinstance(features, PackedWaveforms):
             assert isinstance(made.inputs, Sound)
-            rate, shortest = made.inputs.sample_rate, made.minimum_seconds
-            return sound_items(features, made.items, rate=rate, shortest=shortest, budget=budget)
+            return NetworkItems(features.at(made.inputs.sample_rate), made.items, features.items, budget)
+        if isinstance(features, Waveforms | MediaFiles):
+            assert not isinstance(made.inputs, Text)
+            shortest, known = getattr(made, "minimum_seconds", 0.0), getattr(features, "known", {})
+            files = MediaFiles(
+                features.paths, features.items, made.inputs, shortest, kept, features.failures, known
+            )  # fmt: skip
+            return NetworkItems(files, made.items, files.items, budget)
         return features
 
     def forward(self, batch: ItemBatch) -> Tensor:
         """Describe a batch of b clips -> (b, dimension); zeros for one that is not present."""
         return self._trained(batch) if self.training else self._described(batch)
 
-    def kept(self, source: NetworkItems, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Describe the rows (m,) of a source by a network that is not trained, or take what is kept of them on disk.
+    def describe(self, source: NetworkItems, *, kept: bool) -> tuple[Tensor, Tensor]:
+        """Describe all n items of a source in evaluation mode, each sound, clip or text once.
+
+        Args:
+            source: as `prepared` lays it out.
+            kept: whether vectors are taken from disk where they are there, and kept there.
 
         Returns:
-            Vectors (m, dimension), zeros where a sound could not be decoded, and which could (m,).
+            Vectors (n, dimension) on the CPU, zeros for what could not be decoded, and which could (n,).
         """
-        store = kept_vectors(self._fingerprint())
-        known, sums = store.read(), source.sums(rows)
-        missing = [place for place, key in enumerate(sums) if key not in known]
-        added: dict[bytes, Tensor] = {}
+        once, place = at_most_once(source.items), source.items.unique(return_inverse=True)[1]
+        store = kept_vectors(self._fingerprint()) if kept else None
+        known, sums = (store.read(), source.sums(once)) if store else ({}, [b""] * len(once))
+        rows = [known.get(key) for key in sums]
+        missing = [number for number, row in enumerate(rows) if row is None]
         for start in range(0, len(missing), _AT_ONCE):
-            places = missing[start : start + _AT_ONCE]
-            batch = source.batch(rows[torch.tensor(places)])
-            for place, vector, there in zip(places, self._described(batch).cpu(), batch.present.tolist(), strict=True):
-                added |= {sums[place]: vector} if there else {}
-        if added:
+            numbers = missing[start : start + _AT_ONCE]
+            batch = source.batch(once[torch.tensor(numbers)])
+            for number, vector, there in zip(
+                numbers, self._described(batch).cpu(), batch.present.tolist(), strict=True
+            ):
+                rows[number] = vector if there else None
+        added = {sums[n]: row for n in missing if (row := rows[n]) is not None}
+        if store and added:
             store.add(added)
-        vectors = torch.stack([added.get(key, known.get(key, torch.zeros(self.dimension))) for key in sums])
-        return vectors, torch.tensor([key in added or key in known for key in sums])
+        nothing = torch.zeros(self.dimension)
+        vectors = torch.stack([nothing if row is None else row for row in rows]) if rows else nothing[None][:0]
+        return vectors[place], torch.tensor([row is not None for row in rows], dtype=torch.bool)[place]
 
     def _fingerprint(self) -> str:
         """Name everything that decides a vector, on this machine."""

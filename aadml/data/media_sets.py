@@ -1,0 +1,77 @@
+"""Manifests of media as content that is divided like a feature file, its features still to be made of the files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from aadml.comparison.types import Clips, Features, Splits
+from aadml.data.media_files import MediaFiles
+from aadml.data.texts import Captions
+from feature_extraction.feature_file import UNLABELLED, FeatureFile
+from feature_extraction.ground.errors import InputError
+from feature_extraction.manifest import Manifest, Row, read_manifest
+
+
+def is_manifest(path: str | Path) -> bool:
+    """Tell whether a path looks like a manifest of media, without reading it."""
+    return Path(path).suffix == ".csv"
+
+
+def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile, Manifest]:
+    """Read a manifest as content to be divided: the features of a clip are its number among the rows.
+
+    Args:
+        path: of the manifest.
+        modalities: whose media are wanted.
+
+    Raises:
+        InputError: no manifest, or one without a text column where texts are wanted.
+    """
+    if not is_manifest(path):
+        raise InputError(f"{path}: networks (towers) are trained on media; give a manifest, a CSV file")
+    manifest = read_manifest(path)
+    for modality in modalities:
+        if modality not in manifest.rows[0].media:
+            raise InputError(f"{path}: has no column for {modality} (text, caption); leave towers.{modality} out")
+    numbers = {name: code for code, name in enumerate(manifest.class_names)}
+    rows = manifest.rows
+    content = FeatureFile(
+        features={m: np.arange(len(rows), dtype=np.float32)[:, None] for m in modalities},
+        labels=np.asarray([numbers.get(row.label, UNLABELLED) for row in rows], dtype=np.int64),
+        all_labels=_all_labels(rows, numbers) if manifest.has_several_labels else None,
+        ids=tuple(row.id for row in rows),
+        splits=tuple(row.split for row in rows),
+        class_names=manifest.class_names,
+    )
+    return content, manifest
+
+
+def with_media(splits: Splits, manifest: Manifest) -> Splits:
+    """Lay the media of a manifest where the numbers of its rows stand."""
+    sources = {m: _source(manifest, m) for m in splits.train.modalities}
+    train, valid, test = (_laid(part, sources) for part in (splits.train, splits.valid, splits.test))
+    return replace(splits, train=train, valid=valid, test=test)
+
+
+def _laid(clips: Clips, sources: Mapping[str, MediaFiles | Captions]) -> Clips:
+    laid: dict[str, Features] = {m: source.select(clips.matrix(m)[:, 0].long()) for m, source in sources.items()}
+    return replace(clips, features=laid)
+
+
+def _source(manifest: Manifest, modality: str) -> MediaFiles | Captions:
+    media = tuple(row.media[modality] for row in manifest.rows)
+    if modality == "text":
+        return Captions(media)
+    paths = {path: number for number, path in enumerate(dict.fromkeys(media))}
+    return MediaFiles(tuple(paths), torch.tensor([paths[path] for path in media], dtype=torch.int64))
+
+
+def _all_labels(rows: Sequence[Row], numbers: Mapping[str, int]) -> NDArray[np.uint8]:
+    marked = np.zeros((len(rows), len(numbers)), dtype=np.uint8)
+    for number, row in enumerate(rows):
+        marked[number, [numbers[label] for label in row.labels]] = 1
+    return marked

@@ -1,0 +1,121 @@
+"""What the experiment has to say to each question of the plan, data set by data set."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aadml.reports.plan_statistics import (
+    ByMethod,
+    Compared,
+    by_look,
+    compared,
+    complete_seeds,
+    seeds_of_look,
+)
+from aadml.reports.plan_tables import interval
+from aadml.reports.tables import Table
+from aadml.retrieval.sequential import LOOK_LEVEL
+from aadml.retrieval.significance import paired_t
+from aadml.sweeps.controls import AFFINE, RANDOM, UNIFORM
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
+from aadml.sweeps.plan.ledger import Ledger
+from aadml.sweeps.plan.stages import LOOKS, SECOND, THIRD, finals
+
+QUESTIONS = {
+    "H1": ("Does AA raise the triplet loss where both are tuned alike?", PLAIN),
+    "H2": ("Is it AA, or the bank?", MEMORY),
+    "H3": ("Is it attention?", f"{ANCHOR_AWARE}, {UNIFORM}"),
+    "H4": ("Is it the graph?", f"{ANCHOR_AWARE}, {RANDOM}"),
+    "H5": ("Is it the neighbors at all?", f"{ANCHOR_AWARE}, {AFFINE}"),
+}
+"""Question -> its words, and what AA is compared with."""
+NOT_BUILT = {
+    "H6": "Does any reading of Equation 7 train under the paper's own sums?",
+    "H8": "Does the graph help without labels, or with few?",
+    "H9": "Where should AA help, if its idea is right?",
+}
+BANK = "Does the test-time use of the bank help?"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is known on one data set.
+
+    Attributes:
+        rows: contender -> seed -> row.
+        seeds: of the last complete look; before the first one, those that are complete.
+        complete: number of seeds that all contenders have.
+        primary: comparisons of the contenders.
+        control_rows: control -> seed -> row.
+        controls: AA against each control.
+        rival_rows: rival -> seed -> row.
+        rivals: AA against each rival.
+    """
+
+    rows: ByMethod
+    seeds: Sequence[int]
+    complete: int
+    primary: Sequence[Compared]
+    control_rows: ByMethod
+    controls: Sequence[Compared]
+    rival_rows: ByMethod
+    rivals: Sequence[Compared]
+
+    @property
+    def looked(self) -> bool:
+        """Tell whether a look is complete."""
+        return len(self.seeds) in LOOKS
+
+
+def findings_of(name: str, ledger: Ledger) -> Findings:
+    """Read what is known on a data set."""
+    rows = finals(name, ledger)
+    others = {stage: finals(name, ledger, stage) for stage in (THIRD, "rivals-2")}
+    against = {stage: _against(rows, others[stage], stage, ledger) for stage in others}
+    return Findings(
+        rows, seeds_of_look(rows), len(complete_seeds(rows)), by_look(name, ledger), others[THIRD], against[THIRD],
+        others["rivals-2"], against["rivals-2"],
+    )  # fmt: skip
+
+
+def _against(rows: ByMethod, others: ByMethod, stage: str, ledger: Ledger) -> list[Compared]:
+    """Compare AA with what another stage trained, on the seeds that both have."""
+    precisions, found = ledger.precisions(SECOND) | ledger.precisions(stage), []
+    for method in others:
+        both = {**others, ANCHOR_AWARE: rows.get(ANCHOR_AWARE, {})}
+        one = compared(both, precisions, (ANCHOR_AWARE, method), complete_seeds(both, (ANCHOR_AWARE, method)))
+        found += [one] if one else []
+    return found
+
+
+def answers(found: Mapping[str, Findings]) -> Table:
+    """Answer every question of the plan on every data set."""
+    rows = [(key, words, *(_answer(one, other) for one in found.values())) for key, (words, other) in QUESTIONS.items()]
+    rows += [("H7", BANK, *(_bank(one) for one in found.values()))]
+    rows += [(key, words, *("not run" for _ in found)) for key, words in NOT_BUILT.items()]
+    return Table(("", "question", *found), tuple(sorted(rows)))
+
+
+def _answer(found: Findings, other: str) -> str:
+    compared_with = {one.pair[1]: one for one in (*found.primary, *found.controls) if one.pair[0] == ANCHOR_AWARE}
+    one = compared_with.get(other)
+    if one is None:
+        return "not run"
+    mean = f"{one.over_seeds.mean:+.3f} {interval((one.over_both.low, one.over_both.high))}, {len(one.values)} seeds"
+    if len(one.values) < LOOKS[0]:
+        return f"{mean}; not tested yet"
+    if other not in (PLAIN, MEMORY):
+        return f"{mean}; exploratory, see the table"
+    word = {1: "yes: AA is above", -1: "no: AA is below", 0: "not decided"}[one.sign]
+    return f"{mean}; {'no: equal within 0.01' if one.over_seeds.equal < LOOK_LEVEL else word}"
+
+
+def _bank(found: Findings) -> str:
+    pairs = [
+        (row.bank, row.test_map)
+        for seed in found.seeds
+        if (row := found.rows[ANCHOR_AWARE][seed]).bank is not None and row.test_map is not None
+    ]
+    if len(pairs) < 2:
+        return "not run"
+    one = paired_t([bank for bank, _ in pairs if bank is not None], [own for _, own in pairs])
+    return f"bank - inductive: {one.mean:+.3f} {interval((one.low, one.high))} over {len(pairs)} seeds"

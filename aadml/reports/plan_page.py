@@ -1,0 +1,176 @@
+"""The page of the experiment of docs/experiments/plan.md, made of its CSV files alone: results.md and its figures."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from aadml.reports.plan_answers import Findings, answers, findings_of
+from aadml.reports.plan_statistics import overall, verdict
+from aadml.reports.plan_tables import (
+    control_table,
+    difference_table,
+    final_table,
+    full_table,
+    option_table,
+    progress_table,
+    protocol_table,
+    set_table,
+)
+from aadml.reports.reproduction_figures import drawn
+from aadml.reports.sweep_figures import spread_dots
+from aadml.reports.tables import Table, markdown
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
+from aadml.sweeps.plan.ledger import Ledger, Row
+from aadml.sweeps.plan.sets import read_facts
+from aadml.sweeps.plan.stages import LOOKS, STAGES
+from feature_extraction.ground.atomic import write_text
+
+PAGE = "results.md"
+PRIMARY_SETS = ("corsmal", "av_digits")
+"""Of docs/experiments/plan.md."""
+OTHER_SETS = ("av_digits by speakers", "uci_digits_views", "mosi", "synthetic AVE")
+LATER = ("stage 5 (all methods at their own schedules)", "stage 6 (without labels, few labels)")
+
+
+def write_plan_page(folder: Path) -> Path:
+    """Write the page and the figures of an experiment.
+
+    Args:
+        folder: that holds the ledger.
+
+    Returns:
+        The page.
+    """
+    ledger = Ledger((folder,))
+    figures = {}
+    for name in read_facts(folder):
+        for kind, drawing in drawings(name, ledger).items():
+            figures[f"{name}-{kind}.svg"] = drawing
+    for place, drawing in figures.items():
+        if drawing:  # matplotlib is installed
+            write_text(folder / place, drawing + "\n")
+    write_text(folder / PAGE, page_of(folder))
+    return folder / PAGE
+
+
+def summary(folder: Path) -> tuple[Table, ...]:
+    """Give the answers so far, and what was run."""
+    ledger, names = Ledger((folder,)), list(read_facts(folder))
+    return answers({name: findings_of(name, ledger) for name in names}), progress_table(names, ledger)
+
+
+def page_of(folder: Path) -> str:
+    """Write the text of the page from the CSV files of a folder."""
+    ledger, names = Ledger((folder,)), list(read_facts(folder))
+    found = {name: findings_of(name, ledger) for name in names}
+    parts = [_INTRODUCTION, "## Where it stands", _standing(found, names), "## The questions", markdown(answers(found))]
+    parts += ["## What was run, and what was not", markdown(set_table(read_facts(folder), ledger))]
+    parts += [markdown(progress_table(names, ledger)), _not_run(names), _cost(ledger)]
+    for name in names:
+        parts += _of_set(name, found[name], ledger)
+    return "\n\n".join(part.rstrip("\n") for part in [*parts, _LAST] if part) + "\n"
+
+
+def drawings(name: str, ledger: Ledger) -> dict[str, str]:
+    """Draw test MAPs and paired differences of the contenders on a data set; nothing before two seeds are there."""
+    found = findings_of(name, ledger)
+    if not found.primary:
+        return {}
+    maps = {method: _maps(found.rows[method], found.seeds) for method in CONTENDERS}
+    differences = {" - ".join(one.pair): np.array(one.values) for one in found.primary}
+    differences |= {
+        f"AA - {one.pair[1].removeprefix(f'{ANCHOR_AWARE}, ')}": np.array(one.values) for one in found.controls
+    }
+    return {
+        "map": drawn(spread_dots, maps, x="test MAP"),
+        "differences": drawn(spread_dots, differences, x="difference of test MAP", marks={"none": 0.0}),
+    }
+
+
+def _maps(rows: Mapping[int, Row], seeds: Sequence[int]) -> np.ndarray:
+    return np.array([rows[seed].test_map for seed in seeds], dtype=np.float64)
+
+
+def _standing(found: Mapping[str, Findings], names: Sequence[str]) -> str:
+    lines = []
+    for name, one in found.items():
+        count = len(one.seeds)
+        looked = f"{count} seeds" if one.looked else f"{count} of its {LOOKS[0]} seeds are finished"
+        lines.append(f"- **{name}**: {verdict(one.primary)} ({looked}).")
+    lines += [f"- **{name}**: not run yet." for name in PRIMARY_SETS if name not in names and _is_own(names)]
+    if _is_own(names):
+        both = overall({name: found[name].primary if name in found else () for name in PRIMARY_SETS})
+        lines.append(f"- **Both primary sets, as the plan asks**: {both}.")
+    return "\n".join(lines)
+
+
+def _is_own(names: Sequence[str]) -> bool:
+    """Tell whether this is the plan on its own sets, and not on a user's."""
+    return bool({*names} & {*PRIMARY_SETS, *OTHER_SETS})
+
+
+def _not_run(names: Sequence[str]) -> str:
+    if not _is_own(names):
+        return ""
+    absent = [name for name in (*PRIMARY_SETS, *OTHER_SETS) if name not in names]
+    return f"Not run at all: {'; '.join([*(f'every stage on {name}' for name in absent), *LATER])}."
+
+
+def _cost(ledger: Ledger) -> str:
+    rows = [row for stage in STAGES for row in ledger.rows(stage)]
+    hours = sum(row.seconds or 0.0 for row in rows) / 3600
+    commits = sorted({row.commit[:7] for row in rows if row.commit})
+    return (
+        f"{len(rows)} runs are finished, {hours:.2f} hours of training in all: on the clock of one process with one "
+        f"thread, on a machine that had other work. Commits of the code: {', '.join(commits) or 'none'}."
+    )
+
+
+def _of_set(name: str, found: Findings, ledger: Ledger) -> list[str]:
+    """Write the sections of one data set."""
+    parts = [f"## {name}", "### Options, chosen by validation MAP", markdown(option_table("stage-", name, ledger))]
+    if not found.rows:
+        return parts
+    parts += ["### Contenders", _seeds_said(found), markdown(final_table(found.rows, found.seeds))]
+    if found.primary:
+        parts += [markdown(difference_table(found.primary, tested=found.looked)), _HOW]
+        parts += [f"![test MAP of every seed]({name}-map.svg)", f"![paired differences]({name}-differences.svg)"]
+    parts += _section("What the stop leaves out", full_table(name, ledger))
+    parts += _section("Protocols (H7)", protocol_table(found.rows, found.seeds))
+    parts += _section("Controls of the chosen AA", final_table(found.control_rows, found.seeds))
+    parts += [markdown(control_table(found.controls))] if found.controls else []
+    parts += _section("Options of the rivals", option_table("rivals-", name, ledger))
+    parts += _section("Rivals", final_table(found.rival_rows, found.seeds))
+    return parts + ([markdown(control_table(found.rivals))] if found.rivals else [])
+
+
+def _section(title: str, table: Table) -> list[str]:
+    return [f"### {title}", markdown(table)] if table.rows else []
+
+
+def _seeds_said(found: Findings) -> str:
+    count, over = len(found.seeds), "Mean and standard deviation over seeds."
+    if not found.looked:
+        return f"{count} seeds, before the first look at {LOOKS[0]}: described, not tested. {over}"
+    waiting = found.complete - count
+    more = f"; {waiting} more are finished and wait for the next look" if waiting else ""
+    return f"The look at {count} seeds{more}. {over}"
+
+
+_INTRODUCTION = f"""# Does AA help? What the plan has found so far
+
+Made by `aadml reproduce plan` from the CSV files beside this page; nothing on it is written by hand, and a test
+compares them. [plan.md](plan.md), with its amendments, is older than every run. `{PLAIN}` is the loss alone,
+`{ANCHOR_AWARE}` the loss on anchor-aware proxies, `{MEMORY}` the loss with a memory of the whole training set. MAP is
+exact over the full gallery, the mean of both directions, protocol `inductive`; test clips chose nothing, and the runs
+that chose options were not scored on them."""
+
+_HOW = """p: Student's t over seeds, to be held against 0.0182 (four looks); p equal: both one-sided tests at 0.01;
+power: of that t at 5 % and one look, at the standard deviation seen here."""
+
+_LAST = """## Going on
+
+`aadml reproduce plan --data corsmal.h5 -o FOLDER` (further sets by further `--data`, a part by `--only stage-2`) trains
+what has no row in FOLDER, and writes this page there. `python scripts/experiments/fold.py FOLDER` takes rows that were
+finished elsewhere into this folder, and writes the page anew."""

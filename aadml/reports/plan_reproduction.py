@@ -1,0 +1,115 @@
+"""The experiment of docs/experiments/plan.md, from its data sets to its ledger and its page."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from aadml.configuration.changes import parse_setting
+from aadml.configuration.config import DEFAULT_METHOD, resolve
+from aadml.configuration.files import read_yaml
+from aadml.reports.plan_page import summary, write_plan_page
+from aadml.reports.reproduction_plan import Plan
+from aadml.reports.sweep_result import SweepResult
+from aadml.runs.data import load_splits
+from aadml.sweeps.grid import applied
+from aadml.sweeps.needed import work_off_needed
+from aadml.sweeps.plan.contenders import NARROW
+from aadml.sweeps.plan.experiment import DataSet, Run
+from aadml.sweeps.plan.ledger import Ledger
+from aadml.sweeps.plan.sets import SetFacts, keep_facts
+from aadml.sweeps.plan.stages import LOOKS, STAGES, Experiment, chosen_stages, runs_of
+from aadml.sweeps.sweep import Outcome, sole_owner, worker_count
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
+
+AT_ONCE = 3
+"""Runs a worker between two writes of the ledger."""
+
+
+def reproduce_plan(data: Sequence[str], only: str | None, seeds: int | None, plan: Plan) -> SweepResult:
+    """Work off stages of the experiment, as far as they are not finished, and write the page.
+
+    Args:
+        data: feature files; each stands under its name without ending, the first is the most important one.
+        only: stages, separated by commas; None takes all.
+        seeds: at most, of each method.
+        plan: how.
+
+    Raises:
+        InputError: no data, two files of one name, data other than the ledger is of, or an unknown stage.
+    """
+    stages = chosen_stages(only)
+    with sole_owner(plan.owned):
+        ledger = Ledger((plan.owned, *(one for one in shard_folders(plan.folder) if one != plan.owned)))
+        sets = _data_sets(data, plan)
+        outcomes: list[Outcome] = []
+        if not plan.division.merge:
+            experiment = Experiment(sets, seeds or LOOKS[-1], ledger)
+            for stage in stages:
+                outcomes += _worked_off(stage, experiment, plan)
+        if plan.division.shard:
+            return SweepResult((), tuple(outcomes), plan.folder, None)
+        ledger.absorb(list(STAGES))
+        page = write_plan_page(plan.folder)
+        return SweepResult(summary(plan.folder), tuple(outcomes), plan.folder, page)
+
+
+def shard_folders(folder: Path) -> list[Path]:
+    """List the folder of an experiment and those of its shards."""
+    return [folder, *sorted(folder.glob("shard-*-of-*"))]
+
+
+def _data_sets(data: Sequence[str], plan: Plan) -> dict[str, DataSet]:
+    """Read what the schedules need to know of the data, and write down what they are."""
+    sets: dict[str, DataSet] = {}
+    facts: dict[str, SetFacts] = {}
+    changes: JsonObject = {} if plan.config else NARROW
+    for place in data:
+        name = Path(place).stem
+        if name in sets:
+            raise InputError(f"reproduce plan: two files are called {name}; give them different names")
+        values = applied({**read_yaml(plan.config or DEFAULT_METHOD), "data": place}, changes)
+        values = applied(values, dict(parse_setting(text) for text in plan.settings))
+        values = applied(values, {"device": plan.device} if plan.device else {})
+        config = resolve(values)
+        splits = load_splits(config)
+        facts[name] = SetFacts.of(name, splits)
+        steps = -(-len(splits.train) // config.training.batch)
+        sets[name] = DataSet(values, steps, plan.max_epochs)
+    keep_facts(plan.owned, facts)
+    return sets
+
+
+def _worked_off(stage: str, experiment: Experiment, plan: Plan) -> list[Outcome]:
+    """Do what is missing of a stage, and of what it grows by; every few runs go into the ledger at once."""
+    outcomes: list[Outcome] = []
+    while waiting := _missing(stage, experiment, plan):
+        plan.note(f"{stage}: {len(waiting)} runs to do")
+        step = AT_ONCE * max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
+        for begin in range(0, len(waiting), step):
+            outcomes += _done(waiting[begin : begin + step], experiment.ledger, plan)
+    if not runs_of(stage, experiment):
+        plan.note(f"{stage}: nothing to do yet; an earlier stage is not finished")
+    return outcomes
+
+
+def _missing(stage: str, experiment: Experiment, plan: Plan) -> list[Run]:
+    """List the runs of a stage, or of this shard of it, that have no row."""
+    there = {row.key for row in experiment.ledger.rows(stage)}
+    runs = runs_of(stage, experiment)
+    shard = plan.division.shard
+    return [run for run in (runs[shard[0] :: shard[1]] if shard else runs) if run.key not in there]
+
+
+def _done(runs: Sequence[Run], ledger: Ledger, plan: Plan) -> list[Outcome]:
+    """Work off some runs of one stage, and write their rows."""
+    jobs = {run.key: run.job(plan.folder) for run in runs}
+    outcomes = work_off_needed(list(jobs.values()), plan.workers, plan.work)
+    by_folder: Mapping[str, Outcome] = {str(one.job.folder): one for one in outcomes}
+    rows, precisions = [], {}
+    for run in runs:
+        row, values = run.row(by_folder[str(jobs[run.key].folder)])
+        rows.append(row)
+        if values is not None:
+            precisions[run.key] = values
+    ledger.add(runs[0].stage, rows, precisions)
+    return outcomes

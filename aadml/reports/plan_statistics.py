@@ -1,0 +1,156 @@
+"""What the rows of the experiment say: paired differences over seeds and queries, looks, power, and the verdict."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import nctdtr, stdtrit
+
+from aadml.retrieval.sequential import LOOK_LEVEL, look_interval, sign_flip
+from aadml.retrieval.significance import LEVEL, Difference, Pair, holm, paired_t, seeds_and_queries
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
+from aadml.sweeps.plan.ledger import Ledger, Precisions, Row
+from aadml.sweeps.plan.stages import LOOKS, SECOND, finals
+
+MARGIN = 0.02
+"""An interval of AA - plain that reaches beyond this leaves the question open."""
+PRIMARY: Sequence[Pair] = ((ANCHOR_AWARE, PLAIN), (ANCHOR_AWARE, MEMORY), (MEMORY, PLAIN))
+"""H1, H2, and whether a memory alone helps."""
+
+ByMethod = Mapping[str, Mapping[int, Row]]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two methods on the seeds that both have.
+
+    Attributes:
+        pair: (first, second); differences are first minus second.
+        values: (n,) difference of test MAP on each seed.
+        over_seeds: Student's paired t over seeds.
+        over_both: over seeds and queries.
+        flip: p by sign-flips over seeds.
+    """
+
+    pair: Pair
+    values: tuple[float, ...]
+    over_seeds: Difference
+    over_both: Difference
+    flip: float
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the paired difference over seeds."""
+        return float(np.std(self.values, ddof=1))
+
+    @property
+    def at_look(self) -> tuple[float, float]:
+        """Interval over seeds at the level of a look."""
+        return look_interval(self.over_seeds, len(self.values))
+
+    @property
+    def sign(self) -> int:
+        """Say which way a look decides: 1 above, -1 below, 0 neither."""
+        return int(np.sign(self.over_seeds.mean)) if self.over_seeds.p < LOOK_LEVEL else 0
+
+    def power(self, true: float) -> float:
+        """Probability that Student's t over so many seeds at 5 % finds a true difference, at the deviation seen."""
+        return power_of(true, self.deviation, len(self.values))
+
+
+def power_of(true: float, deviation: float, count: int) -> float:
+    """Give the power of a two-sided paired t test at 5 %.
+
+    Args:
+        true: difference.
+        deviation: of the paired difference over seeds.
+        count: seeds.
+    """
+    if deviation == 0:
+        return 1.0
+    reach, shift = float(stdtrit(count - 1, 1 - LEVEL / 2)), true / deviation * np.sqrt(count)
+    found = float(1 - nctdtr(count - 1, shift, reach) + nctdtr(count - 1, shift, -reach))
+    return 1.0 if np.isnan(found) else found  # so far off that the series does not end
+
+
+def complete_seeds(rows: ByMethod, methods: Sequence[str] = tuple(CONTENDERS)) -> list[int]:
+    """List the seeds on which all of some methods have a test MAP."""
+    by_method = [{seed for seed, row in rows.get(one, {}).items() if row.test_map is not None} for one in methods]
+    return sorted(set.intersection(*by_method)) if by_method else []
+
+
+def seeds_of_look(rows: ByMethod) -> list[int]:
+    """List the seeds of the last complete look; before the first one, all that are complete."""
+    seeds = complete_seeds(rows)
+    done = [look for look in LOOKS if look <= len(seeds)]
+    return seeds[: done[-1]] if done else seeds
+
+
+def compared(rows: ByMethod, precisions: Precisions, pair: Pair, seeds: Sequence[int]) -> Compared | None:
+    """Compare two methods on some seeds.
+
+    Args:
+        rows: with all of these seeds of both methods.
+        precisions: of these runs.
+        pair: (first, second).
+        seeds: on which.
+
+    Returns:
+        None of fewer than two seeds: they say nothing of others.
+    """
+    if len(seeds) < 2:
+        return None
+    first, second = ([rows[name][seed] for seed in seeds] for name in pair)
+    maps = [np.array([row.test_map for row in side], dtype=np.float64) for side in (first, second)]
+    queries = [np.stack([precisions[row.key] for row in side]) for side in (first, second)]
+    values = maps[0] - maps[1]
+    return Compared(pair, tuple(values.tolist()), paired_t(*maps), seeds_and_queries(*queries), sign_flip(values))
+
+
+def by_look(name: str, ledger: Ledger) -> list[Compared]:
+    """Make the primary comparisons on a data set, on the seeds of its last look."""
+    rows, precisions = finals(name, ledger), ledger.precisions(SECOND)
+    seeds = seeds_of_look(rows)
+    found = [compared(rows, precisions, pair, seeds) for pair in PRIMARY]
+    return [one for one in found if one is not None]
+
+
+def corrected_flips(found: Sequence[Compared]) -> dict[Pair, float]:
+    """Correct the sign-flip p of one table for how many comparisons it has (Holm)."""
+    p = holm({repr(one.pair): one.flip for one in found})
+    return {one.pair: p[repr(one.pair)] for one in found}
+
+
+def verdict(found: Sequence[Compared]) -> str:
+    """Say what the rules of the plan make of the comparisons on one data set; what another set says comes on top."""
+    if not found or len(found[0].values) < LOOKS[0]:
+        return "no verdict: the first look is not complete"
+    plain, memory, bank = found
+    if plain.sign > 0 and memory.sign > 0:
+        return "AA helps: it is above the plain loss and above the memory"
+    if bank.sign > 0:
+        return "a memory helps, not AA"
+    high = plain.over_both.high
+    if high > MARGIN:
+        return f"undecided: a gain by AA of up to {high:.3f} is not excluded"
+    return f"AA does not help by more than {max(high, 0.0):.3f}"
+
+
+def overall(found: Mapping[str, Sequence[Compared]]) -> str:
+    """Say what the rules of the plan make of its primary sets together: no gain on one is enough if another denies it.
+
+    Args:
+        found: primary set -> its primary comparisons; the p of AA - plain are corrected for their number (Holm).
+    """
+    looked = [one for one in found.values() if one and len(one[0].values) >= LOOKS[0]]
+    if len(looked) < len(found):
+        return "open: the first look is not complete on every primary set"
+    p = holm({name: one[0].over_seeds.p for name, one in found.items()})
+    helped = [name for name, one in found.items() if p[name] < LOOK_LEVEL and one[0].sign > 0 and one[1].sign > 0]
+    if helped and all(one[0].sign >= 0 for one in found.values()):
+        return f"AA helps ({', '.join(helped)})"
+    if any(one[2].sign > 0 for one in looked) and not helped:
+        return "a memory helps, not AA"
+    if all(one[0].over_both.high > MARGIN for one in looked):
+        return "undecided"
+    return f"AA does not help by more than {max(max(one[0].over_both.high, 0.0) for one in looked):.3f}"

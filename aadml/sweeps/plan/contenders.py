@@ -1,0 +1,101 @@
+"""CONTENDERS and RIVALS of the plan, each with the space that equal trials draw from; the narrow network they share."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aadml.configuration.config import resolve
+from aadml.sweeps.grid import applied
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, JsonObject
+
+Space = Mapping[str, Sequence[Json]]
+
+NARROW: JsonObject = {
+    "network.hidden": [256, 256, 256],
+    "training.batch": 50,
+    "training.train_map": 1_000_000,  # of the chosen epoch alone
+}
+"""What the plan changes in `configs/aadml.yaml`."""
+
+SHARED: Space = {
+    "training.learning_rate": (1e-4, 3e-4, 5e-4, 1e-3),
+    "network.dropout": (0.0, 0.1, 0.3),
+    "inputs.scaling": ("none", "standard"),
+}
+"""What is tuned of every method."""
+
+MARGINS: Space = {"loss.margin": (0.6, 1.2, 2.4)}
+_ATTENTION: Space = {
+    "proxy.reading": ("R1", "R2", "R3", "R4", "R5", "R6"),
+    "proxy.live": (False, True),
+    "proxy.aa_mix": (0.25, 0.5, 1.0),
+    "proxy.residual": ("none", "add", "convex"),
+    "proxy.attention": ("mha", "identity-start", "free"),
+    "proxy.aa_on": ("all", "anchor", "reference"),
+    "proxy.k": (1, 2, 3, 4, 5, 6, 7),
+}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A loss, and what is tuned of it beside what all share."""
+
+    loss: str
+    space: Space
+
+    @property
+    def whole_space(self) -> Space:
+        """Give what is tuned of it in all."""
+        return {**SHARED, **self.space}
+
+
+PLAIN, ANCHOR_AWARE, MEMORY = "triplet", "aa-triplet", "xbm-triplet"
+
+CONTENDERS = {
+    PLAIN: Contender(PLAIN, MARGINS),
+    ANCHOR_AWARE: Contender(ANCHOR_AWARE, {**MARGINS, **_ATTENTION}),
+    MEMORY: Contender(MEMORY, {**MARGINS, "loss.weight": (0.25, 0.5, 1.0)}),
+}
+RIVALS = {
+    "multi-similarity": Contender("multi-similarity", {"loss.base": (0.25, 0.5, 0.75)}),
+    "proxy-nca": Contender("proxy-nca", {"loss.temperature": (0.111, 0.333, 1.0)}),
+    "proxy-anchor": Contender("proxy-anchor", {"loss.margin": (0.05, 0.1, 0.2)}),
+    "soft-triple": Contender("soft-triple", {"loss.scale": (5.0, 10.0, 20.0)}),
+    "arcface": Contender("arcface", {"loss.scale": (16.0, 32.0, 64.0)}),
+    "ee-triplet": Contender("ee-triplet", MARGINS),
+}
+
+
+def drawn_points(name: str, contender: Contender, base: JsonObject, count: int) -> list[JsonObject]:
+    """Draw points of a method's space, none twice; those that its config refuses are left out.
+
+    Args:
+        name: of the method; with the seed 0 it decides the draw.
+        contender: the method.
+        base: config values that the points are put into.
+        count: how many; a smaller space is taken whole.
+    """
+    found: list[JsonObject] = []
+    for point in _shuffled(name, contender.whole_space):
+        if len(found) == count:
+            break
+        try:
+            resolve(applied(base, {"loss": contender.loss, **point}))
+        except InputError:
+            continue
+        found.append(point)
+    return found
+
+
+def _shuffled(name: str, space: Space) -> Iterator[JsonObject]:
+    """Go through a space in random order."""
+    sizes = [len(values) for values in space.values()]
+    digest = hashlib.sha256(name.encode()).digest()
+    generator = np.random.default_rng([0, int.from_bytes(digest[:8], "little")])
+    for number in generator.permutation(math.prod(sizes)):
+        places = np.unravel_index(number, sizes)
+        yield {key: values[int(place)] for (key, values), place in zip(space.items(), places, strict=True)}

@@ -1,0 +1,124 @@
+"""What the stages of the plan are of: data sets, schedules, and how a run becomes a job and a row."""
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from aadml.configuration.config import Config, resolve
+from aadml.methods.session import numbers
+from aadml.retrieval.record import EvaluationRecord
+from aadml.retrieval.significance import Values
+from aadml.runs.environment import commit, read_environment
+from aadml.sweeps.grid import applied, file_name
+from aadml.sweeps.job import Job, scored_under
+from aadml.sweeps.plan.contenders import CONTENDERS, RIVALS
+from aadml.sweeps.plan.ledger import Key, Row
+from aadml.sweeps.results import read_run
+from aadml.sweeps.sweep import RUNS, Outcome
+from feature_extraction.ground.json_values import JsonObject
+
+STEPS = 3600
+"""Of a finalist (the AADML paper on AVE)."""
+PATIENCE = 600
+"""Steps without a better validation MAP after which a training ends."""
+PROTOCOLS = {"bank": "bank", "label_graph": "legacy:label-graph", "partner": "legacy:partner"}
+"""Column of a row -> protocol under which the anchor-aware finalists are scored too."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set of the experiment.
+
+    Attributes:
+        base: config values that every method's options are put into, with the data.
+        steps: of an epoch.
+        max_epochs: upper limit on the epochs of every run, where one is asked for.
+    """
+
+    base: JsonObject
+    steps: int
+    max_epochs: int | None = None
+
+    def config(self, method: str, options: JsonObject, steps: int, *, stops: bool = True) -> Config:
+        """Give the config of a contender or rival.
+
+        Args:
+            method: its name.
+            options: drawn for it.
+            steps: that it trains at most.
+            stops: whether it ends once `PATIENCE` steps brought nothing.
+        """
+        epochs = min(math.ceil(steps / self.steps), self.max_epochs or steps)
+        schedule: JsonObject = {
+            "training.epochs": epochs,
+            "training.patience": min(math.ceil(PATIENCE / self.steps), epochs) if stops else 0,
+        }
+        contender = {**CONTENDERS, **RIVALS}[method]
+        return resolve(applied(self.base, {"loss": contender.loss, **options, **schedule}))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a stage.
+
+    Attributes:
+        stage: its name.
+        key: as its row will have it.
+        config: with its seed.
+        split: that is scored: "valid" where options are chosen.
+        protocols: columns of PROTOCOLS.
+    """
+
+    stage: str
+    key: Key
+    config: Config
+    split: str = "test"
+    protocols: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, stage: str, data_set: str, method: str, options: JsonObject, config: Config, seed: int,
+        *, split: str = "test", protocols: tuple[str, ...] = (),
+    ) -> "Run":  # fmt: skip
+        """Name a run by what it is."""
+        key = Key(data_set, method, seed, json.dumps(options, sort_keys=True))
+        return cls(stage, key, config.seeded(seed), split, protocols)
+
+    def job(self, folder: Path) -> Job:
+        """Say where it is worked off."""
+        digest = hashlib.sha256(self.key.options.encode()).hexdigest()[:8]
+        name = file_name(f"{self.key.data_set}_{self.key.method}_{digest}_seed={self.key.seed}")
+        protocols = tuple(PROTOCOLS[one] for one in self.protocols)
+        return Job(folder / RUNS / self.stage / name, self.config, self.split, protocols=protocols)
+
+    def row(self, outcome: Outcome) -> tuple[Row, Values | None]:
+        """Read what became of it: its row, and where test clips were looked at, the precision of every query."""
+        key, job = self.key, outcome.job
+        row = Row(data_set=key.data_set, method=key.method, options=key.options, seed=key.seed)
+        if outcome.reason:
+            return replace(row, commit=commit() or "", failed=outcome.reason), None
+        found = read_run(job)
+        record, tested = found.record, self.split == "test"
+        kept = next((one for one in map(numbers, found.epochs) if one["epoch"] == record.selected_epoch), {})
+        others = {name: scored_under(job, PROTOCOLS[name]).map_mean for name in self.protocols}
+        row = replace(
+            row, steps=record.steps, epochs=record.epochs, epoch=record.selected_epoch, seconds=record.seconds,
+            valid_map=kept.get("valid map_mean"), train_map=record.train_map,
+            commit=read_environment(job.folder).commit or "",
+        )  # fmt: skip
+        if not tested:
+            return row, None
+        row = replace(
+            row, test_map=record.map_mean, audio_visual=_map_of(record, "audio-visual"),
+            visual_audio=_map_of(record, "visual-audio"), chance=record.chance, bank=others.get("bank"),
+            label_graph=others.get("label_graph"), partner=others.get("partner"),
+        )  # fmt: skip
+        return row, np.asarray(found.average_precision)
+
+
+def _map_of(record: EvaluationRecord, direction: str) -> float | None:
+    return record.directions[direction].map if direction in record.directions else None

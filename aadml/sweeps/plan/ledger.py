@@ -1,0 +1,207 @@
+"""The ledger of the experiment: a row for every finished run, in one small CSV file a stage, kept in the repository.
+
+What a row says is all that statistics, page and figure are made of. A run whose row is there is not run again.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import numpy as np
+
+from aadml.retrieval.significance import Values
+from feature_extraction.ground.atomic import write_text
+from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import Json, read_as
+
+QUERIES = "-queries"
+"""Ending of the name of the file that holds the average precision of every query."""
+_UNIT = 10_000
+_TEXT = (str,)
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """What tells one run of a stage from all others; `options` are the drawn settings, as JSON."""
+
+    data_set: str
+    method: str
+    seed: int
+    options: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A finished run.
+
+    Attributes:
+        data_set: its name.
+        method: a contender, a rival, or a control.
+        options: the drawn settings, as JSON.
+        seed: of the run.
+        steps: that were taken.
+        epochs: that they make.
+        epoch: that was chosen on validation clips.
+        seconds: that fitting took.
+        valid_map: mean MAP of the validation clips in the chosen epoch.
+        train_map: of the training clips.
+        test_map: of the test clips; None in stages that do not look at them.
+        audio_visual: its part from audio to visual.
+        visual_audio: the other part.
+        chance: of the test clips.
+        bank: test MAP under the protocol of that name, where it was asked for.
+        label_graph: under `legacy:label-graph`.
+        partner: under `legacy:partner`.
+        commit: of the code.
+        failed: why there are no figures; empty where there are.
+    """
+
+    data_set: str
+    method: str
+    options: str
+    seed: int
+    steps: int | None = None
+    epochs: int | None = None
+    epoch: int | None = None
+    seconds: float | None = None
+    valid_map: float | None = None
+    train_map: float | None = None
+    test_map: float | None = None
+    audio_visual: float | None = None
+    visual_audio: float | None = None
+    chance: float | None = None
+    bank: float | None = None
+    label_graph: float | None = None
+    partner: float | None = None
+    commit: str = ""
+    failed: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Tell it from the other runs of its stage."""
+        return Key(self.data_set, self.method, self.seed, self.options)
+
+
+Precisions = dict[Key, Values]
+"""Run -> average precision (q,) of every test query."""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The CSV files of some folders: rows are read from all, written into the first.
+
+    Attributes:
+        folders: the own one, then those of other shards.
+    """
+
+    folders: tuple[Path, ...]
+
+    def rows(self, stage: str) -> list[Row]:
+        """Give the rows of a stage, each once, in the order of their keys.
+
+        Raises:
+            InputError: a file that is damaged.
+        """
+        found = {row.key: row for folder in reversed(self.folders) for row in _read_rows(folder / f"{stage}.csv")}
+        return [found[key] for key in sorted(found)]
+
+    def precisions(self, stage: str) -> Precisions:
+        """Give the average precision of every query of the runs of a stage."""
+        found: Precisions = {}
+        for folder in reversed(self.folders):
+            found |= _read_precisions(folder / f"{stage}{QUERIES}.csv")
+        return found
+
+    def add(self, stage: str, rows: Iterable[Row], precisions: Precisions) -> None:
+        """Write further rows into the own folder; the queries first, so that a row which is there is complete."""
+        own = Ledger(self.folders[:1])
+        if precisions:
+            whole = own.precisions(stage) | precisions
+            _write(self.folders[0] / f"{stage}{QUERIES}.csv", _precision_lines(whole))
+        merged = {row.key: row for row in [*own.rows(stage), *rows]}
+        if merged:
+            header = [one.name for one in fields(Row)]
+            lines = [[_written(value) for value in astuple(merged[key])] for key in sorted(merged)]
+            _write(self.folders[0] / f"{stage}.csv", [header, *lines])
+
+    def absorb(self, stages: Sequence[str]) -> None:
+        """Write what the other folders hold into the own one."""
+        for stage in stages:
+            self.add(stage, self.rows(stage), self.precisions(stage))
+
+
+def _read_rows(path: Path) -> tuple[Row, ...]:
+    return _rows_of(_text(path), str(path))
+
+
+@lru_cache(maxsize=64)
+def _rows_of(text: str, place: str) -> tuple[Row, ...]:
+    """Read rows; a text that was read before is not read again, since every stage asks for those before it."""
+    kinds = get_type_hints(Row)
+    rows = []
+    for number, cells in enumerate(_dictionaries(text, place), 2):
+        try:
+            values = {name: _value(cells[name], get_args(kinds[name]) or (kinds[name],)) for name in kinds}
+            rows.append(read_as(Row, values, place))
+        except (KeyError, ValueError, TypeError) as error:
+            raise InputError(f"{place}, line {number}: damaged ({error}); take it out to run it again") from error
+    return tuple(rows)
+
+
+def _value(text: str, kinds: tuple[type, ...]) -> Json:
+    if kinds == _TEXT:
+        return text
+    if not text and type(None) in kinds:
+        return None
+    return int(text) if int in kinds else float(text)
+
+
+def _read_precisions(path: Path) -> Precisions:
+    found: Precisions = {}
+    for number, cells in enumerate(_dictionaries(_text(path), str(path)), 2):
+        try:
+            key = Key(cells["data_set"], cells["method"], int(cells["seed"]), cells["options"])
+            found[key] = np.array([int(text) for text in cells["average_precision"].split()]) / _UNIT
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise InputError(f"{path}, line {number}: damaged ({error}); take it out to run it again") from error
+    return found
+
+
+def _precision_lines(found: Precisions) -> list[list[str]]:
+    """Write average precisions in ten-thousandths, which is finer than any difference of means that is spoken of."""
+    lines = [["data_set", "method", "seed", "options", "average_precision"]]
+    for key in sorted(found):
+        values = " ".join(str(round(value * _UNIT)) for value in found[key])
+        lines.append([key.data_set, key.method, str(key.seed), key.options, values])
+    return lines
+
+
+def _text(path: Path) -> str:
+    """Read a file; one that is not there is empty."""
+    try:
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from error
+
+
+def _dictionaries(text: str, place: str) -> list[dict[str, str]]:
+    csv.field_size_limit(1 << 30)
+    try:
+        return list(csv.DictReader(io.StringIO(text, newline="")))
+    except csv.Error as error:
+        raise InputError(f"{place}: cannot be read ({error})") from error
+
+
+def _write(path: Path, lines: Sequence[Sequence[str]]) -> None:
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(lines)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, stream.getvalue())
+
+
+def _written(value: str | int | float | None) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

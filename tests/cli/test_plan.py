@@ -1,0 +1,177 @@
+"""`aadml reproduce plan` as a user meets it: stages end to end, killed, continued, and divided."""
+
+import csv
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from aadml.data.synthetic import synthetic
+from aadml.reports.reproduction import reproduce
+from aadml.sweeps.plan import stages
+from aadml.sweeps.plan.contenders import RIVALS
+from aadml.sweeps.plan.experiment import Run
+from aadml.sweeps.plan.ledger import Row
+from aadml.sweeps.plan.stages import STAGES
+from aadml.sweeps.sweep import Outcome, sweep
+from feature_extraction.feature_file import write_features
+from feature_extraction.ground.errors import InputError
+
+SMALL = ["network.hidden=[4]", "training.batch=40"]
+FLAGS = [part for setting in SMALL for part in ("--set", setting)]
+CHANGING = {"seconds", "commit"}
+
+
+@pytest.fixture
+def toy(tmp_path):
+    path = tmp_path / "toy.h5"
+    write_features(path, synthetic(classes=3, train=40, valid=0, test=15, dimensions=(5, 6), difficulty=0.2))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def few_runs(monkeypatch):
+    """The stages with two points, two or three seeds, and one rival."""
+    for name in list(RIVALS)[1:]:
+        monkeypatch.delitem(RIVALS, name)
+    few = [replace(one, kept=kept) for one, kept in zip(stages.ROUNDS, (2, 2, 1), strict=True)]
+    monkeypatch.setattr(stages, "ROUNDS", tuple(few))
+    monkeypatch.setattr(stages, "LOOKS", (2, 3))
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """Rows made up from the names of their runs; nothing is trained."""
+
+    def row(run, outcome):
+        key = run.key
+        digest = hashlib.sha256(repr(key).encode()).digest()
+        score = digest[0] / 256
+        made = Row(data_set=key.data_set, method=key.method, options=key.options, seed=key.seed, steps=5,
+                   valid_map=score)  # fmt: skip
+        if run.split == "valid":
+            return made, None
+        return replace(made, test_map=score), np.array([score, score])
+
+    monkeypatch.setattr(Run, "row", row)
+    monkeypatch.setattr("aadml.reports.plan_page.drawings", lambda name, ledger: {})
+    return lambda jobs, workers: [Outcome(job) for job in jobs]
+
+
+def ledger(folder):
+    """All rows but what differs from call to call."""
+    found = {}
+    for path in sorted(folder.glob("*.csv")):
+        with path.open(encoding="utf-8", newline="") as file:
+            found[path.name] = [{k: v for k, v in row.items() if k not in CHANGING} for row in csv.DictReader(file)]
+    return found
+
+
+def call(folder, toy, **options):
+    return reproduce("plan", data=[toy], output=folder, workers=0, settings=SMALL, max_epochs=1, device="cpu",
+                     **options)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_killed_experiment_goes_on_to_the_same_ledger(aadml, toy, tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    only = "stage-1,stage-2"
+    arguments = ["reproduce", "plan", "--data", toy, "--only", only, "--seeds", 2, "--max-epochs", 1, *FLAGS,
+                 "--workers", 0, "--device", "cpu", "-o", whole]  # fmt: skip
+    code, said, err = aadml(*arguments)
+    assert code == 0, err
+    assert said.splitlines()[-1] == str(whole / "results.md")
+    assert "| H1 | Does AA raise the triplet loss where both are tuned alike? |" in said
+    calls = []
+
+    def dies(jobs, workers):
+        calls.append(len(jobs))
+        if len(calls) in (2, 5):
+            sweep(jobs[:1], workers=0)  # finished, and killed before its row was written
+            raise KeyboardInterrupt
+        return sweep(jobs, workers=workers)
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            call(killed, toy, only=only, seeds=2, work=dies)
+    call(killed, toy, only=only, seeds=2, work=dies)
+    assert ledger(killed) == ledger(whole)
+    assert {name: len(rows) for name, rows in ledger(whole).items() if "queries" not in name} == {
+        "sets.csv": 1, "stage-1a.csv": 6, "stage-1b.csv": 6, "stage-1c.csv": 3, "stage-2.csv": 6,
+    }  # fmt: skip
+    rows = ledger(whole)["stage-2.csv"]
+    assert all(0 < float(row[name]) <= 1 for row in rows for name in ("valid_map", "train_map", "test_map", "chance"))
+    assert {row["method"] for row in rows if row["bank"]} == {"aa-triplet"}
+    assert not any(row["test_map"] for row in ledger(whole)["stage-1b.csv"])
+    assert sum(calls) >= 21
+
+
+def test_a_run_that_has_a_row_is_not_run_again_and_every_stage_has_its_runs(untrained, toy, tmp_path):
+    first = call(tmp_path / "out", toy, work=untrained)
+    assert {name.removesuffix(".csv") for name in ledger(tmp_path / "out")} >= set(STAGES)
+    assert len(first.outcomes) == len({str(one.job.folder) for one in first.outcomes})
+    assert [table.columns[-1] for table in first.tables] == ["toy", "hours"]
+    before = ledger(tmp_path / "out")
+    again = call(tmp_path / "out", toy, work=untrained)
+    assert again.outcomes == ()
+    assert ledger(tmp_path / "out") == before
+
+
+def test_two_shards_merge_into_what_one_call_finds(untrained, toy, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    only = "stage-1,stage-2,stage-3"
+    call(one, toy, only=only, work=untrained)
+    notes = []
+    while True:
+        done = [call(two, toy, only=only, work=untrained, shard=f"{i}/2", on_note=notes.append) for i in range(2)]
+        if not any(result.outcomes for result in done):
+            break
+        assert all(result.page is None for result in done)
+    assert any("nothing to do yet" in note for note in notes)
+    merged = call(two, toy, merge=True)
+    assert merged.page == two / "results.md"
+    assert ledger(two) == ledger(one)
+    assert merged.page.read_text() == (one / "results.md").read_text()
+
+
+def test_a_failed_run_is_written_down_and_the_others_go_on(toy, tmp_path, monkeypatch):
+    def breaks(jobs, workers):
+        return [Outcome(job, "the loss became nan") for job in jobs]
+
+    result = call(tmp_path / "out", toy, only="stage-1a", work=breaks)
+    rows = ledger(tmp_path / "out")["stage-1a.csv"]
+    assert {row["failed"] for row in rows} == {"the loss became nan"}
+    assert result.failed == len(rows) == 6
+    assert "6 (6 failed)" in result.page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [([], "reproduce plan: give --data F.h5"),
+     (["--data", "toy.h5", "--quick"], "has no short form"),
+     (["--data", "toy.h5", "--only", "stage-9"], "no stage 'stage-9'"),
+     (["--data", "toy.h5", "--data", "other/toy.h5"], "two files are called toy"),
+     (["--data", "toy.h5", "--ave", "toy.h5"], "leave --ave out"),
+     (["--data", "absent.h5"], "absent.h5: no such file")],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_line(aadml, toy, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "toy.h5").write_bytes(toy.read_bytes())
+    code, _, err = aadml("reproduce", "plan", *arguments, "-o", "out")
+    assert code == 2
+    assert message in err
+    assert not (tmp_path / "out" / "runs").exists()
+
+
+def test_other_data_of_the_same_name_are_refused(untrained, toy, tmp_path):
+    call(tmp_path / "out", toy, only="stage-1a", work=untrained)
+    write_features(toy, synthetic(classes=3, train=41, valid=0, test=15, dimensions=(5, 6), difficulty=0.2))
+    with pytest.raises(InputError, match="toy is other data"):
+        call(tmp_path / "out", toy, only="stage-1a", work=untrained)
+
+
+def test_data_are_of_the_plan_alone(toy):
+    with pytest.raises(InputError, match="--data is of the plan"):
+        reproduce("paper", data=[toy])

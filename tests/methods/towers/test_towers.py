@@ -1,0 +1,201 @@
+"""Pretrained networks in front of methods of vectors: frozen, their projection, their last blocks, or all of them."""
+
+import csv
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+import aadml
+from aadml.configuration.assembly import assemble
+from aadml.data import media_files
+from aadml.data.kept_arrays import KeptArrays
+from aadml.data.media_files import MediaFiles
+from aadml.methods import METHODS, towered
+from aadml.methods.hub_input import HubInput
+from aadml.runs.data import load_splits
+from aadml.runs.train import prepare
+from feature_extraction.feature_file import read_features
+from feature_extraction.ground.errors import InputError
+from feature_extraction.media import Frames
+
+pytest.importorskip("transformers")
+
+FROZEN = {"towers.train": []}
+
+
+@pytest.fixture(scope="session")
+def features(videos, networks, tmp_path_factory):
+    """What extraction makes of the same videos by the same networks."""
+    place = tmp_path_factory.mktemp("features") / "f.h5"
+    names = {"audio": networks["wav2vec2"], "visual": networks["clip"], "text": networks["clip"]}
+    aadml.extract(videos, place, **{m: f"hf:{name}" for m, name in names.items()}, workers=1)
+    return place
+
+
+def fitted(data, settings, **more):
+    options = {"method": "pairs", "epochs": 1} | more
+    return aadml.fit(data, settings=settings, device="cpu", **options)
+
+
+def without_towers(settings):
+    return {key: value for key, value in settings.items() if not key.startswith("towers")}
+
+
+def paths(videos, numbers=range(24, 30)):
+    return [str(videos.parent / f"{number}.mp4") for number in numbers]
+
+
+@pytest.mark.parametrize("modality", ["audio", "visual", "text"])
+def test_vectors_are_those_of_extraction_to_the_last_bit(videos, networks, features, modality):
+    network = HubInput(f"hf:{networks['wav2vec2' if modality == 'audio' else 'clip']}", modality, "all", None)
+    options = {f"towers.{modality}": "hf:any"}
+    data = load_splits(assemble(data=str(videos), settings=options)).train
+    found = network.describe(network.prepared(data[modality], 1 << 20), kept=False)
+    rows = read_features(features)
+    assert bool(found[1].all())
+    wanted = torch.from_numpy(rows.features[modality][rows.rows("train")])
+    assert torch.equal(found[0], wanted)
+
+
+@pytest.mark.parametrize(("method", "loss"), [("pairs", None), ("aadml", "aa-triplet"), ("clip", None)])
+def test_frozen_networks_train_what_their_extracted_features_train(videos, features, settings, method, loss):
+    if method == "clip":
+        settings = {"method.hidden": [8], **{k: v for k, v in settings.items() if not k.startswith("network")}}
+    by_media = fitted(videos, settings | FROZEN, method=method, loss=loss)
+    by_features = fitted(
+        features, without_towers(settings) | {"modalities": ["audio", "visual"]}, method=method, loss=loss
+    )
+    test = aadml.read(features).test
+    for modality in ("audio", "visual"):
+        found = by_media.embed(**{modality: paths(videos)})
+        np.testing.assert_allclose(found, by_features.embed(**{modality: test[modality].numpy()}), rtol=0, atol=1e-6)
+
+
+def test_what_is_asked_for_is_trained_and_nothing_else(videos, settings, networks):
+    asked = {"one": {"towers.train": ["visual"], "towers.blocks": 0}, "last": {"towers.blocks": 1}, "all": {}}
+    found = {name: set() for name in asked}
+    for name, options in asked.items():
+        model = fitted(videos, settings | options)
+        for modality, of in (("audio", "wav2vec2"), ("visual", "clip")):
+            before = HubInput(f"hf:{networks[of]}", modality, "all", None).network.state_dict()
+            after = model.method.learner.network(modality).network.state_dict()
+            found[name] |= {f"{modality} {key}" for key in after if not torch.equal(after[key], before[key])}
+    parts = {key.rpartition(".")[0] for key in found["one"]}
+    assert parts == {"visual vision_model.post_layernorm", "visual visual_projection"}
+    assert any("layers.1" in key for key in found["last"])
+    assert not any("layers.0" in key or "embed" in key for key in found["last"])
+    assert any("patch_embedding" in key for key in found["all"])
+    assert any("feature_extractor" in key for key in found["all"])
+
+
+def test_what_frozen_networks_make_is_computed_once(videos, settings, monkeypatch):
+    first = fitted(videos, settings | FROZEN)
+    monkeypatch.setattr(HubInput, "_described", lambda *_: pytest.fail("described again"))
+    again = fitted(videos, settings | FROZEN)
+    assert np.array_equal(again.embed(visual=paths(videos)), first.embed(visual=paths(videos)))
+
+
+def test_a_clip_is_embedded_as_if_it_were_alone(videos, settings):
+    model = fitted(videos, settings)
+    for modality in ("audio", "visual"):
+        together = model.embed(**{modality: paths(videos)})
+        alone = np.stack([model.embed(**{modality: path}) for path in paths(videos)])
+        np.testing.assert_allclose(alone, together, rtol=0, atol=1e-6)
+
+
+def test_sound_frames_and_words_meet_in_one_training(videos, settings, networks):
+    model = fitted(videos, settings | {"towers.text": f"hf:{networks['clip']}"})
+    assert model.modalities == ("audio", "visual", "text")
+    assert model.embed(text="a dog barks").shape == (64,)
+
+
+def test_a_video_that_cannot_be_decoded_costs_its_clip_and_is_named(videos, settings, tmp_path):
+    folder = shutil.copytree(videos.parent, tmp_path / "videos")
+    for number in (3, 27):
+        (folder / f"{number}.mp4").write_bytes(b"nonsense" * 40)
+    with pytest.warns(UserWarning, match=r"(3|27)\.mp4: left out"):
+        model = fitted(folder / "manifest.csv", settings)
+    assert model.evaluation["directions"]["audio-visual"]["queries"] == 5
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "message"),
+    [
+        ({"method": "cca"}, {}, "towers: cca learns by no steps through features; extract them"),
+        ({"method": "acmr"}, {}, "towers: acmr trains encoders and modality_classifier against each other"),
+        ({"method": "aadml", "loss": "daml-triplet"}, {}, "towers: aadml trains encoders and generator"),
+        ({"method": "few-labels"}, {}, r"towers: few-labels learns from clips beside its batch too; freeze"),
+        ({}, {"towers.audio": "clap"}, r"towers.audio: \"clap\" given; hf:MODEL"),
+        ({}, {"towers.audio": "hf:absent"}, "no such folder"),
+        ({}, {"towers.blocks": 9}, "blocks: 9 given; this network has 2"),
+        ({}, {"towers.train": ["sound"]}, "towers.train"),
+        ({}, {"towers.audio": None, "towers.visual": None}, "towers: names no network"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(videos, settings, more, options, message):
+    small = {key: value for key, value in settings.items() if not key.startswith("network")}
+    with pytest.raises(InputError, match=message) as caught:
+        fitted(videos, small | options, **more)
+    assert "\n" not in str(caught.value)
+
+
+def test_networks_are_not_trained_on_features(features, settings):
+    with pytest.raises(InputError, match=r"networks \(towers\) are trained on media; give a manifest"):
+        fitted(features, settings)
+
+
+def test_a_manifest_without_words_gives_none_to_a_text_network(videos, settings, networks, tmp_path):
+    rows = [line[:4] for line in csv.reader(videos.read_text().splitlines())]
+    with (tmp_path / "m.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    with pytest.raises(InputError, match=r"has no column for text \(text, caption\); leave towers.text out"):
+        fitted(tmp_path / "m.csv", settings | {"towers.text": f"hf:{networks['clip']}"})
+
+
+@pytest.fixture
+def source(videos, tmp_path, monkeypatch):
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache"))
+    files = tuple(paths(videos, range(3)))
+    return lambda budget: MediaFiles(files, torch.tensor([0, 1, 2, 1]), Frames(2.0), kept=KeptArrays(budget))
+
+
+def test_decoded_frames_are_kept_on_disk_by_content(source, monkeypatch):
+    first = source(1 << 30).batch(torch.arange(4))
+    monkeypatch.setattr(media_files, "decode", lambda *_: pytest.fail("decoded again"))
+    again = source(1 << 30).batch(torch.arange(4))
+    assert all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
+    assert np.array_equal(again[1], again[3])
+
+
+def test_a_damaged_file_of_the_cache_is_decoded_again(source, tmp_path):
+    first = source(1 << 30).batch(torch.arange(3))
+    for path in (tmp_path / "cache" / "decoded").iterdir():
+        path.write_bytes(path.read_bytes()[:50])
+    again = source(1 << 30).batch(torch.arange(3))
+    assert all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
+
+
+def test_the_cache_of_frames_ends_at_its_budget(source, tmp_path):
+    one = source(0).batch(torch.tensor([0]))[0].nbytes
+    assert not list((tmp_path / "cache").glob("decoded/*"))
+    source(2 * one + 500).batch(torch.arange(3))
+    assert len(list((tmp_path / "cache").glob("decoded/*"))) == 2
+    source(2 * one + 500).batch(torch.arange(3))
+    assert len(list((tmp_path / "cache").glob("decoded/*"))) == 2
+
+
+def test_every_method_takes_networks_or_says_why_not(videos, settings, networks, monkeypatch):
+    small = {k: v for k, v in settings.items() if k.startswith("towers")} | FROZEN
+    made = {m: HubInput(f"hf:{networks[of]}", m, "all", None) for m, of in (("audio", "wav2vec2"), ("visual", "clip"))}
+    monkeypatch.setattr(towered, "_network", lambda modality, *_: made[modality].eval())
+    refused = {}
+    for name in METHODS:
+        try:
+            prepare(assemble(data=str(videos), method=name, settings=small))
+        except InputError as refusal:
+            refused[name] = str(refusal)
+    assert refused.keys() == {"cca", "kcca", "c-cca", "random", "zero-shot", "agah", "acmr", "video-adviser-lite",
+                              "audio-text", "3cmlf", "xie"}  # fmt: skip
+    assert all(said.startswith(("towers: ", "zero-shot: ", "inputs.scaling: ")) for said in refused.values()), refused

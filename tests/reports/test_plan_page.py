@@ -1,0 +1,205 @@
+"""The page of the plan: verdicts, power, and that every number on the shipped page is in the shipped CSV files."""
+
+import re
+import runpy
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import nct, t, ttest_rel
+
+from aadml.reports.plan_page import PAGE, page_of, write_plan_page
+from aadml.reports.plan_statistics import by_look, overall, power_of, verdict
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
+from aadml.sweeps.plan.ledger import Ledger, Row
+from aadml.sweeps.plan.sets import SetFacts, keep_facts
+from aadml.sweeps.plan.stages import STAGES, finals
+from feature_extraction.ground.errors import InputError
+
+SHIPPED = Path(__file__).parents[2] / "docs" / "experiments"
+
+
+def fill(folder, shift, *, seeds=10, spread=0.004, stage="stage-2", methods=tuple(CONTENDERS)):
+    """Write a ledger of finalists whose mean MAP is 0.5 plus a shift by method."""
+    generator, ledger = np.random.default_rng(0), Ledger((folder,))
+    rows, queries = [], {}
+    for seed in range(100, 100 + seeds):
+        easy = generator.normal(0, 0.05, 40)
+        for method in methods:
+            precision = np.clip(0.5 + shift.get(method, 0.0) + easy + generator.normal(0, spread, 40), 0, 1).round(4)
+            mean = float(precision.mean())
+            row = Row(data_set="toy", method=method, options="{}", seed=seed, steps=700, epoch=3, epochs=100,
+                      seconds=9.0, valid_map=0.6, train_map=0.9, test_map=mean, audio_visual=mean, visual_audio=mean,
+                      chance=0.1, bank=mean + 0.01, label_graph=0.9, partner=0.95, commit="c0ffee")  # fmt: skip
+            rows.append(row)
+            queries[row.key] = precision
+    ledger.add(stage, rows, queries)
+    keep_facts(folder, {"toy": SetFacts("toy", 30, 10, 40, 5, "ab")})
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("shift", "options", "words"),
+    [({ANCHOR_AWARE: 0.05}, {}, "AA helps"),
+     ({ANCHOR_AWARE: 0.05, MEMORY: 0.05}, {}, "a memory helps, not AA"),
+     ({ANCHOR_AWARE: -0.03}, {}, "AA does not help by more than 0.000"),
+     ({}, {}, "AA does not help by more than 0.00"),
+     ({}, {"spread": 0.4}, "undecided: a gain by AA of up to 0."),
+     ({ANCHOR_AWARE: 0.05}, {"seeds": 9}, "no verdict: the first look is not complete"),
+     ({}, {"seeds": 1}, "no verdict")],
+)  # fmt: skip
+def test_the_verdict_follows_the_rules_of_the_plan(tmp_path, shift, options, words):
+    ledger = fill(tmp_path, shift, **options)
+    assert verdict(by_look("toy", ledger)).startswith(words)
+    assert words in page_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "words"),
+    [(({ANCHOR_AWARE: 0.05}, {ANCHOR_AWARE: 0.05}), "AA helps (one, two)"),
+     (({ANCHOR_AWARE: 0.05}, {}), "AA helps (one)"),
+     (({ANCHOR_AWARE: 0.05}, {ANCHOR_AWARE: -0.05}), "AA does not help by more than 0.0"),
+     (({ANCHOR_AWARE: 0.05, MEMORY: 0.05}, {}), "a memory helps, not AA"),
+     (({}, {ANCHOR_AWARE: -0.05}), "AA does not help by more than 0.0"),
+     (({ANCHOR_AWARE: 0.05}, None), "open")],
+)  # fmt: skip
+def test_the_verdict_on_both_sets_needs_both(tmp_path, shifts, words):
+    found = {name: by_look("toy", fill(tmp_path / name, shift)) if shift is not None else ()
+             for name, shift in zip(("one", "two"), shifts, strict=True)}  # fmt: skip
+    assert overall(found).startswith(words)
+
+
+def test_two_wide_intervals_leave_the_question_open(tmp_path):
+    found = {name: by_look("toy", fill(tmp_path / name, {}, spread=0.4)) for name in ("one", "two")}
+    assert overall(found) == "undecided"
+
+
+def test_a_comparison_is_scipys_t_and_the_tests_stand_on_the_seeds_of_the_last_look(tmp_path):
+    ledger = fill(tmp_path, {ANCHOR_AWARE: 0.01}, seeds=13, spread=0.05)
+    one = by_look("toy", ledger)[0]
+    rows = finals("toy", ledger)
+    first, second = ([rows[name][seed].test_map for seed in range(100, 110)] for name in (ANCHOR_AWARE, PLAIN))
+    expected = ttest_rel(first, second)
+    interval = expected.confidence_interval(1 - 0.0182)
+    assert (one.over_seeds.p, one.at_look) == (pytest.approx(expected.pvalue), pytest.approx(tuple(interval), abs=1e-5))
+    assert one.deviation == pytest.approx(np.std(np.subtract(first, second), ddof=1), abs=1e-6)
+    assert "The look at 10 seeds; 3 more are finished and wait for the next look" in page_of(tmp_path)
+
+
+@pytest.mark.parametrize(("true", "deviation", "count"), [(0.01, 0.02, 10), (0.02, 0.016, 30), (0.0, 0.02, 20)])
+def test_power_is_that_of_the_noncentral_t(true, deviation, count):
+    reach, shift = t.ppf(0.975, count - 1), true / deviation * np.sqrt(count)
+    assert power_of(true, deviation, count) == pytest.approx(
+        nct.sf(reach, count - 1, shift) + nct.cdf(-reach, count - 1, shift), abs=1e-6
+    )
+    generator = np.random.default_rng(0)
+    found = generator.normal(true, deviation, (20_000, count))
+    rate = np.mean(np.abs(found.mean(1)) > reach * found.std(1, ddof=1) / np.sqrt(count))
+    assert power_of(true, deviation, count) == pytest.approx(rate, abs=0.015)
+
+
+def test_power_is_one_where_nothing_varies_or_the_difference_is_far_off():
+    assert power_of(0.01, 0.0, 10) == power_of(0.02, 1e-5, 10) == 1.0
+
+
+def test_no_p_stands_on_the_page_before_the_first_look(tmp_path):
+    fill(tmp_path, {ANCHOR_AWARE: 0.05}, seeds=4)
+    page = page_of(tmp_path)
+    assert "4 seeds, before the first look at 10: described, not tested." in page
+    assert "| aa-triplet - triplet | 4 | +0.0" in page
+    assert re.search(r"aa-triplet - triplet \| 4 .*\| – \| – \| – \|", page)
+    assert "4 seeds; not tested yet" in page
+
+
+def test_controls_and_the_other_protocols_stand_beside_the_contenders(tmp_path):
+    fill(tmp_path, {ANCHOR_AWARE: -0.03})
+    controls = ("aa-triplet, uniform mean of neighbors", "aa-triplet, no metric loss")
+    fill(tmp_path, {controls[1]: 0.02}, stage="stage-3", methods=controls)
+    page = page_of(tmp_path)
+    assert re.search(r"\| aa-triplet, no metric loss \| 10 \| -0\.0[45]\d .*\| yes \|", page)
+    assert re.search(r"\| bank \| 10 \| 0\.\d{3} ± 0\.\d{3} \|", page)
+    assert "bank - inductive: +0.010" in page
+    assert re.search(r"\| H3 \| Is it attention\? \| -0\.0\d\d \[", page)
+    assert "| H6 | Does any reading of Equation 7 train under the paper's own sums? | not run |" in page
+
+
+def test_trainings_to_the_last_step_stand_beside_those_that_were_stopped(tmp_path):
+    fill(tmp_path, {}, seeds=2)
+    fill(tmp_path, {}, seeds=1, stage="full")
+    assert re.search(r"\| xbm-triplet \| 100 \| 700 \| 3 \| 0\.\d{3} \| 700 \| 3 \| 0\.\d{3} \|", page_of(tmp_path))
+
+
+def test_a_seed_on_which_a_contender_failed_is_left_out_and_counted(tmp_path):
+    ledger = fill(tmp_path, {}, seeds=11)
+    lost = replace(ledger.rows("stage-2")[0], test_map=None, failed="broke")
+    ledger.add("stage-2", [lost], {})
+    assert "| 33 (1 failed) |" in page_of(tmp_path)
+    assert len(by_look("toy", ledger)[0].values) == 10
+
+
+def test_a_page_without_a_finished_run_says_so(tmp_path):
+    keep_facts(tmp_path, {"corsmal": SetFacts("corsmal", 30, 10, 40, 5, "ab")})
+    page = write_plan_page(tmp_path).read_text(encoding="utf-8")
+    assert "- **corsmal**: no verdict: the first look is not complete (0 of its 10 seeds are finished)." in page
+    assert "- **av_digits**: not run yet." in page
+    assert "0 runs are finished" in page
+    assert not list(tmp_path.glob("*.svg"))
+
+
+def test_figures_are_drawn_of_what_is_there(tmp_path):
+    fill(tmp_path, {ANCHOR_AWARE: -0.03})
+    page = write_plan_page(tmp_path).read_text(encoding="utf-8")
+    for name in ("toy-map.svg", "toy-differences.svg"):
+        assert f"({name})" in page
+        assert (tmp_path / name).read_text().startswith("<svg")
+
+
+def test_rows_that_were_finished_elsewhere_are_folded_in(tmp_path):
+    fold = runpy.run_path(str(SHIPPED.parents[1] / "scripts" / "experiments" / "fold.py"))["fold"]
+    fill(tmp_path / "whole", {ANCHOR_AWARE: -0.03})
+    fill(tmp_path / "here", {ANCHOR_AWARE: -0.03}, seeds=4)
+    fill(tmp_path / "there", {ANCHOR_AWARE: -0.03})
+    page = fold(tmp_path / "here", [tmp_path / "there"])
+    for name in ("stage-2.csv", "stage-2-queries.csv"):
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert page.read_text(encoding="utf-8") == page_of(tmp_path / "whole")
+    keep_facts(tmp_path / "other", {"toy": SetFacts("toy", 31, 10, 40, 5, "cd")})
+    with pytest.raises(InputError, match="toy is other data"):
+        fold(tmp_path / "here", [tmp_path / "other"])
+
+
+def shipped_stages():
+    return [stage for stage in STAGES if (SHIPPED / f"{stage}.csv").is_file()]
+
+
+def test_the_shipped_page_is_what_the_shipped_rows_say():
+    assert (SHIPPED / PAGE).read_text(encoding="utf-8") == page_of(SHIPPED)
+
+
+def test_every_run_is_on_the_shipped_page_and_a_changed_row_changes_it(tmp_path):
+    for path in SHIPPED.glob("*.csv"):
+        shutil.copy(path, tmp_path)
+    ledger, shipped = Ledger((tmp_path,)), (SHIPPED / PAGE).read_text(encoding="utf-8")
+    assert page_of(tmp_path) == shipped
+    for stage in shipped_stages():
+        row = ledger.rows(stage)[0]
+        ledger.add(stage, [replace(row, valid_map=(row.valid_map or 0.0) + 0.1, seconds=9e4)], {})
+        assert page_of(tmp_path) != shipped, stage
+        ledger.add(stage, [row], {})
+    assert page_of(tmp_path) == shipped
+
+
+def test_means_on_the_shipped_page_are_those_of_the_shipped_rows():
+    page, ledger = (SHIPPED / PAGE).read_text(encoding="utf-8"), Ledger((SHIPPED,))
+    for stage in shipped_stages():
+        for row in ledger.rows(stage):
+            assert row.failed or row.steps, f"{stage}: {row.key} has neither figures nor a reason"
+        counts = re.search(rf"\| {stage} \| [^|]* \| [^|]* \| (\d+)", page)
+        assert counts is not None
+        assert int(counts[1]) == sum(row.data_set == "corsmal" for row in ledger.rows(stage))
+    for row in ledger.rows("stage-2"):
+        precision = ledger.precisions("stage-2")[row.key]
+        assert precision.mean() == pytest.approx(row.test_map, abs=1e-4)
+        assert (row.audio_visual + row.visual_audio) / 2 == pytest.approx(row.test_map, abs=2e-6)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -36,6 +37,27 @@ def definition(comparison, alpha):
 def test_is_its_definition(draw, kind, seed, alpha):
     comparison = draw(kind, seed)
     assert torch.allclose(angular(comparison, alpha=alpha).total, definition(comparison, alpha), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 5])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_many_anchors_of_few_classes_cost_their_definition(classes, hidden):
+    random = torch.Generator().manual_seed(classes)
+    x, r = (torch.randn(count, 3, generator=random, dtype=torch.float64).requires_grad_() for count in (43, 29))
+    labels = [torch.randint(classes, (count,), generator=random) for count in (43, 29)]
+    comparison = Comparison.of_labels(x, r, *labels)
+    if hidden:  # as a selection leaves masks: classes share no longer all their positives
+        kept = torch.rand(43, 29, generator=random) < 0.7
+        comparison = replace(comparison, positives=comparison.positives & kept, negatives=comparison.negatives & kept)
+    total = angular(comparison, alpha=45.0).total
+    with torch.no_grad():
+        still = replace(comparison, anchors=x.detach(), candidates=r.detach())
+        assert torch.allclose(total, definition(still, 45.0), rtol=1e-9, atol=1e-9)
+    found = torch.autograd.grad(total.sum(), (x, r), retain_graph=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("aadml.losses.angular.MANY", 10**9)
+        expected = torch.autograd.grad(angular(comparison, alpha=45.0).total.sum(), (x, r))
+    assert all(torch.allclose(*pair, rtol=1e-9, atol=1e-12) for pair in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize("alpha", [40, 45])

@@ -14,8 +14,8 @@ SHARE = 0.15
 
 SAMPLE = 1000
 _BLOCK = 512
-_NUMBERS_AT_ONCE = 1 << 24
-"""Of a set that are held in double precision: 128 MiB."""
+_NUMBERS_AT_ONCE = 1 << 22
+"""Of a set that are held in double precision: 32 MiB."""
 
 Pair = tuple[int, int, float]
 """Row, row of the other set, and their distance as a share of the usual one."""

@@ -19,7 +19,7 @@ from aadml.runs import environment
 from aadml.runs.environment import data_hash
 from feature_extraction.feature_file import rows, write_features
 
-FAST = ("aadml", "cca", "kcca", "random", "pairs", "clip", "few-labels", "agah", "video-adviser-lite")
+FAST = ("aadml", "cca", "pairs", "agah")
 CAPTIONED = ("audio-text", "3cmlf", "xie")
 UNTRAINED = "zero-shot"
 FEW = {"method.dimension": 3}

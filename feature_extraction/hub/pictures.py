@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from feature_extraction.backbones import Extractor, FrameRate
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.ground.json_values import JsonObject, typed
 from feature_extraction.hub.families import Item, PictureTower
 from feature_extraction.hub.loading import processor_of
 from feature_extraction.hub.networks import Precision, Preparation, about, encoder, fixed, tower_of
@@ -73,7 +73,7 @@ def picture_preparation(
 ) -> Preparation:  # fmt: skip
     """Read how frames are prepared from the model's own files; None frames a second are those of its family."""
     inputs, colors = _preparation(snapshot, tower, frames_per_second or tower.rate)
-    count = int(snapshot.config[tower.frames]) if tower.frames else 0
+    count = typed(snapshot.config, tower.frames, int) if tower.frames else 0
     items = partial(_videos, count) if count else _patches if tower.patches else _frames
     window: JsonObject = {"window": count, "tail": TAIL, "short": "the last frame held"} if count else {}
     sizes = {key: value for key, value in vars(inputs).items() if key not in ("height", "width") and value is not None}

@@ -46,7 +46,8 @@ import click
     "--relevance",
     metavar="RULE",
     help="What is relevant: own (the partner alone), label, labels (a class shared), labels-graded, or a file of "
-    "judgments (query,item,grade, or TREC qrels).  [default: the run's own, or what the data decide]",
+    "judgments (query,item,grade, or TREC qrels) or of events in each modality (id,audio_labels,visual_labels).  "
+    "[default: the run's own, or what the data decide]",
 )
 @click.option(
     "--exclude-partner",

@@ -54,9 +54,9 @@ def command(as_json: bool, yes: bool, **options: Any) -> None:
     """Train every row of a PAPER's tables and figures, and lay them out beside the published figures.
 
     PAPER is 'paper' (AADML: Tables 1 to 3 and Figures 3 to 5, from VEGAS and AVE), or one of audio and text: 'mei',
-    '3cmlf', 'xie'. A forecast comes first. The same command again goes on where it was stopped. Rows of AADML's tables
-    are scored under the honest protocol and, beside it, under each leak. The folder holds the runs, a CSV file for each
-    table and figure, and report.html.
+    '3cmlf', 'xie'; a forecast comes first. 'plan' is the experiment of docs/experiments/plan.md on any --data. The same
+    command again goes on where it was stopped. Rows of AADML's tables are scored under the honest protocol and, beside
+    it, under each leak. The folder holds the runs, a CSV file for each table and figure, and a page.
     """
     from aadml.cli.progress import note
     from aadml.cli.sweeps import command_line, show, work

@@ -184,6 +184,10 @@ class Relevance(ABC):
             gallery: (n,) rows that are ranked.
         """
 
+    def along(self, direction: tuple[str, str], items: Items, queries: Rows, gallery: Rows) -> Relevant:
+        """Apply the rule to queries of one modality and a gallery of another; most rules do not tell them apart."""
+        return self.between(items, queries, gallery)
+
     def groups(self, items: Items) -> NDArray[np.int64] | None:
         """Give the class (n,) by which figures are tabled; None where there are none, or several a clip."""
         return None
@@ -267,6 +271,44 @@ class Judgments(Relevance):
             rows, grades = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
             found.append((rows.astype(np.int64), grades.astype(np.float32)))
         return Judged(found, len(gallery))
+
+
+@dataclass(frozen=True)
+class Perceived(Relevance):
+    """What shares an event with the query is relevant, where both sides let it be perceived.
+
+    An event that is heard but not seen is none of the clip's picture: in the gallery of pictures the clip is not
+    relevant to whom asks for that event by a sound, not even to its own.
+
+    Attributes:
+        events: modality -> name of a clip -> the events that are perceived in that modality of it; a clip that is not
+            named is relevant to nothing.
+    """
+
+    events: Mapping[str, Mapping[str, frozenset[str]]]
+    name = "events"
+    words = "what lets an event be perceived that the query lets be perceived"
+
+    def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
+        """Refuse: what is relevant depends on the modalities."""
+        raise InputError("relevance 'events': what is relevant depends on the modalities of queries and gallery")
+
+    def along(self, direction: tuple[str, str], items: Items, queries: Rows, gallery: Rows) -> Relevant:
+        """Apply the rule to queries of one modality and a gallery of another."""
+        sides = [self._of(modality, items, rows) for modality, rows in zip(direction, (queries, gallery), strict=True)]
+        places = {event: number for number, event in enumerate(sorted(set().union(*sides[0], *sides[1])))}
+        marked = []
+        for side in sides:
+            marks = np.zeros((len(side), max(len(places), 1)), dtype=bool)
+            for row, events in enumerate(side):
+                marks[row, [places[event] for event in events]] = True
+            marked.append(marks)
+        return Sharing(*marked)
+
+    def _of(self, modality: str, items: Items, rows: Rows) -> list[frozenset[str]]:
+        if modality not in self.events:
+            raise InputError(f"relevance 'events': says nothing of {modality}; it names {', '.join(self.events)}")
+        return [self.events[modality].get(items.ids[row], frozenset()) for row in rows.tolist()]
 
 
 OWN, LABEL, LABELS = OwnPartner(), SameLabel(), SharedLabels()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,12 +26,12 @@ class StoredRows:
         change: of a batch (b, d), row by row (a scaling); None leaves it as it is.
     """
 
-    array: NDArray[np.float32] | NDArray[np.uint8]
+    array: NDArray[Any]
     index: NDArray[np.int64]
     change: Callable[[Tensor], Tensor] | None = None
 
     @classmethod
-    def of(cls, array: NDArray[np.float32] | NDArray[np.uint8]) -> "StoredRows":
+    def of(cls, array: NDArray[Any]) -> "StoredRows":
         """Take all rows of an array (n, d)."""
         return cls(np.ascontiguousarray(array), np.arange(len(array)))
 

@@ -67,8 +67,8 @@ class Common:
             former and drops the latter.
         unseen_classes: share of the classes that are kept for test alone; null for the data's own split.
         relevance: what is relevant to a query where clips are scored: "own" (its own partner alone), "label" (its
-            class), "labels" (a class shared), "labels-graded" (the more shared, the more), or a file of judgments;
-            null decides it by the data.
+            class), "labels" (a class shared), "labels-graded" (the more shared, the more), or a file of judgments, or
+            of the events in each modality; null decides it by the data.
         modalities: which of the data's modalities are read, as [audio, visual] or "audio,visual"; null for all.
     """
 

@@ -181,9 +181,9 @@ def _clips_of_classes(content: FeatureFile) -> dict[str, dict[str, int]]:
 
     def counted(rows: NDArray[np.int64]) -> NDArray[np.int64]:
         if marked is not None:
-            return marked[rows].sum(axis=0, dtype=np.int64)
+            return np.asarray(marked[rows].sum(axis=0), dtype=np.int64)
         own = content.labels[rows]
-        return np.bincount(own[own != UNLABELLED], minlength=classes)
+        return np.bincount(own[own != UNLABELLED], minlength=classes).astype(np.int64)
 
     counts = {split: counted(content.rows(split)) for split in SPLITS}
     return {

@@ -135,10 +135,10 @@ def _compared(
     names = [modality for modality in FINGERPRINT_SHARES if modality in content.fingerprints]
     for modality in names:
         prints, there = content.fingerprints[modality], _any(content.fingerprints[modality])
-        values = StoredRows.of(prints).changed(torch.Tensor.float)
+        rows = StoredRows.of(prints).changed(torch.Tensor.float)
         own = among[there[among]]
-        distance = usual_distance(values.select(torch.from_numpy(own))) if len(own) else 0.0
-        yield f"{modality} fingerprint", values, there, FINGERPRINT_SHARES[modality], False
+        distance = usual_distance(rows.select(torch.from_numpy(own))) if len(own) else 0.0
+        yield f"{modality} fingerprint", rows, there, FINGERPRINT_SHARES[modality], False
         usual.append(torch.full((prints.shape[1],), distance or 1.0))
         everywhere &= there
     if len(names) > 1:

@@ -23,6 +23,7 @@ class Shape(TypedDict):
     train: int | Sequence[int]
     valid: int | Sequence[int]
     test: int | Sequence[int]
+    dimensions: NotRequired[tuple[int, int]]
     shared: NotRequired[float]
 
 
@@ -30,7 +31,7 @@ _TRAIN, _VALID, _TEST = zip(*AVE15.values(), strict=True)
 SHAPES: dict[str, Shape] = {
     "vegas": {"classes": 10, "train": 20_234, "valid": 2_248, "test": 5_621},
     "ave": {"classes": len(AVE15), "train": _TRAIN, "valid": _VALID, "test": _TEST},
-    "pairs": {"classes": 10, "train": 1500, "valid": 300, "test": 500, "shared": 0.5},
+    "pairs": {"classes": 10, "train": 1000, "valid": 200, "test": 400, "dimensions": (64, 64), "shared": 0.5},
 }
 """Arguments of `synthetic` by name: the sizes of published data sets, and pairs that share more than their class."""
 

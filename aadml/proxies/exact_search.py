@@ -118,7 +118,8 @@ class _Search:
 
     @cached_property
     def lengths(self) -> Tensor:
-        return _lengths(self.bank)
+        step = max(1, _budget(self.bank) // self.bank.shape[1])
+        return torch.cat([_lengths(part) for part in self.bank.split(step)])
 
     def rows_at_once(self) -> int:
         budget = BLOCK.get(self.bank.device.type, BLOCK["cpu"])
@@ -163,30 +164,59 @@ class _Search:
         return score[:, :k], candidates.gather(1, order[:, :k])
 
     def _scores(self, rows: Tensor, candidates: Tensor) -> Tensor:
-        return _exact(self.queries[rows, None], self.bank[candidates], self.lengths[candidates], self.similarity)
+        step = max(1, _budget(self.bank) // self.bank.shape[1] // candidates.shape[1])
+        parts = zip(rows.split(step), candidates.split(step), strict=True)
+        return torch.cat([self._scores_of_few(*part) for part in parts])
+
+    def _scores_of_few(self, rows: Tensor, candidates: Tensor) -> Tensor:
+        own = self.lengths[rows, None] if self.queries is self.bank else None
+        bank, lengths = self.bank[candidates], self.lengths[candidates]
+        return _exact(self.queries[rows, None], bank, lengths, self.similarity, own)
 
 
 def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int, dtype: torch.dtype) -> _Prepared:
-    b = bank.double()
-    q = b if queries is bank else queries.double()
-    if similarity == "cosine":
-        b = F.normalize(b, dim=1, eps=1e-300)
-        q = b if queries is bank else F.normalize(q, dim=1, eps=1e-300)
-    elif similarity == "euclidean":
-        # -|q - b|^2 ranks as q.b - |b|^2 / 2; the closer to the origin, the smaller the rounding
-        center = b.mean(0)
-        q, b = q - center, b - center
-        q = torch.cat([q, torch.ones_like(q[:, :1])], 1)
-        b = torch.cat([b, -b.square().sum(1, keepdim=True) / 2], 1)
-    lengths, longest = q.norm(dim=1), b.norm(dim=1).max()
+    center = bank.double().mean(0) if similarity == "euclidean" else None
+    b, bank_lengths = _mapped(bank, similarity, dtype, center)
+    same = queries is bank and center is None
+    q, lengths = (b, bank_lengths) if same else _mapped(queries, similarity, dtype, center, asking=True)
+    longest = bank_lengths.max()
     error = unit_error(q.shape[1], dtype, bank.device) * lengths * longest
     # the sums that decide are themselves rounded
     sums = unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
     error = error + (sums if similarity != "cosine" else 10.0**-DECIMALS)
     whole = len(b) <= NARROW + NARROW_BY * b.shape[1]
     group = 1 if whole else _group_size(len(b), wanted, b.shape[1])
-    b = torch.cat([b.to(dtype), b[-1:].to(dtype).expand(-len(b) % group, -1)])
-    return _Prepared(q.to(dtype), b, error.to(dtype), len(bank), group)
+    b = torch.cat([b, b[-1:].expand(-len(b) % group, -1)]) if len(b) % group else b
+    return _Prepared(q, b, error.to(dtype), len(bank), group)
+
+
+def _mapped(
+    vectors: Tensor, similarity: str, dtype: torch.dtype, center: Tensor | None, *, asking: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Turn vectors (m, d) into those whose products rank as the similarity does, a few at a time: (m, e), lengths (m,).
+
+    Where there is a center the similarity is Euclidean: -|q - b|^2 ranks as q.b - |b|^2 / 2, and the closer to the
+    origin vectors are, the smaller is the rounding.
+    """
+    mapped = vectors.new_empty(len(vectors), vectors.shape[1] + (center is not None), dtype=dtype)
+    lengths = vectors.new_empty(len(vectors), dtype=torch.float64)
+    step = max(1, _budget(vectors) // vectors.shape[1])
+    for first in range(0, len(vectors), step):
+        rows = vectors[first : first + step].double()
+        if similarity == "cosine":
+            rows = F.normalize(rows, dim=1, eps=1e-300)
+        elif center is not None:
+            rows = rows - center
+            last = torch.ones_like(rows[:, :1]) if asking else rows.square().sum(1, keepdim=True) / -2
+            rows = torch.cat([rows, last], 1)
+        mapped[first : first + step] = rows
+        lengths[first : first + step] = rows.norm(dim=1)
+    return mapped, lengths
+
+
+def _budget(vectors: Tensor) -> int:
+    """Count the entries in float64 that are worked on at a time."""
+    return BLOCK.get(vectors.device.type, BLOCK["cpu"]) // 4
 
 
 def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> float:
@@ -259,14 +289,17 @@ def _lengths(vectors: Tensor) -> Tensor:
     return vectors.double().square().sum(-1).sqrt()
 
 
-def _exact(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str) -> Tensor:
-    """Score in float64: queries (r, 1, d) against bank (r, s, d) or (1, s, d) of lengths (r or 1, s) -> (r, s)."""
+def _exact(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str, own: Tensor | None = None) -> Tensor:
+    """Score in float64: queries (r, 1, d) against bank (r, s, d) or (1, s, d) of lengths (r or 1, s) -> (r, s).
+
+    Where the lengths of the queries are known they are `own` (r, 1).
+    """
     total = _summed(queries.double(), bank.double(), differences=similarity == "euclidean")
     if similarity == "euclidean":
         return total.neg_()
     if similarity == "dot":
         return total
-    norms = _lengths(queries) * lengths
+    norms = (_lengths(queries) if own is None else own) * lengths
     return torch.where(norms > 0, total / norms, torch.zeros_like(total)).round_(decimals=DECIMALS)
 
 
@@ -286,7 +319,7 @@ def _best_of_all(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str
     Equal queries are scored once, so a collapsed embedding costs no more than a sound one.
     """
     distinct, inverse = torch.unique(queries, dim=0, return_inverse=True)
-    budget = BLOCK.get(bank.device.type, BLOCK["cpu"]) // 4
+    budget = _budget(bank)
     depth = 1 if bank.shape[1] <= LOOPED else bank.shape[1]
     found = []
     for some in distinct.split(max(1, budget // (len(bank) * depth))):

@@ -47,7 +47,7 @@ def write_ablation(
     Raises:
         InputError: not one run was finished.
     """
-    table = results_table(ablation, scores, describe(scores, ablation.seeds, folder), metrics)
+    table = results_table(ablation, scores, describe(scores, ablation.seeds, folder, metrics), metrics)
     write_tables(table, folder / "results")
     try:
         drawn = _drawn(ablation, scores)

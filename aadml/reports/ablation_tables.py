@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from aadml.comparison.relevance import LABEL
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Difference, Pair
+from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 from aadml.runs.environment import Environment, read_environment
 from aadml.sweeps.ablate import Ablation, run_folder
 from aadml.sweeps.results import CellScores, differences, how_tested, in_words
@@ -47,18 +49,26 @@ def figure_cells(own: CellScores, metric: str, directions: Sequence[str]) -> lis
     return [own.over_seeds(metric, direction) for direction in (*directions, None)]
 
 
-def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Path) -> str:
-    """Say in one sentence what the figures are: data, split, protocol, chance, ties, seeds."""
+def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Path, metrics: Sequence[str] = ()) -> str:
+    """Say in one sentence what the figures are: data, split, what is relevant, protocol, chance, ties, seeds."""
     found = _first_of_each_cell(scores, folder)
     if not found:
         raise InputError(f"{folder}: no run was finished; see failure.txt in each")
     record, environment = found[0]
     clips = ", ".join(f"{_span([other.clips[split] for _, other in found])} {split}" for split in environment.clips)
     chance = _span([f"{other.chance:.3f}" for other, _ in found])
+    of_others = [
+        f"{metric} {_span([f'{level:.3f}' for level in levels])}"
+        for metric in metrics
+        if (levels := [level for other, _ in found if (level := other.chance_of(metric)) is not None])
+    ]
+    chance += f" ({', '.join(of_others)})" if of_others else ""
+    rules = sorted({other.relevance for other, _ in found} - {LABEL.name})
+    relevant = "".join(f"relevant is {RELEVANCE_IN_WORDS[rule]} ({rule}), " for rule in rules)
     ties = max(run.record.tie_rate for one in scores.values() for run in one.runs.values())
     return (
         f"MAP on the {record.split} split of {Path(environment.data.name).name} ({clips} clips), "
-        f"protocol {record.protocol}, chance {chance}, tie rate at most {ties:.3f}; "
+        f"{relevant}protocol {record.protocol}, chance {chance}, tie rate at most {ties:.3f}; "
         f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}."
     )
 

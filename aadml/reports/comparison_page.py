@@ -54,7 +54,7 @@ def write_comparison(
     Raises:
         InputError: not one run was finished, or no row of the baseline's name.
     """
-    about = describe(scores, seeds, folder)
+    about = describe(scores, seeds, folder, metrics)
     tables: dict[str, Table] = {}
     drawings: dict[str, str] = {}
     for kind in ("methods", "losses"):

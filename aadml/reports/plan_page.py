@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from aadml.reports.plan_answers import Findings, answers, findings_of
-from aadml.reports.plan_statistics import verdict
+from aadml.reports.plan_statistics import overall, verdict
 from aadml.reports.plan_tables import (
     control_table,
     difference_table,
@@ -54,6 +54,12 @@ def write_plan_page(folder: Path) -> Path:
     return folder / PAGE
 
 
+def summary(folder: Path) -> tuple[Table, ...]:
+    """Give the answers so far, and what was run."""
+    ledger, names = Ledger((folder,)), list(read_facts(folder))
+    return answers({name: findings_of(name, ledger) for name in names}), progress_table(names, ledger)
+
+
 def page_of(folder: Path) -> str:
     """Write the text of the page from the CSV files of a folder."""
     ledger, names = Ledger((folder,)), list(read_facts(folder))
@@ -94,7 +100,8 @@ def _standing(found: Mapping[str, Findings], names: Sequence[str]) -> str:
         lines.append(f"- **{name}**: {verdict(one.primary)} ({looked}).")
     lines += [f"- **{name}**: not run yet." for name in PRIMARY_SETS if name not in names and _is_own(names)]
     if _is_own(names):
-        lines.append("- The plan asks for both primary sets; a verdict on one is a verdict on that one.")
+        both = overall({name: found[name].primary if name in found else () for name in PRIMARY_SETS})
+        lines.append(f"- **Both primary sets, as the plan asks**: {both}.")
     return "\n".join(lines)
 
 

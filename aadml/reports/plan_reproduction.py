@@ -6,7 +6,7 @@ from pathlib import Path
 from aadml.configuration.changes import parse_setting
 from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
-from aadml.reports.plan_page import write_plan_page
+from aadml.reports.plan_page import summary, write_plan_page
 from aadml.reports.reproduction_plan import Plan
 from aadml.reports.sweep_result import SweepResult
 from aadml.runs.data import load_splits
@@ -50,7 +50,7 @@ def reproduce_plan(data: Sequence[str], only: str | None, seeds: int | None, pla
             return SweepResult((), tuple(outcomes), plan.folder, None)
         ledger.absorb(list(STAGES))
         page = write_plan_page(plan.folder)
-    return SweepResult((), tuple(outcomes), plan.folder, page)
+        return SweepResult(summary(plan.folder), tuple(outcomes), plan.folder, page)
 
 
 def shard_folders(folder: Path) -> list[Path]:

@@ -134,3 +134,23 @@ def verdict(found: Sequence[Compared]) -> str:
     if high > MARGIN:
         return f"undecided: a gain by AA of up to {high:.3f} is not excluded"
     return f"AA does not help by more than {max(high, 0.0):.3f}"
+
+
+def overall(found: Mapping[str, Sequence[Compared]]) -> str:
+    """Say what the rules of the plan make of its primary sets together: no gain on one is enough if another denies it.
+
+    Args:
+        found: primary set -> its primary comparisons; the p of AA - plain are corrected for their number (Holm).
+    """
+    looked = [one for one in found.values() if one and len(one[0].values) >= LOOKS[0]]
+    if len(looked) < len(found):
+        return "open: the first look is not complete on every primary set"
+    p = holm({name: one[0].over_seeds.p for name, one in found.items()})
+    helped = [name for name, one in found.items() if p[name] < LOOK_LEVEL and one[0].sign > 0 and one[1].sign > 0]
+    if helped and all(one[0].sign >= 0 for one in found.values()):
+        return f"AA helps ({', '.join(helped)})"
+    if any(one[2].sign > 0 for one in looked) and not helped:
+        return "a memory helps, not AA"
+    if all(one[0].over_both.high > MARGIN for one in looked):
+        return "undecided"
+    return f"AA does not help by more than {max(max(one[0].over_both.high, 0.0) for one in looked):.3f}"

@@ -104,7 +104,7 @@ def picked(embeddings: Embeddings, result: DirectionResult) -> Iterator[Shown]:
         embeddings.of(candidates, torch.from_numpy(ranked)),
         embeddings.similarity,
     )
-    hits = embeddings.relevant.between(embeddings, rows, ranked).block(np.arange(len(rows)))
+    hits = embeddings.relevant.along(result.direction, embeddings, rows, ranked).block(np.arange(len(rows)))
     for pick, row, line, hit in zip(picks, rows, np.asarray(source.block(0, len(rows))), hits, strict=True):
         is_own = labels[ranked] == labels[row] if candidates in embeddings.once else ranked == row
         own = line[is_own].max() if is_own.any() else None

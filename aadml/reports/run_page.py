@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from aadml.comparison.relevance import LABEL
 from aadml.comparison.types import Embeddings
 from aadml.configuration.config import Config
 from aadml.methods.session import Record
@@ -18,7 +19,7 @@ from aadml.reports.page import Fact, Section
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval import Evaluation, evaluate
 from aadml.retrieval.record import EvaluationRecord
-from aadml.retrieval.summary import in_words
+from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
 from aadml.runs.environment import Environment, read_environment
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run, read_evaluation
@@ -111,6 +112,7 @@ def _summary(evaluation: Evaluation, model: Model, verdicts: Sequence[str], note
         f"Protocol {evaluation.protocol}: every item embedded alone, the whole gallery ranked, the query's own clip "
         f"included{_without_partner(record)}; compared by "
         f"{evaluation.similarity}; ties by exact expectation (tie rate {evaluation.tie_rate:.2%}).",
+        *([] if evaluation.relevance == LABEL.name else [f"Relevant is {RELEVANCE_IN_WORDS[evaluation.relevance]}."]),
         *([] if evaluation.sample is None else [f"This is {in_words(evaluation.sample)}."]),
         *([] if facts.selected_epoch is None else [_epoch(facts)]),
         "One training: the intervals are over queries (bootstrap) and say nothing of other seeds.",

@@ -11,19 +11,18 @@ from numpy.typing import NDArray
 from aadml.comparison.relevance import Grouped, Relevant
 from aadml.comparison.types import Direction
 from aadml.retrieval import metrics, ties
+from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.galleries import of_others, without_partner
-from aadml.retrieval.metric_names import place_of
+from aadml.retrieval.metric_names import CHANCE_OF, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.requested import Requested, requested
 from aadml.retrieval.results import Curves, DirectionResult
+from aadml.retrieval.running import running_by_chance
 from aadml.retrieval.scores import Indices, ScoreSource
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
 
 CUTOFFS = (1, 5, 10, 50, 100)
-CHANCE_OF = "chance_of"
-"""Under this key of a direction stands what chance has of each metric that was asked for."""
-
 SCOPE = tuple(range(10, 1001, 10))
 
 
@@ -94,7 +93,7 @@ def score_relevance(
     if not parts:
         why = "no clip shares its class with another" if exclude_partner else "queries and gallery share no label"
         raise InputError(f"{'-'.join(direction)}: no query has a relevant item; {why}")
-    index = np.concatenate([part.index for part in parts])
+    index, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "relevant"))
     count = len(index)
     figures = {path: sum(part.figures[path] for part in parts) / count for path in parts[0].figures}
     return DirectionResult(
@@ -106,8 +105,9 @@ def score_relevance(
         without_relevant=queries - count,
         average_precision=np.concatenate([part.average_precision for part in parts]),
         bounds=np.concatenate([part.bounds for part in parts], axis=1),
-        chance=ties.chance(np.concatenate([part.relevant for part in parts]), items),
-        rank=np.concatenate([part.rank for part in parts]),
+        chance=ties.chance(counts, items),
+        first=FirstRanks.joined([part.first for part in parts]),
+        first_by_chance=FirstRanks.by_chance(counts, items),
         tie_rate=sum(part.tied for part in parts) / (count * items),
         curves=Curves(wanted, *(np.sum([part.curves for part in parts], axis=0) / count)),
         cutoffs=tuple(int(k) for k in shown),
@@ -129,7 +129,7 @@ class _Part:
     index: Indices
     average_precision: Values
     bounds: Values
-    rank: Values
+    first: FirstRanks
     relevant: Indices
     tied: int
     curves: Values
@@ -148,7 +148,7 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
         index,
         metrics.average_precision(ranking),
         np.stack(metrics.average_precision_bounds(ranking)),
-        metrics.best_rank(ranking),
+        FirstRanks.of(ranking),
         ranking.relevant,
         int(ranking.tied.sum()),
         np.stack([hits.sum(axis=0) / wanted, recall.sum(axis=0), rate.sum(axis=0)]),
@@ -158,8 +158,11 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
 
 
 def _by_chance(ranking: Ranking, functions: Requested) -> dict[tuple[str, ...], Values]:
-    """Give what a scorer that knows nothing has of each metric that was asked for, but for the running variant."""
-    functions = {place: function for place, function in functions.items() if place != place_of("running")}
+    """Give what a scorer that knows nothing has of each metric that was asked for."""
+    running = place_of("running")
+    if running in functions:  # as a function of rankings it would cost items times relevant items
+        others = {place: function for place, function in functions.items() if place != running}
+        return {running: running_by_chance(ranking.relevant, ranking.items), **_by_chance(ranking, others)}
     if not functions or ranking.grades is not None:
         blind = ranking.without_scores()
         return {place: function(blind) for place, function in functions.items()}

@@ -159,7 +159,7 @@ class _Task:
     def result(self, direction: Direction, sides: Sides) -> DirectionResult:
         """Score the queries of some sides."""
         relevance, names = self.embeddings.relevant, self.embeddings.class_names
-        relevant, groups = _relevant(self.embeddings, sides), relevance.groups(self.embeddings)
+        relevant, groups = _relevant(self.embeddings, direction, sides), relevance.groups(self.embeddings)
         return score_relevance(
             self.scores(direction, sides),
             relevant,
@@ -196,8 +196,8 @@ def _with_other_galleries(task: _Task, direction: Direction, asking: Indices | N
     return replace(result, figures=figures)
 
 
-def _relevant(embeddings: Embeddings, sides: Sides) -> Relevant:
-    return embeddings.relevant.between(embeddings, sides.queries, sides.gallery)
+def _relevant(embeddings: Embeddings, direction: Direction, sides: Sides) -> Relevant:
+    return embeddings.relevant.along(direction, embeddings, sides.queries, sides.gallery)
 
 
 def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | None:
@@ -261,7 +261,7 @@ def _over_direction(
         rows = sides.queries, sides.gallery
         queries, candidates = (_vectors(embeddings, m, own) for m, own in zip(direction, rows, strict=True))
         source = score_source(queries, candidates, similarity or embeddings.similarity)
-        relevant = _relevant(embeddings, sides)
+        relevant = _relevant(embeddings, direction, sides)
         partner = _partner(relevant, sides, gallery) if gallery == "without-partner" else None
         parts = over_rankings(source, relevant, measure, partner=partner, threads=threads)
         found += [part for part in parts if part is not None]

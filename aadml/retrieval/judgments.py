@@ -1,32 +1,34 @@
-"""What is relevant, chosen by name or read from a file of judgments."""
+"""What is relevant, chosen by name or read from a file: judgments, or what can be perceived in each modality."""
 
 import csv
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from aadml.comparison.relevance import RULES, Judgments, Relevance
+from aadml.comparison.relevance import RULES, Judgments, Perceived, Relevance
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import suggestion
+from feature_extraction.manifest import split_labels
 
 HEADER = ["query", "item", "grade"]
+_EVENTS = "_labels"  # at the end of the name of a column, after that of a modality
 
 
 def chosen_relevance(name: str) -> Relevance:
-    """Find a rule by its name, or read the judgments of a file.
+    """Find a rule by its name, or read it from a file.
 
     Args:
         name: "own" partner, same "label", shared "labels", "labels-graded" (the more of them, the more relevant), or
-            the path of a file.
+            the path of a file of judgments, or of the events that can be perceived in each modality.
 
     Raises:
-        InputError: neither a rule nor a file of judgments.
+        InputError: neither a rule nor such a file.
     """
     if name in RULES:
         return RULES[name]
     if not Path(name).is_file():
         raise InputError(f"relevance: no rule and no file '{name}'; {suggestion(name, RULES)}, or a file of judgments")
-    return read_judgments(name)
+    return read_events(name) if _event_columns(_lines(name)) else read_judgments(name)
 
 
 def read_judgments(path: str | Path) -> Judgments:
@@ -37,10 +39,7 @@ def read_judgments(path: str | Path) -> Judgments:
     Raises:
         InputError: it cannot be read, or a line is no judgment; the message names the line.
     """
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as judgments ({error})") from error
+    lines = _lines(path)
     cells = _of_table(lines) if lines and _is_header(lines[0]) else _of_trec(lines)
     grades: dict[str, dict[str, float]] = {}
     for number, found in cells:
@@ -57,6 +56,44 @@ def read_judgments(path: str | Path) -> Judgments:
     if not grades:
         raise InputError(f"{path}: holds no judgments")
     return Judgments({query: {i: g for i, g in named.items() if g > 0} for query, named in grades.items()})
+
+
+def read_events(path: str | Path) -> Perceived:
+    """Read which events can be perceived in which modality: a CSV with the columns id, audio_labels, visual_labels ...
+
+    A cell holds any number of events, `dog|siren`; further columns are not looked at, so a manifest may have these.
+
+    Raises:
+        InputError: it cannot be read, a line has other cells than the header, or a clip stands there twice.
+    """
+    lines = _lines(path)
+    columns, rows = _event_columns(lines), list(csv.reader(lines))
+    events: dict[str, dict[str, frozenset[str]]] = {modality: {} for modality in columns}
+    place = rows[0].index("id")
+    for number, row in enumerate(rows[1:], 2):
+        if not row:
+            continue
+        if len(row) != len(rows[0]):
+            raise InputError(f"{path}: line {number} has {len(row)} cells, the header {len(rows[0])}")
+        for modality, column in columns.items():
+            if row[place] in events[modality]:
+                raise InputError(f"{path}: line {number} names clip '{row[place]}' again")
+            events[modality][row[place]] = frozenset(split_labels(row[column]))
+    return Perceived(events)
+
+
+def _event_columns(lines: list[str]) -> dict[str, int]:
+    """Find the columns of events: modality -> its place; none where a file has no such columns, or no ids."""
+    header = next(csv.reader(lines[:1]), [])
+    found = {name.removesuffix(_EVENTS): place for place, name in enumerate(header) if name.endswith(_EVENTS)}
+    return found if "id" in header else {}
+
+
+def _lines(path: str | Path) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as judgments ({error})") from error
 
 
 def _is_header(line: str) -> bool:

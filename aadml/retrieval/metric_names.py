@@ -15,6 +15,9 @@ Gallery = Literal["full", "without-partner", "disjoint"]
 OTHER_GALLERIES: dict[str, Gallery] = {"map-without-partner": "without-partner", "map-disjoint": "disjoint"}
 """Metrics of another gallery than the full one."""
 
+CHANCE_OF = "chance_of"
+"""Under this key of a direction stands what chance has of ranks, and of each metric that was asked for."""
+
 AT_CUTOFFS = {"precision": "precision_at", "recall": "recall_at", "hit-rate": "hit_rate_at"}
 NORMALIZED = {"map": "all", "map-min": "min(R,k)", "map-hits": "hits"}
 

@@ -5,6 +5,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from aadml.retrieval import ties
+from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
@@ -163,5 +164,4 @@ def ndcg(ranking: Ranking, *, cutoff: int | None = None) -> Values:
 
 def best_rank(ranking: Ranking) -> Values:
     """Rank, from 1, of the best relevant item."""
-    first = ranking.offsets[:-1]
-    return np.asarray(ranking.above[first] + (ranking.size[first] + 1) / (ranking.hits[first] + 1))
+    return FirstRanks.of(ranking).expected

@@ -1,25 +1,23 @@
 """Rankings with their ties: what every metric needs to know, and nothing else.
 
-A ranking is kept as its groups of equally scored items, those alone that hold something relevant, best first. Score and
-relevance are packed into one integer a gallery item, so that sorting plain integers is all the work there is.
+A ranking is kept as its groups of equally scored items, those alone that hold something relevant, best first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.relevance import Relevant
+from aadml.retrieval.places import sorted_places
 from aadml.retrieval.scores import Indices, Scores, ScoreSource, block_rows
-from feature_extraction.ground.errors import InputError
 
 T = TypeVar("T")
-Keys = NDArray[np.signedinteger[Any]]
-CHUNK = 1 << 18  # keys sorted at a time by one thread: they stay in its cache
+CHUNK = 1 << 20  # scores ranked at a time by one thread
 
 
 @dataclass(frozen=True)
@@ -135,35 +133,26 @@ def rank(
     Raises:
         InputError: a score is NaN or infinite.
     """
-    keys = _keys(scores)
-    keys |= relevant
-    keys.sort(axis=1)
-    count, items = keys.shape
-    totals = relevant.sum(axis=1, dtype=np.int64)
-    hits = np.flatnonzero((keys & 1).astype(bool))  # places of the relevant items, in the flattened block
-    row = np.repeat(np.arange(count), totals)
-    offsets = np.concatenate([[0], np.cumsum(totals)])
-    above = hits - row * items
-    order = np.arange(len(hits)) - offsets[row]
-    start, size = _tie_groups(keys)
+    count, items = scores.shape
+    places = sorted_places(scores, relevant)
+    hits, start, size = places.hits, places.start, places.size
+    begun = np.arange(count + 1) * items
+    first = np.searchsorted(hits, begun)
     tied = np.bincount(start // items, weights=size, minlength=count).astype(np.int64)
     low, high = np.searchsorted(hits, start), np.searchsorted(hits, start + size)
     some = high > low
     start, size, low, high = start[some], size[some], low[some], high[some]
+    order = _first_of_groups(len(hits), low, high)
+    offsets = np.searchsorted(order, first)
+    above = hits[order] - np.repeat(begun[:-1], np.diff(offsets))
     sizes, inside = np.ones_like(above), np.ones_like(above)
-    above[low], sizes[low], inside[low] = start % items, size, high - low
-    merged = np.zeros(len(hits) + 1, dtype=np.int64)  # a group of several relevant items is kept once, at its first
-    np.add.at(merged, low + 1, 1)
-    np.add.at(merged, high, -1)
-    kept = np.cumsum(merged[:-1]) == 0
-    if not kept.all():
-        groups = np.bincount(row[kept], minlength=count)
-        offsets = np.concatenate([[0], np.cumsum(groups)])
-        above, sizes, order, inside = above[kept], sizes[kept], order[kept], inside[kept]
+    group = np.searchsorted(order, low)
+    above[group], sizes[group], inside[group] = start % items, size, high - low
+    order -= np.repeat(first[:-1], np.diff(offsets))
     better = None
     if partner is not None:
         better = (scores > np.take_along_axis(scores, partner[:, None], axis=1)).sum(axis=1, dtype=np.int64)
-    found = Ranking(items, offsets, above, sizes, order, inside, totals, tied, better)
+    found = Ranking(items, offsets, above, sizes, order, inside, np.diff(first), tied, better)
     return found if grades is None else replace(found, grades=_graded(found, scores, grades, partner))
 
 
@@ -179,38 +168,14 @@ def _graded(ranking: Ranking, scores: Scores, grades: NDArray[np.float32], partn
     return Grades(gains, ideal, own)
 
 
-def _keys(scores: Scores) -> Keys:
-    """Turn scores into integers that sort best first and leave the lowest bit free.
-
-    Floats below 2 in magnitude use one bit less than they have, and the order of their bits is their own.
-    """
-    peak = max(float(scores.max()), -float(scores.min()))
-    if not np.isfinite(peak):
-        raise InputError("scores: there is a NaN or an infinity among them; such items cannot be ranked")
-    if scores.dtype != np.float32 or peak >= 2:
-        scores = scores.astype(np.float64)
-        if peak >= 2:
-            scores = np.ldexp(scores, -int(np.frexp(peak)[1]))  # exact, save for what is 2**1000 times smaller
-    values = np.subtract(0, scores, dtype=scores.dtype)  # best first, and no minus zero
-    keys: Keys = values.view(np.int32 if values.itemsize == 4 else np.int64)
-    sign = keys >> (8 * values.itemsize - 1)
-    sign &= np.iinfo(keys.dtype).max
-    keys ^= sign
-    keys <<= 1
-    return keys
-
-
-def _tie_groups(keys: Keys) -> tuple[Indices, Indices]:
-    """Find the groups of two or more equal scores in sorted keys: their starts in the flattened block, their sizes."""
-    items = keys.shape[1]
-    bits: NDArray[np.unsignedinteger[Any]] = keys.view(np.uint32 if keys.itemsize == 4 else np.uint64)
-    equal = np.flatnonzero((bits[:, 1:] ^ bits[:, :-1]) <= 1)  # the same score as the next item
-    if not len(equal):
-        return equal, equal
-    place = equal + equal // (items - 1)
-    first = np.concatenate([[True], np.diff(place) > 1])
-    bounds = np.append(np.flatnonzero(first), len(equal))
-    return place[first], np.diff(bounds) + 1
+def _first_of_groups(hits: int, low: Indices, high: Indices) -> Indices:
+    """Number the hits (t,) but those that follow another in a group of ties: of hits low..high the first stays."""
+    later = high - low - 1
+    if not later.any():
+        return np.arange(hits)
+    kept = np.ones(hits, dtype=bool)
+    kept[np.repeat(low + 1 - np.cumsum(later) + later, later) + np.arange(later.sum())] = False
+    return np.flatnonzero(kept)
 
 
 def over_rankings(

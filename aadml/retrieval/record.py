@@ -1,11 +1,11 @@
 """What `evaluation.json` holds, typed: written from an evaluation, and read back by everything that tabulates runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from aadml.comparison.relevance import LABEL
-from aadml.retrieval.metric_names import place_of
+from aadml.retrieval.metric_names import CHANCE_OF, OTHER_GALLERIES, place_of
 from aadml.retrieval.sampling import QuerySample
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, inner, nested, number, read_as
@@ -55,6 +55,13 @@ class DirectionRecord:
     def figure(self, metric: str) -> float | None:
         """Give the figure of a metric ("map", "recall@10"); None where it was not computed."""
         value = inner({"map": self.map, **self.figures}, *place_of(metric))
+        return None if value is None else number(value)
+
+    def chance_of(self, metric: str) -> float | None:
+        """Give what a random order has of a metric; None where that was not computed."""
+        place = place_of(metric)
+        path = (place[0], "chance") if metric in OTHER_GALLERIES else (CHANCE_OF, *place)
+        value = self.chance if metric == "map" else inner(self.figures, *path)
         return None if value is None else number(value)
 
     def to_json(self) -> JsonObject:
@@ -118,9 +125,11 @@ class EvaluationRecord:
     def figure(self, metric: str, direction: str | None = None) -> float | None:
         """Give the figure of a metric in a direction, or its mean over all; None where it was not computed."""
         chosen = self.directions.values() if direction is None else [self.directions[direction]]
-        found = [one.figure(metric) for one in chosen]
-        known = [value for value in found if value is not None]
-        return sum(known) / len(known) if len(known) == len(found) else None
+        return _mean([one.figure(metric) for one in chosen])
+
+    def chance_of(self, metric: str) -> float | None:
+        """Give the mean over all directions of what a random order has of a metric; None where it was not computed."""
+        return _mean([one.chance_of(metric) for one in self.directions.values()])
 
     def with_figures(self, metrics: Iterable[str], other: "EvaluationRecord") -> "EvaluationRecord":
         """Take over the figures of some metrics from another evaluation of the same embeddings."""
@@ -172,6 +181,12 @@ def _grouped(direction: Json) -> Json:
     names = {one.name for one in fields(DirectionRecord)} - {"figures"}
     own = {key: value for key, value in direction.items() if key in names}
     return {**own, "figures": {key: value for key, value in direction.items() if key not in names}}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Average what is known of all; None where something is not."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def placed(figures: JsonObject, place: tuple[str, ...], value: float | None) -> JsonObject:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from aadml.comparison.relevance import LABEL
 from aadml.comparison.types import Direction
+from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.intervals import bootstrap_interval
-from aadml.retrieval.metric_names import Gallery
+from aadml.retrieval.metric_names import CHANCE_OF, Gallery
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, ScopeCurve, placed
 from aadml.retrieval.sampling import QuerySample
 from aadml.retrieval.scores import Indices
@@ -72,7 +73,8 @@ class DirectionResult:
         average_precision: (q,).
         bounds: (2, q) AP of the worst and the best order of tied items.
         chance: (q,) expected AP of a random order.
-        rank: (q,) expected rank of the best relevant item, from 1.
+        first: where the best relevant items stand.
+        first_by_chance: where a random order has them.
         tie_rate: share of ranked items that share their score with another item of the same ranking.
         curves: precision@K, recall@K, hit rate@K.
         cutoffs: those K that stand in tables.
@@ -88,7 +90,8 @@ class DirectionResult:
     average_precision: Values
     bounds: Values
     chance: Values
-    rank: Values
+    first: FirstRanks
+    first_by_chance: FirstRanks
     tie_rate: float
     curves: Curves
     cutoffs: tuple[int, ...]
@@ -103,6 +106,11 @@ class DirectionResult:
     def map(self) -> float:
         """Mean average precision."""
         return float(self.average_precision.mean())
+
+    @property
+    def rank(self) -> Values:
+        """Expected rank (q,) of the best relevant item, from 1."""
+        return self.first.expected
 
     @property
     def map_bounds(self) -> tuple[float, float]:
@@ -130,9 +138,8 @@ class DirectionResult:
         """Give every figure under its name; with `queries` the AP of each query too."""
         table, scope = self.curves.at(self.cutoffs), self.curves.scope
         names = ("precision", "recall", "hit_rate")
-        ranks = {"median_rank": float(np.median(self.rank)), "mean_rank": float(self.rank.mean())}
         at = {f"{name}_at": _by_cutoff(table.cutoffs, getattr(table, name)) for name in names}
-        figures: JsonObject = {**at, **ranks}
+        figures: JsonObject = {**at, **_ranks(self.first), CHANCE_OF: _ranks(self.first_by_chance)}
         for path, value in self.figures.items():
             figures = placed(figures, path, value)
         return DirectionRecord(
@@ -176,7 +183,8 @@ def both_ways(first: DirectionResult, second: DirectionResult) -> DirectionResul
         average_precision=np.concatenate([part.average_precision for part in parts]),
         bounds=np.concatenate([part.bounds for part in parts], axis=1),
         chance=np.concatenate([part.chance for part in parts]),
-        rank=np.concatenate([part.rank for part in parts]),
+        first=FirstRanks.joined([part.first for part in parts]),
+        first_by_chance=FirstRanks.joined([part.first_by_chance for part in parts]),
         tie_rate=float(mean(part.tie_rate for part in parts)),
         curves=Curves(
             curves[0].cutoffs,
@@ -198,7 +206,7 @@ class Evaluation:
         directions: one result each.
         label_space: modality -> (accuracy, log-loss) of vectors with one dimension a class.
         gallery: what each query ranks: "full", "without-partner" or "disjoint".
-        relevance: by what items are relevant: "label", "own", "labels", "labels-graded" or "file".
+        relevance: by what items are relevant: "label", "own", "labels", "labels-graded", "file" or "events".
         sample: of the queries, where not all asked.
     """
 
@@ -251,6 +259,10 @@ class Evaluation:
     def to_json(self, *, queries: bool = False) -> JsonObject:
         """Give every figure under its name, ready for `json.dumps`; with `queries` the AP of each query too."""
         return self.record(queries=queries).to_json()
+
+
+def _ranks(first: FirstRanks) -> dict[str, float]:
+    return {"median_rank": first.median, "mean_rank": float(first.expected.mean())}
 
 
 def _by_cutoff(cutoffs: Indices, values: Values) -> dict[str, float]:

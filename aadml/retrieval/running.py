@@ -7,6 +7,7 @@ import numpy as np
 from aadml.retrieval import ties
 from aadml.retrieval.metrics import precision_sums
 from aadml.retrieval.ranking import Ranking
+from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 
 _CELLS = 1 << 20  # of the table over places and hits of one group, held at a time
@@ -34,6 +35,24 @@ def running_average_precision(ranking: Ranking) -> Values:
     ranks = end - (ranking.above + ranking.size - 1)  # from the group's last rank up to the next group
     values = ranks * reached / (ranking.hits_above + ranking.hits) + inside + before * (reached - sums)
     return ranking.per_query(values) / ranking.items
+
+
+def running_by_chance(relevant: Indices, items: int) -> Values:
+    """Expected running variant of a random order of N items, R relevant: (b,) -> (b,).
+
+    With X of the first j items relevant, their mean AP@j is s + (1 - s) H_j / j for s = (X - 1) / (j - 1), and 0 where
+    X is 0: a straight line in X, so X counts by its expectation j R / N and by the probability of being above 0.
+    """
+    counts, query = np.unique(relevant, return_inverse=True)
+    places = np.arange(1, items + 1)
+    mean_reciprocal = np.cumsum(1 / places) / places
+    found = []
+    for count in counts:
+        some = 1 - ties.no_hit(np.full_like(places, items), np.full_like(places, count), places)
+        further = (places * count / items - some) / np.maximum(places - 1, 1)
+        further[0] = 0.0
+        found.append((further + (some - further) * mean_reciprocal).mean())
+    return np.asarray(found)[query]
 
 
 @lru_cache(maxsize=4096)

@@ -28,6 +28,7 @@ Rows = Callable[[int, int], Tensor]
 BLOCK = 1 << 23  # scores that one thread holds at a time
 ROWS = 128  # the shape of a product is fixed, so that a score does not depend on how the work is cut
 TILE = 1 << 18  # components of mapped gallery vectors at a time
+COLUMNS = 1024  # of such a product at most, so that it lies in a core's cache until it is rounded
 PRECISIONS: dict[str, np.dtype[Any]] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
 
 
@@ -89,7 +90,7 @@ class VectorScores:
     def block(self, start: int, stop: int) -> Scores:
         """Return the scores (stop - start, n) of the queries start..stop; higher is better."""
         count, items = self.shape
-        rows, columns = block_rows(items), max(64, TILE // self.dimension)
+        rows, columns = block_rows(items), max(64, min(COLUMNS, TILE // self.dimension))
         scores = np.empty((stop - start, items), dtype=self.precision)
         target = torch.from_numpy(scores)
         for top in range(start - start % rows, stop, rows):

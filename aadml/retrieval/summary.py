@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from aadml.comparison.relevance import LABEL, RULES, Judgments
-from aadml.retrieval.directions import CHANCE_OF
-from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
+from aadml.comparison.relevance import LABEL, RULES, Judgments, Perceived
+from aadml.retrieval.metric_names import CHANCE_OF, OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.results import DirectionResult, Evaluation
 from aadml.retrieval.sampling import QuerySample
 from feature_extraction.ground.json_values import inner, nested, number
@@ -15,7 +14,7 @@ GALLERY_IN_WORDS: dict[Gallery, str] = {
     "disjoint": "disjoint: the half of the clips that the query is not of, both halves in turn",
 }
 
-RELEVANCE_IN_WORDS = {rule.name: rule.words for rule in (*RULES.values(), Judgments({}))}
+RELEVANCE_IN_WORDS = {rule.name: rule.words for rule in (*RULES.values(), Judgments({}), Perceived({}))}
 
 
 def summary(evaluation: Evaluation) -> str:
@@ -92,10 +91,10 @@ def _rows(results: tuple[DirectionResult, ...]) -> Iterator[tuple[str, list[floa
     for normalizer in keys("map_at"):
         for cutoff in keys("map_at", normalizer):
             yield from with_chance(f"MAP@{cutoff}, over {normalizer}", "{:.4f}", "map_at", normalizer, cutoff)
-    yield "median rank of the first relevant", figures("median_rank"), "{:.1f}"
-    yield "mean rank of the first relevant", figures("mean_rank"), "{:.1f}"
+    yield from with_chance("median rank of the first relevant", "{:.1f}", "median_rank")
+    yield from with_chance("mean rank of the first relevant", "{:.1f}", "mean_rank")
     if "running_map" in keys():
-        yield "running MAP (not MAP: see --help)", figures("running_map"), "{:.4f}"
+        yield from with_chance("running MAP (not MAP: see --help)", "{:.4f}", "running_map")
     for name in keys("metrics"):
         yield from with_chance(name, "{:.4f}", "metrics", name)
 

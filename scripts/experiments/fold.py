@@ -14,9 +14,13 @@ from aadml.sweeps.plan.stages import STAGES
 
 HERE = Path(__file__).parents[2] / "docs" / "experiments"
 
+
+def fold(folder, others):
+    for other in others:
+        keep_facts(folder, read_facts(other))
+    Ledger((folder, *others)).absorb(list(STAGES))
+    return write_plan_page(folder)
+
+
 if __name__ == "__main__":
-    others = [Path(name) for name in sys.argv[1:]]
-    for folder in others:
-        keep_facts(HERE, read_facts(folder))
-    Ledger((HERE, *others)).absorb(list(STAGES))
-    print(write_plan_page(HERE))
+    print(fold(HERE, [Path(name) for name in sys.argv[1:]]))

@@ -82,6 +82,7 @@ def test_a_killed_experiment_goes_on_to_the_same_ledger(aadml, toy, tmp_path):
     code, said, err = aadml(*arguments)
     assert code == 0, err
     assert said.splitlines()[-1] == str(whole / "results.md")
+    assert "| H1 | Does AA raise the triplet loss where both are tuned alike? |" in said
     calls = []
 
     def dies(jobs, workers):
@@ -110,6 +111,7 @@ def test_a_run_that_has_a_row_is_not_run_again_and_every_stage_has_its_runs(untr
     first = call(tmp_path / "out", toy, work=untrained)
     assert {name.removesuffix(".csv") for name in ledger(tmp_path / "out")} >= set(STAGES)
     assert len(first.outcomes) == len({str(one.job.folder) for one in first.outcomes})
+    assert [table.columns[-1] for table in first.tables] == ["toy", "hours"]
     before = ledger(tmp_path / "out")
     again = call(tmp_path / "out", toy, work=untrained)
     assert again.outcomes == ()

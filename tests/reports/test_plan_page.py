@@ -1,6 +1,7 @@
 """The page of the plan: verdicts, power, and that every number on the shipped page is in the shipped CSV files."""
 
 import re
+import runpy
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,12 @@ import pytest
 from scipy.stats import nct, t, ttest_rel
 
 from aadml.reports.plan_page import PAGE, page_of, write_plan_page
-from aadml.reports.plan_statistics import by_look, power_of, verdict
+from aadml.reports.plan_statistics import by_look, overall, power_of, verdict
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
 from aadml.sweeps.plan.ledger import Ledger, Row
 from aadml.sweeps.plan.sets import SetFacts, keep_facts
 from aadml.sweeps.plan.stages import STAGES, finals
+from feature_extraction.ground.errors import InputError
 
 SHIPPED = Path(__file__).parents[2] / "docs" / "experiments"
 
@@ -52,6 +54,26 @@ def test_the_verdict_follows_the_rules_of_the_plan(tmp_path, shift, options, wor
     ledger = fill(tmp_path, shift, **options)
     assert verdict(by_look("toy", ledger)).startswith(words)
     assert words in page_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "words"),
+    [(({ANCHOR_AWARE: 0.05}, {ANCHOR_AWARE: 0.05}), "AA helps (one, two)"),
+     (({ANCHOR_AWARE: 0.05}, {}), "AA helps (one)"),
+     (({ANCHOR_AWARE: 0.05}, {ANCHOR_AWARE: -0.05}), "AA does not help by more than 0.0"),
+     (({ANCHOR_AWARE: 0.05, MEMORY: 0.05}, {}), "a memory helps, not AA"),
+     (({}, {ANCHOR_AWARE: -0.05}), "AA does not help by more than 0.0"),
+     (({ANCHOR_AWARE: 0.05}, None), "open")],
+)  # fmt: skip
+def test_the_verdict_on_both_sets_needs_both(tmp_path, shifts, words):
+    found = {name: by_look("toy", fill(tmp_path / name, shift)) if shift is not None else ()
+             for name, shift in zip(("one", "two"), shifts, strict=True)}  # fmt: skip
+    assert overall(found).startswith(words)
+
+
+def test_two_wide_intervals_leave_the_question_open(tmp_path):
+    found = {name: by_look("toy", fill(tmp_path / name, {}, spread=0.4)) for name in ("one", "two")}
+    assert overall(found) == "undecided"
 
 
 def test_a_comparison_is_scipys_t_and_the_tests_stand_on_the_seeds_of_the_last_look(tmp_path):
@@ -132,6 +154,20 @@ def test_figures_are_drawn_of_what_is_there(tmp_path):
     for name in ("toy-map.svg", "toy-differences.svg"):
         assert f"({name})" in page
         assert (tmp_path / name).read_text().startswith("<svg")
+
+
+def test_rows_that_were_finished_elsewhere_are_folded_in(tmp_path):
+    fold = runpy.run_path(str(SHIPPED.parents[1] / "scripts" / "experiments" / "fold.py"))["fold"]
+    fill(tmp_path / "whole", {ANCHOR_AWARE: -0.03})
+    fill(tmp_path / "here", {ANCHOR_AWARE: -0.03}, seeds=4)
+    fill(tmp_path / "there", {ANCHOR_AWARE: -0.03})
+    page = fold(tmp_path / "here", [tmp_path / "there"])
+    for name in ("stage-2.csv", "stage-2-queries.csv"):
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert page.read_text(encoding="utf-8") == page_of(tmp_path / "whole")
+    keep_facts(tmp_path / "other", {"toy": SetFacts("toy", 31, 10, 40, 5, "cd")})
+    with pytest.raises(InputError, match="toy is other data"):
+        fold(tmp_path / "here", [tmp_path / "other"])
 
 
 def shipped_stages():

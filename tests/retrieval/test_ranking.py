@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from aadml.comparison.relevance import Grouped
-from aadml.retrieval import ranking, scores
+from aadml.retrieval import places, ranking, scores
 from aadml.retrieval.ranking import over_rankings, rank
 from aadml.retrieval.scores import MatrixScores
 from feature_extraction.ground.errors import InputError
@@ -55,7 +55,7 @@ def test_groups_are_those_of_the_definition(kind, data):
     assert_is_the_definition(values, relevant)
 
 
-@pytest.mark.parametrize("scale", [1e-42, 1e-30, 1.0, 1.9, 2.0, 1e30])
+@pytest.mark.parametrize("scale", [1e-42, 1e-30, 1.0, 1.0000001, 1.5, 1.9, 2.0, 1e30])
 def test_order_and_ties_hold_at_any_magnitude_of_the_scores(scale):
     generator = np.random.default_rng(0)
     values = (generator.integers(-50, 50, (6, 200)) * np.float32(scale) / 50).astype(np.float32)
@@ -79,6 +79,23 @@ def test_minus_zero_ties_with_zero():
 
 def test_a_gallery_of_one_item_is_ranked():
     assert groups_of(rank(np.array([[0.3]]), np.array([[True]])), 0) == [(0, 1, 0, 1)]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.07, 0.12, 1.0])
+@pytest.mark.parametrize("items", [1, 2, 37, 128])
+def test_places_are_the_same_however_many_rows_are_sorted_at_a_time(monkeypatch, items, share):
+    generator = np.random.default_rng(items)
+    values = generator.integers(-9, 9, (23, items)).astype(np.float32) / 9
+    relevant = generator.random((23, items)) < share
+    relevant[:, 0] = True
+    for sorted_at_once in (1, 3 * items, 1 << 17):
+        monkeypatch.setattr(places, "SORTED", sorted_at_once)
+        assert_is_the_definition(values, relevant)
+
+
+def test_equal_scores_of_two_queries_are_no_tie():
+    values = np.array([[0.5, 0.1], [0.5, 0.1], [0.1, 0.1]], dtype=np.float32)
+    assert rank(values, np.ones((3, 2), dtype=bool)).tied.tolist() == [0, 0, 2]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

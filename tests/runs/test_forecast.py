@@ -1,11 +1,16 @@
 import pytest
 import torch
 
+from aadml.configuration.config import resolve
+from aadml.configuration.files import read_yaml
+from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.networks import Network
 from aadml.methods.settings import Training
 from aadml.runs.forecast import forecast
+from aadml.runs.train import train_into
+from feature_extraction.feature_file import write_features
 
 CONTEXT = Context({"audio": 5, "visual": 6}, 4)
 
@@ -37,3 +42,17 @@ def test_what_is_foretold_leaves_the_method_as_it_was(name):
     assert forecast(method, 120, 4)
     assert all(torch.equal(value, before[key]) for key, value in method.state().items())
     assert all(one.grad is None for one in method.learner.parameters())
+
+
+def test_nothing_is_foretold_where_nobody_listens(tmp_path, monkeypatch):
+    write_features(tmp_path / "toy.h5", synthetic(classes=3, train=30, valid=6, test=9, dimensions=(4, 5)))
+    small = {"network": {"hidden": [4]}, "training": {"epochs": 1, "batch": 20}, "data": str(tmp_path / "toy.h5")}
+    config = resolve({**read_yaml("aadml"), **small})
+    heard, notes = [], []
+    monkeypatch.setattr("aadml.runs.train.forecast", lambda *given: heard.append(given) or "a forecast")
+    silent = train_into(config, tmp_path / "silent")
+    assert heard == []
+    told = train_into(config, tmp_path / "told", on_note=notes.append)
+    assert len(heard) == 1
+    assert "a forecast" in notes
+    assert told.evaluation["map_mean"] == silent.evaluation["map_mean"]

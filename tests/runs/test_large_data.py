@@ -1,5 +1,7 @@
 """Features that stay in their file: the same weights and scores to the byte as from memory, in a fraction of it."""
 
+import tracemalloc
+
 import h5py
 import pytest
 import torch
@@ -7,9 +9,14 @@ from click.testing import CliRunner
 
 import aadml
 from aadml.cli import cli
+from aadml.comparison import moments, stored_rows
 from aadml.comparison.stored_rows import StoredRows
+from aadml.data import figures, open_data, to_splits
 from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
+from aadml.methods.inputs import fit_scaling
+from aadml.runs import environment
+from aadml.runs.environment import data_hash
 from feature_extraction.feature_file import rows, write_features
 
 FAST = ("aadml", "cca", "kcca", "random", "pairs", "clip", "few-labels", "agah", "video-adviser-lite")
@@ -104,3 +111,25 @@ def test_commands_take_files_that_stay_where_they_are(features, all_large, tmp_p
     said("embed", run, given, "-o", tmp_path / "embedded.h5")
     said("convert", given, tmp_path / "again.h5")
     assert (tmp_path / "again.h5").read_bytes() == features.read_bytes()
+
+
+def test_reading_dividing_hashing_and_examining_hold_a_part_of_the_file_at_a_time(tmp_path, all_large, monkeypatch):
+    path = tmp_path / "wide.h5"
+    write_features(path, synthetic(classes=3, train=1500, valid=200, test=300, dimensions=(8, 1024)))
+    all_large()
+    for module, name in ((rows, "_BYTES"), (figures, "_BYTES"), (moments, "_NUMBERS_AT_ONCE")):
+        monkeypatch.setattr(module, name, 1 << 18)
+    monkeypatch.setattr(stored_rows, "BLOCK", 64)
+    monkeypatch.setattr(environment, "_ROWS_AT_ONCE", 64)
+    aadml.read("synthetic:ave")  # what is imported on the way
+    tracemalloc.start()
+    content = open_data(path)
+    splits = to_splits(content)
+    data_hash(splits)
+    fit_scaling(splits.train).clips(splits.train)
+    for name, values in content.features.items():
+        figures.figures_of(values, content.has(name))
+        figures.row_hashes(values)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < path.stat().st_size / 3

@@ -3,6 +3,7 @@
 `folds` holds text files of ids, one a line; the clips of one fold are the test split, all others train.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,10 +44,9 @@ def read_bytes_folder(path: Path, options: ReadOptions) -> FeatureFile:
         path,
         "bytes-folder",
         features={
-            modality: np.stack([_pooled(path / part / f"{name}.npy") for name in names])
-            for modality, part in _PARTS.items()
+            modality: _stacked([path / part / f"{name}.npy" for name in names]) for modality, part in _PARTS.items()
         },
-        labels=np.stack([npy_array(path / "classes" / f"{name}.npy").reshape(-1)[:1] for name in names])[:, 0],
+        labels=np.stack([_class_of(path / "classes" / f"{name}.npy") for name in names]),
         splits=["test" if fold_of[name] == test else "train" for name in names],
         ids=names,
         class_names=options.class_names,
@@ -55,9 +55,25 @@ def read_bytes_folder(path: Path, options: ReadOptions) -> FeatureFile:
     )
 
 
+def _stacked(files: Sequence[Path]) -> NDArray[np.float32]:
+    """Pool the clips of one modality: (n, d)."""
+    rows = [_pooled(file) for file in files]
+    for file, row in zip(files, rows, strict=True):
+        if len(row) != len(rows[0]):
+            raise InputError(f"{file}: has {len(row)} dimensions, {files[0]} has {len(rows[0])}")
+    return np.stack(rows)
+
+
+def _class_of(file: Path) -> NDArray[np.generic]:
+    values = npy_array(file).reshape(-1)
+    if not len(values):
+        raise InputError(f"{file}: is empty; the number of a class is needed")
+    return np.asarray(values[0])
+
+
 def _pooled(file: Path) -> NDArray[np.float32]:
     values = npy_array(file)
-    if values.ndim != 2 or not len(values):
+    if values.ndim != 2 or not values.size:
         raise InputError(f"{file}: has shape {values.shape}; (times, dimensions) is needed")
     return np.asarray((values.mean(axis=0, dtype=np.float64) - 128) / 256, dtype=np.float32)
 

@@ -39,6 +39,8 @@ def read_flat(path: Path, options: ReadOptions) -> FeatureFile:
 
 
 def _splits(values: NDArray[np.generic], place: str) -> list[str]:
+    if not values.size:
+        raise InputError(f"{place} has shape {values.shape}; the file holds no clips")
     flat = values.reshape(len(values), -1)
     if flat.shape[1] != 1:
         raise InputError(f"{place} has shape {values.shape}; one word a clip is needed")

@@ -1,11 +1,13 @@
 """C-CCA: cluster canonical correlation analysis (Rasiwasia et al., AISTATS 2014)."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from aadml.comparison.options import Ridge, Share, Width
 from aadml.comparison.types import Clips, Modality
-from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
+from aadml.methods.correlation.algebra import canonical
 from aadml.methods.correlation.projection import LinearMethod, Projection, projection_of
+from aadml.methods.correlation.spread import between_classes, spread_of
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 
@@ -39,9 +41,15 @@ def c_cca(
 
 
 def _fit(
-    names: tuple[Modality, Modality], dimension: int, ridge: float, pair_weight: float, weighted: bool, clips: Clips
+    names: tuple[Modality, Modality],
+    dimension: int,
+    ridge: float,
+    pair_weight: float,
+    weighted: bool,
+    parts: Sequence[Clips],
 ) -> Projection:
-    (first, mean_first), (second, mean_second) = (centered(clips.matrix(name)) for name in names)
-    cross = mixed_cross_covariance(first, second, clips.labels, pair_weight)
-    solution = canonical(covariance(first, ridge), covariance(second, ridge), cross, dimension)
-    return projection_of(names, (mean_first, mean_second), solution, weighted=weighted)
+    spread = spread_of(parts, names, ridge)
+    clusters = between_classes(parts, names, spread.means)
+    cross = pair_weight * spread.cross + (1 - pair_weight) * clusters
+    solution = canonical(spread.first, spread.second, cross, dimension)
+    return projection_of(names, spread.means, solution, weighted=weighted)

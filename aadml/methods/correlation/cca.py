@@ -1,11 +1,13 @@
 """CCA: canonical correlation analysis (Hotelling, 1936), the bar that every learned method has to clear."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from aadml.comparison.options import Ridge, Width
 from aadml.comparison.types import Clips, Modality
-from aadml.methods.correlation.algebra import canonical, centered, covariance, cross_covariance
+from aadml.methods.correlation.algebra import canonical
 from aadml.methods.correlation.projection import LinearMethod, Projection, projection_of
+from aadml.methods.correlation.spread import spread_of
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 
@@ -34,8 +36,9 @@ def cca(
     return LinearMethod(partial(_fit, names, dimension, ridge, weight_by_correlation))
 
 
-def _fit(names: tuple[Modality, Modality], dimension: int, ridge: float, weighted: bool, clips: Clips) -> Projection:
-    (first, mean_first), (second, mean_second) = (centered(clips.matrix(name)) for name in names)
-    cross = cross_covariance(first, second)
-    solution = canonical(covariance(first, ridge), covariance(second, ridge), cross, dimension)
-    return projection_of(names, (mean_first, mean_second), solution, weighted=weighted)
+def _fit(
+    names: tuple[Modality, Modality], dimension: int, ridge: float, weighted: bool, parts: Sequence[Clips]
+) -> Projection:
+    spread = spread_of(parts, names, ridge)
+    solution = canonical(spread.first, spread.second, spread.cross, dimension)
+    return projection_of(names, spread.means, solution, weighted=weighted)

@@ -1,6 +1,6 @@
 """What every closed-form member of the family is once fitted: a mean and a projection for each modality."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -64,16 +64,16 @@ class LinearMethod(Method):
     """A method that is fitted in closed form by a function of the training clips.
 
     Args:
-        fitted: clips -> a projection.
+        fitted: sets of clips, taken as one -> a projection.
     """
 
-    def __init__(self, fitted: Callable[[Clips], Projection]) -> None:
+    def __init__(self, fitted: Callable[[Sequence[Clips]], Projection]) -> None:
         self._fitted = fitted
         self.projection = Projection()
 
     def fit(self, train: Clips, valid: Clips, session: object = None) -> None:
         """Fit on training and validation clips together: there is nothing to choose."""
-        self.projection = self._fitted(joined(train, valid))
+        self.projection = self._fitted([part for part in (train, valid) if len(part)])
 
     def embed(self, features: Features, modality: Modality) -> Tensor:
         """Project n items of one modality (n, d) -> (n, dimension)."""

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.comparison.types import Clips, Modality
+from aadml.comparison.stored_rows import BLOCK
+from aadml.comparison.types import Clips, Matrix, Modality
+from aadml.data.figures import row_hashes
 from aadml.losses import LOSSES, WEIGHS_POSITIVES
 from aadml.methods.learner import Batch, on_device
 from aadml.objective import Embedded
@@ -157,12 +160,17 @@ def on_sphere(vectors: Tensor) -> Tensor:
     return F.normalize(vectors, dim=1)
 
 
+def _hashes(features: Matrix) -> NDArray[np.bytes_]:
+    """Give a hash of each row (n,); equal rows have equal ones."""
+    return np.array([one for rows in features.split(BLOCK) for one in row_hashes(rows.cpu().numpy())], dtype="S16")
+
+
 def same_clips(clips: Clips) -> Tensor:
     """Number clips (n,) so that those that share their features with another in some modality have one number."""
     count = len(clips)
     owners = [clips.rows(m).cpu().numpy() for m in clips.modalities]
     codes = [
-        np.unique(clips.matrix(m).cpu().numpy()[own], axis=0, return_inverse=True)[1]
+        np.unique(_hashes(clips.vectors(m))[own], return_inverse=True)[1]
         for m, own in zip(clips.modalities, owners, strict=True)
     ]
     nodes = np.concatenate([code.reshape(-1) + number * count for number, code in enumerate(codes)])

@@ -122,10 +122,11 @@ def _searched(prefix: str, methods: Methods, number: int) -> Lister:
 
 def _best(points: Sequence[JsonObject], rows: Mapping[str, Row], kept: int) -> list[JsonObject]:
     """Keep the best points of a finished round, ties in the order of the points; none of one that is not finished."""
-    scores = [rows.get(json.dumps(point, sort_keys=True)) for point in points]
-    if any(row is None for row in scores):
+    found = [rows.get(json.dumps(point, sort_keys=True)) for point in points]
+    known = [row for row in found if row is not None]
+    if len(known) < len(points):
         return []
-    order = sorted(range(len(points)), key=lambda i: -_score(row) if (row := scores[i]) else math.inf)
+    order = sorted(range(len(points)), key=lambda i: -_score(known[i]))
     return [points[i] for i in order[:kept]]
 
 

@@ -137,3 +137,15 @@ def test_joined_tables_are_one_and_the_first_wins():
     assert lookup(Joined({"a": 1}, table()), f"{HERE}:nearest", "thing") is nearest
     with pytest.raises(KeyError):
         both["d"]
+
+
+def test_installed_packages_are_searched_once_a_path(monkeypatch):
+    calls = []
+    monkeypatch.setattr(f"{HERE}.entry_points", lambda group: calls.append(group) or ())
+    monkeypatch.setattr(sys, "path", [*sys.path, "a-path-of-this-test"])
+    for _ in range(3):
+        assert "absent" not in table()
+    assert calls == ["aadml.things_of_this_test"]
+    sys.path.append("another-one")
+    assert list(table()) == ["near", "look-up"]
+    assert len(calls) == 2

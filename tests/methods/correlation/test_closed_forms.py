@@ -1,13 +1,17 @@
 """CCA, cluster CCA and kernel CCA against independent computations and their invariances."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.linalg
 import torch
 from sklearn.cross_decomposition import CCA
 
+from aadml.comparison.stored_rows import StoredRows
 from aadml.comparison.types import Clips
 from aadml.methods import METHODS
+from aadml.methods.correlation import spread
 from aadml.methods.correlation.algebra import canonical, centered, cluster_cross_covariance, inverse_square_root
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
@@ -81,6 +85,23 @@ def test_the_cluster_cross_covariance_is_the_mean_over_all_pairs_of_a_class():
                 total += torch.outer(first[i], second[j])
                 count += 1
     torch.testing.assert_close(cluster_cross_covariance(first, second, data.labels), total / count)
+
+
+@pytest.mark.parametrize("numbers", [1, 200, 1 << 25])
+def test_sums_in_blocks_over_several_sets_are_those_over_all_clips(monkeypatch, numbers):
+    monkeypatch.setattr(spread, "_NUMBERS_AT_ONCE", numbers)
+    data, names = clips(90), ("audio", "visual")
+    stored = replace(data, features={m: StoredRows.of(f.numpy()) for m, f in data.features.items()})
+    first, second = (data.matrix(name).double() for name in names)
+    for one in (data, stored):
+        parts = [one.select(torch.arange(70)), one.select(torch.arange(70, 90))]
+        found = spread.spread_of(parts, names, 0.5)
+        torch.testing.assert_close(found.first, first.T.cov() + 0.5 * torch.eye(6, dtype=torch.float64))
+        torch.testing.assert_close(found.second, second.T.cov() + 0.5 * torch.eye(9, dtype=torch.float64))
+        torch.testing.assert_close(found.cross, torch.cat([first, second], 1).T.cov()[:6, 6:])
+        torch.testing.assert_close(found.means, (first.mean(0), second.mean(0)))
+        clusters = cluster_cross_covariance(first - first.mean(0), second - second.mean(0), data.labels)
+        torch.testing.assert_close(spread.between_classes(parts, names, found.means), clusters)
 
 
 def test_cluster_cca_with_all_weight_on_pairs_is_cca():

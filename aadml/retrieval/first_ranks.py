@@ -1,0 +1,67 @@
+"""The ranks of the best relevant items: means and medians over queries and over all orders of tied items."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aadml.retrieval import ties
+from aadml.retrieval.ranking import Ranking
+from aadml.retrieval.scores import Indices
+from aadml.retrieval.ties import Values
+
+_ROUNDING = 1e-9  # of a mean of probabilities
+
+
+@dataclass(frozen=True)
+class FirstRanks:
+    """The group of tied items that holds the best relevant item of each of q queries.
+
+    Attributes:
+        above: (q,) items scored better than the group.
+        size: (q,) items in the group; 1 where nothing is tied.
+        hits: (q,) relevant items in the group.
+    """
+
+    above: Indices
+    size: Indices
+    hits: Indices
+
+    @classmethod
+    def of(cls, ranking: Ranking) -> "FirstRanks":
+        """Take them from rankings."""
+        first = ranking.offsets[:-1]
+        return cls(ranking.above[first], ranking.size[first], ranking.hits[first])
+
+    @classmethod
+    def by_chance(cls, relevant: Indices, items: int) -> "FirstRanks":
+        """Say where a random order of n items has them; `relevant` (q,) counts what is relevant to each query."""
+        return cls(np.zeros_like(relevant), np.full_like(relevant, items), relevant)
+
+    @classmethod
+    def joined(cls, parts: Sequence["FirstRanks"]) -> "FirstRanks":
+        """Put queries together."""
+        return cls(*(np.concatenate([getattr(one, name) for one in parts]) for name in ("above", "size", "hits")))
+
+    @property
+    def expected(self) -> Values:
+        """Expected rank (q,), from 1."""
+        return np.asarray(self.above + (self.size + 1) / (self.hits + 1))
+
+    def within(self, rank: int) -> float:
+        """Give the share of queries and orders of ties that have a relevant item at this rank or above it."""
+        places = np.clip(rank - self.above, 0, self.size)
+        return float((1 - ties.no_hit(self.size, self.hits, places)).mean())
+
+    @property
+    def median(self) -> float:
+        """The rank that half of all queries and orders of ties reach; between two ranks, their mean."""
+        return (self._first_above(0.5 - _ROUNDING) + self._first_above(0.5 + _ROUNDING)) / 2
+
+    def _first_above(self, share: float) -> int:
+        """Find the first rank within which more than a share have a relevant item."""
+        low, high = 1, int((self.above + self.size - self.hits).max()) + 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.within(middle) > share else (middle + 1, high)
+        return low

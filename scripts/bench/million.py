@@ -1,0 +1,119 @@
+"""Inspect, train and score many clips as commands do, each in a process of its own: own memory, processor seconds.
+
+python scripts/bench/million.py FOLDER [--clips 1000000]     needs 4.7 GB in FOLDER for a million clips
+
+Own memory is the largest RssAnon that was seen, of the process and its children together: pages mapped from the file,
+which the system takes back where it needs them, stand beside it.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.feature_file import FeatureFile, ModalityRows, Rows, write_rows
+
+CLASSES, LATENT, STEP = 100, 24, 4096
+DIMENSIONS = {"audio": 128, "visual": 1024}
+TRAINING = ("--loss", "proxy-nca", "--epochs", "1", "--set", "network.hidden=[64]", "--set", "training.batch=4000")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--clips", type=int, default=1_000_000)
+    parser.add_argument("--queries", type=int, default=500, help="of the training clips, which are the gallery")
+    options = parser.parse_args()
+    features, runs = options.folder / "features.h5", options.folder / "runs"
+    if not features.is_file():
+        write(features, options.clips)
+    print(f"{options.clips} clips, {features.stat().st_size / 1e9:.1f} GB", flush=True)
+    measure("inspect", ["inspect", str(features)])
+    train = ["train", "--data", str(features), "--runs", str(runs), *TRAINING]
+    run = measure("train an epoch, score 5,000 clips", train).splitlines()[-1]
+    sample = ["evaluate", run, "--split", "train", "--queries", str(options.queries)]
+    print(measure(f"evaluate {options.queries} queries against the training clips", sample))
+
+
+def write(path: Path, n: int) -> None:
+    """Draw clips of a hundred classes block by block; 5,000 of them validate, 5,000 are for test."""
+    generator = np.random.default_rng(0)
+    splits = np.array(["train"] * (n - 10_000) + ["valid"] * 5000 + ["test"] * 5000)[generator.permutation(n)]
+    labels = generator.integers(0, CLASSES, n)
+    shape = {name: (n, width) for name, width in DIMENSIONS.items()}
+    rows = {name: ModalityRows(Rows(shape[name], np.dtype(np.float32), partial(drawn, labels, name))) for name in shape}
+    content = FeatureFile(
+        features={},
+        labels=labels,
+        ids=tuple(f"clip-{number:07d}" for number in range(n)),
+        splits=tuple(splits.tolist()),
+        class_names=tuple(f"class {number}" for number in range(CLASSES)),
+        provenance={name: {"extractor": "synthetic"} for name in rows},
+    )
+    write_rows(path, content, rows)
+
+
+def drawn(labels: NDArray[np.int64], name: str) -> Iterator[NDArray[np.float32]]:
+    """Draw the features of one modality, the same ones each time."""
+    width = DIMENSIONS[name]
+    generator = np.random.default_rng(width)
+    means = generator.standard_normal((CLASSES, LATENT), dtype=np.float32)
+    mixing = generator.standard_normal((LATENT, width), dtype=np.float32) / np.float32(np.sqrt(LATENT))
+    for start in range(0, len(labels), STEP):
+        own = labels[start : start + STEP]
+        points = means[own] + np.float32(1.3) * generator.standard_normal((len(own), LATENT), dtype=np.float32)
+        noise = np.float32(0.2) * generator.standard_normal((len(own), width), dtype=np.float32)
+        yield np.tanh(points / 2) @ mixing + noise
+
+
+def measure(what: str, words: list[str]) -> str:
+    """Call a command; print what it took, give what it printed."""
+    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    process = subprocess.Popen([sys.executable, "-m", "aadml", *words], stdout=subprocess.PIPE, text=True)
+    own, mapped = 0, 0
+    while process.poll() is None:
+        found = [memory(one) for one in family(process.pid)]
+        own, mapped = max(own, sum(a for a, _ in found)), max(mapped, sum(b for _, b in found))
+        time.sleep(0.2)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(
+        f"{what}: own memory {own / 2**20:.2f} GiB, mapped {mapped / 2**20:.2f} GiB, {seconds:.0f} processor seconds, "
+        f"{time.monotonic() - began:.0f} s, exit {process.returncode}",
+        flush=True,
+    )
+    assert process.stdout is not None
+    return process.stdout.read()
+
+
+def family(pid: int) -> Iterator[int]:
+    """Name a process and all below it."""
+    yield pid
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return
+    for child in children:
+        yield from family(int(child))
+
+
+def memory(pid: int) -> tuple[int, int]:
+    """Give the KiB that are a process's own, and those that are mapped from files."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0, 0
+    found = dict(line.split(":", 1) for line in lines)
+    own, mapped = (int(found.get(key, "0 kB").split()[0]) for key in ("RssAnon", "RssFile"))
+    return own, mapped
+
+
+if __name__ == "__main__":
+    main()

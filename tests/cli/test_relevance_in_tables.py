@@ -1,0 +1,41 @@
+"""What is relevant, and what chance has of each column, stand where figures are tabulated."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from aadml.data.synthetic import synthetic
+from feature_extraction.feature_file import UNLABELLED, write_features
+
+
+@pytest.fixture
+def unlabelled(tmp_path):
+    content = synthetic(classes=1, train=40, valid=15, test=20, dimensions=(24, 30), shared=0.8)
+    content = replace(content, labels=np.full(75, UNLABELLED), class_names=())
+    write_features(tmp_path / "pairs.h5", content)
+    return tmp_path / "pairs.h5"
+
+
+def test_ablations_comparisons_and_pages_name_what_is_relevant(aadml, unlabelled, tmp_path):
+    own = "relevant is the query's own partner alone (own), protocol inductive, "
+    own += "chance 0.180 (recall@5 0.250, mean-rank 10.500)"
+    rest = ["--data", unlabelled, "--seeds", 1, "--workers", 0, "--metric", "recall@5", "--metric", "mean-rank"]
+    small = ["--set", "network.hidden=[8]", "--set", "training.criterion=map", "--epochs", 1]
+    over = ["--over", "loss.temperature=0.1,0.2", "--baseline", "none", "-o", tmp_path / "a"]
+    code, out, err = aadml("ablate", "--config", "pairs", *rest, *small, *over)
+    assert (code, own in out) == (0, True), out + err
+    assert own.replace("'", "&#x27;") in (tmp_path / "a" / "report.html").read_text()
+    code, out, err = aadml("compare", "--methods", "cca", *rest, "-o", tmp_path / "c")
+    assert (code, own in out) == (0, True), out + err
+    run = next((tmp_path / "a" / "runs").iterdir())
+    code, out, err = aadml("report", run)
+    assert code == 0, err
+    assert "Relevant is the query&#x27;s own partner alone." in (run / "report.html").read_text()
+
+
+def test_where_the_class_makes_relevant_nothing_is_added(aadml, features, tmp_path):
+    over = ["--over", "loss.temperature=0.1", "--baseline", "none", "-o", tmp_path / "a", "--seeds", 1, "--workers", 0]
+    small = ["--set", "network.hidden=[8]", "--set", "training.criterion=map", "--epochs", 1]
+    code, out, err = aadml("ablate", "--config", "pairs", "--data", features, *over, *small)
+    assert (code, "relevant is" in out, "protocol inductive, chance 0." in out) == (0, False, True), out + err

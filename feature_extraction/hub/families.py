@@ -132,12 +132,16 @@ class PictureTower:
         poolings: as of `SoundTower`, one vector a frame.
         processor: class of `transformers` whose defaults and file say how frames are resized and normalized.
         patches: whether a frame is given as patches of its own shape, not as one square.
+        frames: key of the configuration that says how many frames the network is given at once; "" for one.
+        rate: frames of a second that are described, where nobody says it.
     """
 
     network: str
     poolings: Mapping[str, Pool]
     processor: str
     patches: bool = False
+    frames: str = ""
+    rate: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -233,6 +237,9 @@ FAMILIES: dict[str, Family] = {
     "dinov2": Family(visual=PictureTower("Dinov2Model", _DINO, "BitImageProcessorPil")),
     "dinov2_with_registers": Family(visual=PictureTower("Dinov2WithRegistersModel", _DINO, "BitImageProcessorPil")),
     "dinov3_vit": Family(visual=PictureTower("DINOv3ViTModel", _DINO, "SiglipImageProcessorPil")),
+    "videomae": Family(
+        visual=PictureTower("VideoMAEModel", _WAVES, "VideoMAEImageProcessorPil", frames="num_frames", rate=8.0)
+    ),
     "pe_audio": Family(_PE_SOUND, None, _PE_TEXT, shared=("audio", "text")),
     "pe_audio_video": Family(
         replace(_PE_SOUND, within="audio"), None, replace(_PE_TEXT, within="audio"), shared=("audio", "text")

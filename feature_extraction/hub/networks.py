@@ -120,7 +120,10 @@ class Runner:
 
     @torch.inference_mode()
     def _run(self, items: Sequence[Item]) -> NDArray[np.float32]:
-        batch = {name: torch.from_numpy(np.stack([item[name] for item in items])).to(self.device) for name in items[0]}
+        stacked = {name: torch.from_numpy(np.stack([item[name] for item in items])) for name in items[0]}
+        if self.device.type == "cuda":
+            stacked = {name: values.pin_memory() for name, values in stacked.items()}
+        batch = {name: values.to(self.device, non_blocking=True) for name, values in stacked.items()}
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
             found: Tensor = self.pool(self.network, batch)
         rows: NDArray[np.float32] = found.float().cpu().numpy()

@@ -1,7 +1,8 @@
-"""Frames by a pretrained network of `transformers`: one vector a frame."""
+"""Frames by a pretrained network of `transformers`: one vector a frame, or one a window of frames."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,20 @@ from numpy.typing import NDArray
 
 from feature_extraction.backbones import Extractor, FrameRate
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject, typed
 from feature_extraction.hub.families import Item, PictureTower
 from feature_extraction.hub.loading import processor_of
 from feature_extraction.hub.networks import Precision, Preparation, about, encoder, fixed, tower_of
 from feature_extraction.hub.snapshot import Snapshot, find
+from feature_extraction.hub.windows import TAIL, starts
 from feature_extraction.media import Pictures
 from feature_extraction.media.pictures import check_sizes, fitted
 from feature_extraction.network_run import chosen_device
 from feature_extraction.transformers_library import transformers_for
 
 _BATCH = 16  # frames run at once
+_VIDEOS = 2  # windows of frames run at once
+_FRAMES = 300  # of a clip that are described, at one a second: five minutes
 _FILES = ("preprocessor_config.json", "processor_config.json")
 _FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
 
@@ -28,19 +33,20 @@ def hf_visual(
     model: str = "",
     revision: str | None = None,
     pooling: str | None = None,
-    frames_per_second: FrameRate = 1.0,
+    frames_per_second: FrameRate | None = None,
     precision: Precision = "float32",
     device: str = "auto",
 ) -> Extractor:
-    """Describe frames by a pretrained network of `transformers` (CLIP, SigLIP 2, DINOv2): `--visual hf:MODEL`.
+    """Describe frames by a pretrained network of `transformers` (CLIP, DINOv2, VideoMAE ...): `--visual hf:MODEL`.
 
-    The feature of a clip is the mean over its frames. Frames are resized by Pillow, never by torchvision.
+    The feature of a clip is the mean over its frames, or over windows of frames. They are resized by Pillow, never by
+    torchvision.
 
     Args:
         model: a folder, or a name on the Hugging Face Hub.
         revision: branch, tag or commit on the hub; None: the newest.
         pooling: how outputs become a vector; None: as the family does it, see docs/encoders.md.
-        frames_per_second: how many frames of each second are described.
+        frames_per_second: how many frames of each second are described; None: 1, and 8 by networks of videos.
         precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
         device: `auto`, `cpu` or `cuda`.
 
@@ -52,24 +58,31 @@ def hf_visual(
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "visual", PictureTower)
+    prepared = picture_preparation(snapshot, tower, frames_per_second)
     found = encoder(
-        snapshot, tower, picture_preparation(snapshot, tower, frames_per_second), pooling=pooling,
-        device=chosen_device(device, "hf-visual"), precision=precision,
-    )  # fmt: skip
-    return found.extractor("visual", about(snapshot, "pillow"), batch_clips=8)
+        snapshot, tower, prepared, pooling=pooling, device=chosen_device(device, "hf-visual"), precision=precision
+    )
+    count = prepared.parameters.get("window")
+    frames = prepared.inputs
+    times = partial(_begins, count, frames) if isinstance(count, int) and isinstance(frames, Pictures) else None
+    return found.extractor("visual", about(snapshot, "pillow"), batch_clips=8, begins=times)
 
 
-def picture_preparation(snapshot: Snapshot, tower: PictureTower, frames_per_second: float = 1.0) -> Preparation:
-    """Read how frames are prepared from the model's own files."""
-    inputs, colors = _preparation(snapshot, tower, frames_per_second)
-    items = _patches if tower.patches else _frames
+def picture_preparation(
+    snapshot: Snapshot, tower: PictureTower, frames_per_second: float | None = None
+) -> Preparation:  # fmt: skip
+    """Read how frames are prepared from the model's own files; None frames a second are those of its family."""
+    inputs, colors = _preparation(snapshot, tower, frames_per_second or tower.rate)
+    count = typed(snapshot.config, tower.frames, int) if tower.frames else 0
+    items = partial(_videos, count) if count else _patches if tower.patches else _frames
+    window: JsonObject = {"window": count, "tail": TAIL, "short": "the last frame held"} if count else {}
     sizes = {key: value for key, value in vars(inputs).items() if key not in ("height", "width") and value is not None}
     return Preparation(
         inputs=inputs,
         items=lambda frames: items(frames, inputs, colors),
         trial=fitted(np.zeros((64, 64, 3), dtype=np.uint8), inputs)[None],
-        parameters={"preprocessing": "Pillow, then float32 by aadml", **fixed(sizes), **fixed(vars(colors))},
-        batch=_BATCH,
+        parameters={"preprocessing": "Pillow, then float32 by aadml", **window, **fixed(sizes), **fixed(vars(colors))},
+        batch=_VIDEOS if count else _BATCH,
     )
 
 
@@ -102,6 +115,7 @@ def _preparation(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[
     size, resample = dict(known.size or {}), _FILTERS.get(int(known.resample), "bicubic")
     inputs = Pictures(
         frames_per_second=rate,
+        limit=round(_FRAMES * tower.rate),
         shortest=size.get("shortest_edge") if known.do_resize else None,
         resized=_pair(size) if known.do_resize else None,
         patches=(known.patch_size, known.max_num_patches) if tower.patches else None,
@@ -135,6 +149,19 @@ def _pair(size: Mapping[str, int]) -> tuple[int, int] | None:
 
 def _frames(frames: NDArray[np.uint8], _: Pictures, colors: Colors) -> list[Item]:
     return [{"pixel_values": one} for one in np.ascontiguousarray(colors.of(frames).transpose(0, 3, 1, 2))]
+
+
+def _videos(count: int, frames: NDArray[np.uint8], _: Pictures, colors: Colors) -> list[Item]:
+    """Cut frames (t, h, w, 3) into windows that follow each other; in a clip shorter than one its last frame stays."""
+    held = np.concatenate([frames, np.repeat(frames[-1:], max(0, count - len(frames)), axis=0)])
+    windows = (held[start : start + count] for start in starts(len(held), count, count))
+    return [{"pixel_values": np.ascontiguousarray(colors.of(one).transpose(0, 3, 1, 2))} for one in windows]
+
+
+def _begins(count: int, inputs: Pictures, rows: int, seconds: float) -> NDArray[np.float64]:
+    """Say when the windows of a clip of so many seconds begin, in seconds: the last one ends with the clip."""
+    last = max(0, min(inputs.limit, inputs.steps(seconds)) - count)
+    return np.minimum(np.arange(rows, dtype=np.float64) * count, last) / inputs.frames_per_second
 
 
 def _patches(frames: NDArray[np.uint8], inputs: Pictures, colors: Colors) -> list[Item]:

@@ -1,4 +1,4 @@
-"""Windows of sound: they follow each other by a fixed hop, and the last one ends with the clip."""
+"""Windows of sound or frames: they follow each other by a fixed hop, and the last one ends with the clip."""
 
 import numpy as np
 from numpy.typing import NDArray

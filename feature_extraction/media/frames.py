@@ -13,7 +13,6 @@ from feature_extraction.media.pictures import fitted
 from feature_extraction.media.streams import Source, source
 
 _EARLY = 1e-6  # in steps of the grid: times are rounded fractions
-_LATE = 0.05  # in steps: a clip that ends so soon after a step, mostly by rounding, does not reach it
 
 
 def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, *, open_ended: bool) -> Clip:
@@ -104,7 +103,7 @@ class _Grid:
 
     def close(self, end: float) -> None:
         """Hold the last frame up to the end of the clip."""
-        self._hold(math.ceil(end * self._inputs.frames_per_second - _LATE))
+        self._hold(self._inputs.steps(end))
 
     def _hold(self, steps: int) -> None:
         steps = min(steps, self._inputs.limit)

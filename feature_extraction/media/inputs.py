@@ -1,5 +1,6 @@
 """What can be wanted of a media file, what comes of it, and why nothing does."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ from feature_extraction.ground.errors import InputError
 # Edition of the rules that turn a file into samples and frames: whatever changes values raises it, and then clips are
 # decoded anew. 2: frames stand on a grid in time.
 DECODING = 2
+
+_LATE = 0.05  # in steps: a clip that ends so soon after a step, mostly by rounding, does not reach it
 
 # Why a clip has no features; where several things are wrong with one clip, the first of this list is named.
 REASONS = {
@@ -79,6 +82,10 @@ class Frames:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise InputError(f"{name} of frames: {value!r} given; an integer above zero is needed")
+
+    def steps(self, seconds: float) -> int:
+        """Count the steps of a clip of so many seconds; one that ends so soon after a step does not reach it."""
+        return math.ceil(seconds * self.frames_per_second - _LATE)
 
 
 @dataclass(frozen=True)

@@ -1,33 +1,40 @@
 """Speed and memory of `aadml extract`: processes, flat memory, and the whole Inception path against its parts.
 
-Usage: python scripts/bench/extraction.py [workers] [memory] [inception] [long] [--manifest M.csv] [--clips N]
+Usage: python scripts/bench/extraction.py [workers] [memory] [inception] [both] [long] [--manifest M.csv] [--clips N]
 
 workers    wall time of the weight-free job with one and with two processes, in turn, everything included
 memory     peak memory of all processes together as a job of 2,000 clips goes on
 long       processor time of a clip of 20 minutes, of its first 300 seconds alone, and of decoding all of it
 inception  the whole path on 720p video against bare decoding and the bare network, each alone in the same run
+both       mp4 to VGGish and Inception-V3 beside a plain loop of PyAV and torch, in one thread; then their networks in
+           one thread whose kernels take two processors, and in two threads of one each
 
 Without --manifest, clips are rendered (for the first two: short ones of 112 x 112 pixels; repeated under new names).
 """
 
 import argparse
 import os
+import resource
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import av
+import cv2
 import numpy as np
 
-from feature_extraction.backbones import extractor
+from feature_extraction.backbones import Extractor, extractor
 from feature_extraction.decoding_workers import Task, Wanted, decode_all
 from feature_extraction.extract import extract
+from feature_extraction.feature_file import read_features
 from feature_extraction.manifest import Manifest, Row, read_manifest
 from feature_extraction.media import Limits, decode
 
@@ -45,7 +52,7 @@ def main() -> None:
         folder = Path(place)
         manifest = clips(folder, arguments.manifest, arguments.clips)
         for part in arguments.parts:
-            {"workers": workers, "memory": memory, "inception": inception, "long": long}[part](
+            {"workers": workers, "memory": memory, "inception": inception, "both": both, "long": long}[part](
                 folder, manifest, arguments
             )
 
@@ -113,6 +120,85 @@ def inception(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -
         f"inception: {arguments.videos} videos of 10 s in 720p, {torch.get_num_threads()} threads: decoding "
         f"{bare_decoding:.2f} s, network {bare_network:.2f} s, whole path {whole:.2f} s: {share:.2f} of what both allow"
     )
+
+
+def both(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> None:
+    import torch
+
+    from feature_extraction.backbones.inception_v3 import InceptionV3
+    from feature_extraction.backbones.vggish import VGGish
+    from feature_extraction.network_run import seeded
+
+    path = folder / "320x240.mp4"
+    render(path, size=(320, 240), seconds=10, frames_per_second=25, noise=12)
+    ones = [extractor("vggish", "audio", {"weights": "untrained"})]
+    ones.append(extractor("inception-v3", "visual", {"weights": "untrained"}))
+    media = {"audio": str(path), "visual": str(path)}
+    videos = Manifest("", tuple(Row(str(n), media, "x", "train", {}) for n in range(arguments.videos)), ("x",))
+    torch.set_num_threads(1)  # threads that wait for each other are busy too, and would count
+    networks = {
+        "audio": seeded(VGGish).eval(),
+        "visual": seeded(partial(InceptionV3, classes=0, auxiliary=False)).eval(),
+    }
+    plain_features = [plain(path, networks) for _ in range(2)][-1]  # the first call chooses kernels
+    costs: dict[str, list[tuple[float, float]]] = {"aadml extract": [], "plain loop": []}
+    for turn in range(arguments.rounds):
+        output = folder / f"both-{turn}.h5"
+        costs["aadml extract"].append(cost(partial(extract, videos, output, ones, workers=1)))
+        costs["plain loop"].append(cost(lambda: [plain(path, networks) for _ in videos.rows]))
+    found = read_features(folder / "both-0.h5").features
+    apart = {m: float(np.abs(found[m][0] - plain_features[m]).max() / np.abs(found[m][0]).max()) for m in found}
+    for name, each in costs.items():
+        wall, used = (min(one[part] for one in each) / arguments.videos for part in (0, 1))
+        print(f"both: {name}: {wall:.2f} s a clip on the clock, {used:.2f} s of processor time (best of each)")
+    print("both: largest difference from the loop, of the largest value: " + str(apart))
+    inputs = (((960, 64), np.float32), ((10, 299, 299, 3), np.uint8))
+    for one, (shape, kind) in zip(ones, inputs, strict=True):
+        describers(one, np.full(shape, 7, kind))
+
+
+def plain(path: Path, networks: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Describe one clip as people write it: decode all of it, then each network on what it is of."""
+    import torch
+
+    from feature_extraction.backbones.inception_v3 import network_input
+    from feature_extraction.backbones.vggish import vggish_patches
+    from feature_extraction.log_mel import VGGISH, log_mel
+
+    with av.open(str(path)) as container:
+        resampler = av.AudioResampler(format="flt", layout="mono", rate=16_000)
+        blocks = [b.to_ndarray()[0] for frame in container.decode(audio=0) for b in resampler.resample(frame)]
+    with av.open(str(path)) as container:
+        frames = [f for number, f in enumerate(container.decode(video=0)) if number % 25 == 0]
+    pictures = np.stack([cv2.resize(f.to_ndarray(format="rgb24"), (299, 299)) for f in frames])
+    with torch.inference_mode():
+        sound = networks["audio"](vggish_patches(log_mel(torch.from_numpy(np.concatenate(blocks)), VGGISH)))
+        seen = networks["visual"](network_input(torch.from_numpy(pictures), transform_input=True))
+    return {"audio": sound.mean(0).numpy(), "visual": seen.mean(0).numpy()}
+
+
+def describers(one: Extractor, clip: np.ndarray) -> None:
+    """Describe eight clips by one thread whose kernels take two processors, and by two whose kernels take one each."""
+    import torch
+
+    assert one.describe is not None
+    describe, taken = one.describe, {}
+    for threads in (1, 2, 1, 2):
+        torch.set_num_threads(2 // threads)
+        with ThreadPoolExecutor(threads) as pool:
+            taken[threads] = min(taken.get(threads, 1e9), timed(lambda p=pool: list(p.map(describe, [[clip] * 4] * 2))))
+    torch.set_num_threads(2)
+    print(f"both: {one.name}, eight clips: one describer {taken[1]:.2f} s, two {taken[2]:.2f} s")
+
+
+def cost(work: Callable[[], object]) -> tuple[float, float]:
+    """Take the time of some work on the clock, and on the processors, in the processes that it starts too."""
+
+    def used() -> float:
+        return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+    before = used()
+    return timed(work), used() - before
 
 
 def long(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> None:

@@ -46,6 +46,15 @@ def _picture(kind, processor, call):
     return rows
 
 
+def _video(folder, frames):
+    network = t.VideoMAEModel.from_pretrained(folder).eval()
+    prepared = t.VideoMAEImageProcessorPil.from_pretrained(folder)
+    held = [*frames, *[frames[-1]] * max(0, 4 - len(frames))]
+    windows = [held[start : start + 4] for start in range(0, len(held) - 3, 4)]
+    windows += [held[-4:]] if len(held) % 4 else []
+    return np.concatenate([_frames(network, prepared(one, return_tensors="pt"), 0).detach() for one in windows])
+
+
 def _features(network, inputs):
     return network.get_image_features(**inputs)
 
@@ -102,6 +111,7 @@ DIRECT = {
     ("dinov2", "visual"): _picture("Dinov2Model", "BitImageProcessorPil", _output),
     ("dinov2_with_registers", "visual"): _picture("Dinov2WithRegistersModel", "BitImageProcessorPil", _output),
     ("dinov3_vit", "visual"): _picture("DINOv3ViTModel", "SiglipImageProcessorPil", _output),
+    ("videomae", "visual"): _video,
     ("clap", "text"): _text("ClapModel", _clap_text),
     ("clip", "text"): _text("CLIPModel", _text_features),
     ("siglip", "text"): _text("SiglipModel", _ids, **FULL),

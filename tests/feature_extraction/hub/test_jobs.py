@@ -51,6 +51,15 @@ def test_sound_picture_and_text_meet_in_one_file(run):
     assert content.sequences["audio"].times.tolist()[-2:] == pytest.approx([0.0, 1.4], abs=0.05)
 
 
+def test_windows_of_frames_follow_each_other_and_the_last_one_ends_with_the_clip(run, network):
+    names = {"audio": None, "visual": f"hf:{network('videomae')}", "text": None}
+    found = read_features(run("videos", names=names, sequence=True)).sequences["visual"]
+    times = [found.times[slice(*found.offsets[clip : clip + 2])].tolist() for clip in range(3)]
+    assert times[0] == pytest.approx([0.0, 0.125])  # 0.6 s at 8 frames a second: five, in windows of four
+    assert times[1] == pytest.approx([0.0, 0.5, 0.875])
+    assert times[2] == pytest.approx([0.0, 0.5, 1.0, 1.5])
+
+
 def test_workers_change_no_byte(run, whole):
     assert run("workers", workers=2).read_bytes() == whole
 

@@ -130,6 +130,13 @@ def dinov3(folder):
     said.write_text(said.read_text().replace("SiglipImageProcessorPil", "DINOv3ViTImageProcessorFast"))
 
 
+def videomae(folder):
+    decoder = {"decoder_hidden_size": 16, "decoder_num_hidden_layers": 1, "decoder_num_attention_heads": 2,
+               "decoder_intermediate_size": 24}  # fmt: skip
+    save(t.VideoMAEModel(t.VideoMAEConfig(**PICTURE, **decoder, num_frames=4)), folder)
+    t.VideoMAEImageProcessorPil(**CLIP_SIZES).save_pretrained(folder)
+
+
 PE = SMALL | {"head_dim": 8, "num_key_value_heads": 2}
 DAC = {"encoder_hidden_size": 4, "downsampling_ratios": [2, 4, 5], "hidden_size": 32, "codebook_dim": 8,
        "hop_length": 40, "sampling_rate": 8000}  # fmt: skip
@@ -210,6 +217,7 @@ NETWORKS = {
     "dinov2": (dinov2, ("visual",)),
     "dinov2_with_registers": (dinov2_with_registers, ("visual",)),
     "dinov3_vit": (dinov3, ("visual",)),
+    "videomae": (videomae, ("visual",)),
     "pe_audio": (pe_audio, ("audio", "text")),
     "pe_audio_video": (pe_audio_video, ("audio", "text")),
     "bert": (bert, ("text",)),

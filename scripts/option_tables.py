@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -75,5 +76,7 @@ def example(entry: Callable[..., object]) -> str:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:]:
+        sys.exit(f"{__doc__}\nIt takes no arguments; {' '.join(sys.argv[1:])} given.")
     LOSS_PAGE.write_text(with_tables(LOSS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     OPTION_PAGE.write_text(option_page(), encoding="utf-8")

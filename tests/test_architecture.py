@@ -142,7 +142,7 @@ def test_dictionaries_of_anything_are_rare():
 
 MUTABLE = {
     "aadml/methods/training.py": {"_Progress", "_Loop"},
-    "aadml/reports/reproduction_page.py": {"Made"},
+    "aadml/reports/reproduction/page.py": {"Made"},
     "aadml/search/state.py": {"State"},
     "feature_extraction/extract.py": {"_Job"},
     "feature_extraction/ground/worker_pool.py": {"_Worker"},

@@ -7,7 +7,7 @@ plan --merge`, for folders that lie elsewhere.
 import sys
 from pathlib import Path
 
-from aadml.reports.plan_page import write_plan_page
+from aadml.reports.plan.page import write_plan_page
 from aadml.sweeps.plan.ledger import Ledger
 from aadml.sweeps.plan.sets import keep_facts, read_facts
 from aadml.sweeps.plan.stages import STAGES

@@ -29,30 +29,29 @@ HEAD = (
 )
 
 
-def best_of(index, asked, to, numbers, keep):
-    """Let items ask the rest of the index; best probability of each (q,), and whether that hit fits."""
+def best_of(index, asked, to, numbers, *, absent=False):
+    """Let items ask the index; best probability of each (q,), and whether that hit fits.
+
+    Where items have classes, an item's own is left out, with `absent` all of its class. Where they have none its own
+    is what fits, and is left out with `absent`.
+    """
     labels = dict(index._database.execute("SELECT number, label FROM item"))
     own, gallery = index._state.galleries[to]
     names = np.asarray([labels[n] for n in own.tolist()], dtype=object)
     curve = index._state.calibrations[asked, to]
+    paired = curve.relevance == "pair"
     chances, fits = [], []
     for number in numbers:
         question = torch.cat(
             [index._state.galleries[m][1].vectors[index._state.galleries[m][0] == number] for m in asked]
         )
-        rows = np.flatnonzero(keep(own, names, number, labels[number]))
+        fitting = own == number if paired else names == labels[number]
+        kept = ~fitting if absent else np.full(len(own), True) if paired else own != number
+        rows = np.flatnonzero(kept)
         places, scores = gallery.best(question, 1, rows)
-        chances.append(float(curve.probability(scores)[0]))
-        fits.append(names[places[0]] == labels[number])
+        chances.append(float(curve.probability(scores, len(rows))[0]))
+        fits.append(fitting[places[0]])
     return np.asarray(chances), np.asarray(fits), curve
-
-
-def others(own, names, number, label):
-    return own != number
-
-
-def other_classes(own, names, number, label):
-    return names != label
 
 
 def with_validation(data, place, share, seed):
@@ -81,8 +80,8 @@ class Measured:
 def measured(index, asked, to):
     """Ask with all test clips."""
     test = [row[0] for row in index._database.execute("SELECT number FROM item WHERE split = 'test'")]
-    chances, fits, one = best_of(index, asked, to, test, others)
-    absent, _, _ = best_of(index, asked, to, test, other_classes)
+    chances, fits, one = best_of(index, asked, to, test)
+    absent, _, _ = best_of(index, asked, to, test, absent=True)
     over = None
     if one.threshold is not None and (reach := chances >= one.threshold).any():
         share = float(fits[reach].mean())
@@ -96,7 +95,9 @@ def measure(data, share, seed, **options):
     """Train, index, ask in every way."""
     with tempfile.TemporaryDirectory() as folder:
         place = with_validation(data, Path(folder) / f"{Path(data).stem}.h5", share, seed)
-        model = aadml.fit(place, epochs=20, settings=SETTINGS, seed=seed, **options)
+        model = aadml.fit(
+            place, epochs=20, settings=SETTINGS if "pairs" not in options.values() else None, seed=seed, **options
+        )
         model = aadml.load(model.save(Path(folder) / "model"))
         with Index.build(place, Path(folder) / "index", model=model) as index:
             return [measured(index, asked, to) for asked, to in index._state.calibrations]
@@ -175,7 +176,8 @@ def main():
         return
     print(HEAD)
     for data in given.features:
-        for options in ({"config": "recommended"}, {"loss": "aa-triplet"}):
+        labelled = bool(open_data(data).class_names)
+        for options in ({"config": "recommended"}, {"loss": "aa-triplet"}) if labelled else ({"config": "pairs"},):
             found = [one for seed in range(given.seeds) for one in measure(data, given.validation, seed, **options)]
             (each if given.each else summary)(Path(data).stem, next(iter(options.values())), found)
 

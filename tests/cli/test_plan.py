@@ -55,7 +55,7 @@ def untrained(monkeypatch):
         return replace(made, test_map=score), np.array([score, score])
 
     monkeypatch.setattr(Run, "row", row)
-    monkeypatch.setattr("aadml.reports.plan_page.drawings", lambda name, ledger: {})
+    monkeypatch.setattr("aadml.reports.plan.page.drawings", lambda name, ledger: {})
     return lambda jobs, workers: [Outcome(job) for job in jobs]
 
 

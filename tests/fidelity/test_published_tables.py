@@ -11,7 +11,7 @@ from aadml.methods import METHODS
 from aadml.methods.audio_text.negative_sampling import STRATEGIES
 from aadml.methods.method import Context
 from aadml.model.files import build_method
-from aadml.reports.audio_text_tables import PAPER_TABLES, planned
+from aadml.reports.reproduction.audio_text_tables import PAPER_TABLES, planned
 from feature_extraction.ground.options import schema
 
 EXACT = 1e-6

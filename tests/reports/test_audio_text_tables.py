@@ -5,8 +5,8 @@ import pytest
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
-from aadml.reports.audio_text_runs import runs_of, table_of
-from aadml.reports.audio_text_tables import PAPER_TABLES, laid_out, planned, starting_config
+from aadml.reports.reproduction.audio_text_runs import runs_of, table_of
+from aadml.reports.reproduction.audio_text_tables import PAPER_TABLES, laid_out, planned, starting_config
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread
 from aadml.runs.manifest import EVALUATION

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import nct, t, ttest_rel
 
-from aadml.reports.plan_page import PAGE, page_of, write_plan_page
-from aadml.reports.plan_statistics import by_look, overall, power_of, verdict
+from aadml.reports.plan.page import PAGE, page_of, write_plan_page
+from aadml.reports.plan.statistics import by_look, overall, power_of, verdict
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
 from aadml.sweeps.plan.ledger import Ledger, Row
 from aadml.sweeps.plan.sets import SetFacts, keep_facts

@@ -11,7 +11,7 @@ from aadml.configuration.config import resolve
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.session import Callbacks
-from aadml.reports.audio_text_runs import runs_of, table_of
+from aadml.reports.reproduction.audio_text_runs import runs_of, table_of
 from aadml.reports.sweep_result import run_jobs
 from aadml.runs.loading import read_evaluation
 from aadml.runs.prior import config_of, folder_of

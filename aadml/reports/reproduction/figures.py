@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from aadml.methods.session import Record
 from aadml.reports.figures import COLORS, DASHED, INK, canvas, in_house_style, label, legend, svg
-from aadml.reports.reproduction_tables import Group
+from aadml.reports.reproduction.tables import Group
 from aadml.reports.sweep_figures import Band, bands_over, spread_curve
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import spread

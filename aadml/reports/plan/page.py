@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.reports.plan_answers import Findings, answers, findings_of
-from aadml.reports.plan_statistics import overall, verdict
-from aadml.reports.plan_tables import (
+from aadml.reports.plan.answers import Findings, answers, findings_of
+from aadml.reports.plan.statistics import overall, verdict
+from aadml.reports.plan.tables import (
     control_table,
     difference_table,
     final_table,
@@ -17,7 +17,7 @@ from aadml.reports.plan_tables import (
     protocol_table,
     set_table,
 )
-from aadml.reports.reproduction_figures import drawn
+from aadml.reports.reproduction.figures import drawn
 from aadml.reports.sweep_figures import spread_dots
 from aadml.reports.tables import Table, markdown
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN

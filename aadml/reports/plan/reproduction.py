@@ -6,8 +6,8 @@ from pathlib import Path
 from aadml.configuration.changes import parse_setting
 from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
-from aadml.reports.plan_page import summary, write_plan_page
-from aadml.reports.reproduction_plan import Plan
+from aadml.reports.plan.page import summary, write_plan_page
+from aadml.reports.reproduction.procedure import Plan
 from aadml.reports.sweep_result import SweepResult
 from aadml.runs.data import load_splits
 from aadml.sweeps.grid import applied

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aadml.reports.plan_statistics import (
+from aadml.reports.plan.statistics import (
     ByMethod,
     Compared,
     by_look,
@@ -11,7 +11,7 @@ from aadml.reports.plan_statistics import (
     complete_seeds,
     seeds_of_look,
 )
-from aadml.reports.plan_tables import interval
+from aadml.reports.plan.tables import interval
 from aadml.reports.tables import Table
 from aadml.retrieval.sequential import LOOK_LEVEL
 from aadml.retrieval.significance import paired_t

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from aadml.reports.plan_statistics import ByMethod, Compared, complete_seeds, corrected_flips
+from aadml.reports.plan.statistics import ByMethod, Compared, complete_seeds, corrected_flips
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.significance import LEVEL, spread
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS

@@ -7,10 +7,10 @@ from aadml.configuration.assembly import assembled
 from aadml.configuration.config import Config
 from aadml.configuration.files import open_config
 from aadml.reports import page
-from aadml.reports.audio_text_runs import PaperRun, runs_of, table_of
-from aadml.reports.audio_text_tables import DATASETS, own_dataset, starting_config
 from aadml.reports.page import Section
-from aadml.reports.reproduction_plan import Plan, worked_off
+from aadml.reports.reproduction.audio_text_runs import PaperRun, runs_of, table_of
+from aadml.reports.reproduction.audio_text_tables import DATASETS, own_dataset, starting_config
+from aadml.reports.reproduction.procedure import Plan, worked_off
 from aadml.reports.sweep_result import SweepResult
 from aadml.reports.tables import Table, write_tables
 from aadml.runs.data import load_splits, with_sample_data

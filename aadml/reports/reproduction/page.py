@@ -6,8 +6,8 @@ from pathlib import Path
 
 from aadml.reports import page
 from aadml.reports.page import Fact, Section
-from aadml.reports.reproduction_figures import drawn, epoch_figures, leak_dots, neighbor_figure, scope_figure
-from aadml.reports.reproduction_tables import COMPARED, Group, draw_table, leak_table, paper_table
+from aadml.reports.reproduction.figures import drawn, epoch_figures, leak_dots, neighbor_figure, scope_figure
+from aadml.reports.reproduction.tables import COMPARED, Group, draw_table, leak_table, paper_table
 from aadml.reports.tables import Table, write_tables
 from aadml.sweeps.compare import Row
 from aadml.sweeps.reproduce.parts import PARTS

@@ -7,7 +7,7 @@ from pathlib import Path
 from aadml.configuration.config import Config, resolve
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
-from aadml.reports.audio_text_tables import PaperRow, laid_out, planned, slug
+from aadml.reports.reproduction.audio_text_tables import PaperRow, laid_out, planned, slug
 from aadml.reports.tables import Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.loading import read_evaluation

@@ -9,12 +9,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from aadml.reports.audio_text_reproduction import reproduce_audio_text
-from aadml.reports.audio_text_tables import DATASETS as AUDIO_TEXT
-from aadml.reports.audio_text_tables import PAPER_TABLES
-from aadml.reports.paper_reproduction import reproduce_paper
-from aadml.reports.plan_reproduction import reproduce_plan
-from aadml.reports.reproduction_plan import Confirm, Note, Plan
+from aadml.reports.plan.reproduction import reproduce_plan
+from aadml.reports.reproduction.audio_text import reproduce_audio_text
+from aadml.reports.reproduction.audio_text_tables import DATASETS as AUDIO_TEXT
+from aadml.reports.reproduction.audio_text_tables import PAPER_TABLES
+from aadml.reports.reproduction.paper import reproduce_paper
+from aadml.reports.reproduction.procedure import Confirm, Note, Plan
 from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.runs.data import place_of
 from aadml.sweeps.reproduce import schedule

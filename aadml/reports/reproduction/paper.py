@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from aadml.configuration.changes import parse_setting
 from aadml.data import open_data
 from aadml.reports.ablation_tables import data_notes, describe
-from aadml.reports.reproduction_page import Words, write_reproduction
-from aadml.reports.reproduction_plan import Note, Plan, worked_off
-from aadml.reports.reproduction_tables import Group, leaks_of
+from aadml.reports.reproduction.page import Words, write_reproduction
+from aadml.reports.reproduction.procedure import Note, Plan, worked_off
+from aadml.reports.reproduction.tables import Group, leaks_of
 from aadml.reports.sweep_result import SweepResult
 from aadml.sweeps.ablate import collected
 from aadml.sweeps.compare import Settings as Shared

@@ -43,20 +43,23 @@ def media_features(facts: Facts, modality: Modality, items: Sequence[str]) -> Fe
     """
     if facts.dimensions[modality]:
         return describe_media(facts, modality, items)
-    if facts.towers is not None:
-        return Captions(tuple(items)) if modality == "text" else _files(items)
+    if modality == "text" and facts.towers is not None:
+        return Captions(tuple(items))
     if modality == "text":
         clean = lookup(CLEANINGS, str(facts.method.arguments.get("cleaning", "mei")), "cleaning")
         return Captions(tuple(clean(text) for text in items))
-    for path in items:
-        _check_file(path)
-    return Waveforms(tuple(items), torch.arange(len(items)))
+    return raw_media(facts, items)
 
 
-def _files(paths: Sequence[str]) -> MediaFiles:
+def raw_media(facts: Facts, paths: Sequence[str]) -> MediaFiles | Waveforms:
+    """Lay out files for a model that decodes them itself.
+
+    Raises:
+        InputError: no such file.
+    """
     for path in paths:
         _check_file(path)
-    return MediaFiles(tuple(paths), torch.arange(len(paths)))
+    return (Waveforms if facts.towers is None else MediaFiles)(tuple(paths), torch.arange(len(paths)))
 
 
 def describe_media(facts: Facts, modality: Modality, paths: Sequence[str]) -> Tensor:

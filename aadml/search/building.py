@@ -10,7 +10,6 @@ from aadml.data.reading import SYNTHETIC
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.model import Model
 from aadml.runs.later_data import check_features
-from aadml.search import sounds
 from aadml.search.approximating import approximate_index
 from aadml.search.calibrating import calibrate_index
 from aadml.search.contents import digests_of, meta_of
@@ -23,6 +22,7 @@ from aadml.search.encoders import (
     near,
     plain_encoder,
 )
+from aadml.search.raw_media import of_raw_media
 from aadml.search.sources import Source, Work, is_media, of_features, of_media
 from aadml.search.store import connect, only_writer, reading
 from aadml.search.writing import Changes, write
@@ -180,10 +180,10 @@ def _read(path: Path, place: str | Path, choices: _Choices, work: Path, encoder:
             source = _checked(source, encoder, str(place), choices)
         return source
     job = Work(work, choices.workers, choices.moments, choices.progress)
-    if encoder is not None and not any(encoder.facts.dimensions.values()):
+    if isinstance(encoder, ModelEncoder) and not any(encoder.facts.dimensions.values()):
         if choices.moments:
-            raise InputError("--moments: this model listens to sound as a whole; nothing is kept over time")
-        return sounds.of_sounds(place, path, encoder, job)
+            raise InputError("--moments: this model hears and sees clips as a whole; nothing is kept over time")
+        return of_raw_media(place, path, encoder, job)
     return of_media(place, path, _extractors(encoder, choices), job)
 
 

@@ -166,7 +166,7 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
             origins[one.modality] = content.provenance[one.modality]
     if not present:
         raise InputError(f"{place}: none of {len(manifest.rows)} clips could be read{_first(failures)}")
-    return _with_any(Source(items, present, origins, tuple(failures)))
+    return with_any(Source(items, present, origins, tuple(failures)))
 
 
 def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:
@@ -192,7 +192,7 @@ def _extracted(manifest: Manifest, one: Extractor, work: Work) -> tuple[FeatureF
     return None if outcome.path is None else read_features(outcome.path), outcome.failures
 
 
-def _with_any(source: Source) -> Source:
+def with_any(source: Source) -> Source:
     """Leave out the items of which nothing could be read."""
     kept = np.unique(np.concatenate([one.rows for one in source.present.values()]))
     present = {m: replace(one, rows=np.searchsorted(kept, one.rows)) for m, one in source.present.items()}

@@ -95,9 +95,8 @@ def measure(data, share, seed, **options):
     """Train, index, ask in every way."""
     with tempfile.TemporaryDirectory() as folder:
         place = with_validation(data, Path(folder) / f"{Path(data).stem}.h5", share, seed)
-        model = aadml.fit(
-            place, epochs=20, settings=SETTINGS if "pairs" not in options.values() else None, seed=seed, **options
-        )
+        settings = {} if options.get("config") == "pairs" else SETTINGS
+        model = aadml.fit(place, epochs=20, settings=settings, seed=seed, **options)
         model = aadml.load(model.save(Path(folder) / "model"))
         with Index.build(place, Path(folder) / "index", model=model) as index:
             return [measured(index, asked, to) for asked, to in index._state.calibrations]

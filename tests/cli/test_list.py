@@ -7,9 +7,10 @@ from click.testing import CliRunner
 
 from aadml.cli import cli
 from aadml.cli.list import KINDS
-from aadml.configuration.config import FIXED, TABLES, UNNAMED, Common
+from aadml.configuration.config import FIXED, TABLES, TOWERS, UNNAMED, Common
 from aadml.configuration.listing import SECTIONS, WITH_OPTIONS, listing, options
 from aadml.losses import LOSSES
+from aadml.methods.pretrained import PretrainedOptions
 from aadml.methods.settings import Training
 from aadml.objective.recipes import RECIPES
 from feature_extraction.ground.errors import InputError
@@ -92,6 +93,7 @@ def test_the_sections_are_those_of_the_config():
         "general": (Common,),
         **{name: (entry,) for name, entry in UNNAMED.items()},
         **{name: (entry,) for name, entry in FIXED.items()},
+        TOWERS: (PretrainedOptions,),
         **{name: tuple(reversed(shared)) for name, (_, shared) in TABLES.items() if shared},
     }
     assert {name: tuple(imported(place) for place in places) for name, places in SECTIONS.items()} == declared

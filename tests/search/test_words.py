@@ -68,6 +68,6 @@ def test_words_find_sounds_as_the_model_ranks_them(tones, model, tmp_path):
 
 
 def test_moments_are_refused_where_a_sound_is_heard_as_a_whole(tones, model, tmp_path):
-    with pytest.raises(InputError, match="--moments: this model listens to sound as a whole"):
+    with pytest.raises(InputError, match="--moments: this model hears and sees clips as a whole"):
         Index.build(tones, tmp_path / "i", model=model, moments=True)
     assert not (tmp_path / "i").exists()

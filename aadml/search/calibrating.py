@@ -12,7 +12,7 @@ from aadml.search.encoders import load_encoder
 from aadml.search.exact import Gallery
 from aadml.search.filters import matching
 from aadml.search.store import connect, reading, set_meta
-from aadml.search.validation import Asked, calibrations, other_clips, own_clips
+from aadml.search.validation import FORM, Asked, calibrations, other_clips, own_clips
 from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.json_values import JsonObject, typed
 
@@ -41,7 +41,8 @@ def calibrate_index(
         meta = meta_of(database)
         before = meta.get(CALIBRATION, {})
         data = data or (None if before.get("data") in (None, OWN) else str(before["data"]))
-        if before.get("data") == str(data or OWN) and before.get("precision") == precision:
+        asked: JsonObject = {"form": FORM, "data": str(data or OWN), "precision": precision}
+        if {name: before.get(name) for name in asked} == asked:
             return
         vectors = {m: one for m in MODALITIES if (one := vectors_of(database, m)) is not None}
         labels, valid = labels_of(database), matching(database, "split = 'valid'").tolist()

@@ -18,6 +18,9 @@ from aadml.search.sources import of_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, read_as
 
+FORM = 2
+"""Of the curves that an index writes down; those of another form are fitted anew by the next `aadml index`."""
+
 MOST, PRODUCTS = 1000, 20_000_000
 """Validation clips that are used, and products of clips and items after which only 200 are."""
 
@@ -122,12 +125,18 @@ def calibrations(
             if one is not None:
                 curves.append(asdict(one))
                 note(summary(one))
-    return {"data": name, "precision": precision, "curves": curves}
+    return {"form": FORM, "data": name, "precision": precision, "curves": curves}
 
 
 def read_calibrations(written: JsonObject, place: Path) -> dict[tuple[tuple[Modality, ...], Modality], Calibration]:
-    """Read what an index has written down: question -> calibration."""
+    """Read what an index has written down: question -> calibration.
+
+    Raises:
+        InputError: curves of another version of aadml.
+    """
     curves = written.get("curves", ())
+    if curves and written.get("form") != FORM:
+        raise InputError(f"{place}: its probabilities are of another version of aadml; `aadml index` fits them anew")
     found = [read_as(Calibration, one, place) for one in curves] if isinstance(curves, list) else []
     return {(one.asked, one.to): one for one in found}
 

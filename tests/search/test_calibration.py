@@ -1,5 +1,7 @@
 """Probabilities: a perfect scorer stays inside its band, a curve never falls, a threshold keeps its word."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +22,8 @@ from aadml.search.calibration import (
     held_out,
     wilson,
 )
+from aadml.search.contents import meta_of
+from aadml.search.store import connect, set_meta
 from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
 
@@ -158,6 +162,17 @@ def easy(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(easy, tmp_path_factory):
     return aadml.fit(easy, method="cca", settings={"method.dimension": 4}, runs=tmp_path_factory.mktemp("runs"))
+
+
+def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_path):
+    Index.build(easy, tmp_path / "i", model=model).close()
+    with closing(connect(tmp_path / "i")) as database:
+        written = meta_of(database)["calibration"]
+    set_meta(tmp_path / "i", {"calibration": {**written, "form": 1, "curves": [{"kind": "isotonic"}]}})
+    with pytest.raises(InputError, match="of another version of aadml; `aadml index` fits them anew"):
+        Index(tmp_path / "i")
+    with Index.build(easy, tmp_path / "i", model=model) as index:
+        assert len(index._state.calibrations) == 6
 
 
 def test_an_index_says_how_likely_its_hits_fit(easy, model, tmp_path):

@@ -199,6 +199,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(ANYTHING)
 def test_anything_at_all_is_embedded_or_refused(model, value):
     try:

@@ -32,6 +32,7 @@ def test_the_sessions_stand_side_by_side_and_are_short():
     assert all(len(block.strip().splitlines()) <= 12 for block in (*shell, *python))
 
 
+@pytest.mark.slow
 def test_the_session_in_python_and_its_models_run(tmp_path):
     program = blocks("python", "A session")[0] + blocks("python", "Models")[0]
     program += "\nprint(row.shape == audio[0].shape, best.shape, damaged, scores.split)"

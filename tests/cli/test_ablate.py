@@ -13,6 +13,7 @@ SMALL = ["--set", "network.hidden=[8]", "--set", "training.batch=20", "--set", "
 HERE = ["--workers", "0"]
 
 
+@pytest.mark.slow
 def test_a_grid_leaves_table_figures_and_page(aadml, features, tmp_path):
     out = tmp_path / "out"
     grid = ["--over", "proxy.k=1,2", "--over", "loss=aa-triplet,aa-contrastive", "--seeds", 2, "--epochs", 2]
@@ -66,6 +67,7 @@ def test_json_has_mean_and_spread_of_every_cell(aadml, features, tmp_path):
     assert found["rows"][1]["difference to"] == "label_loss=ce"
 
 
+@pytest.mark.slow
 def test_a_named_baseline_joins_the_cells_and_none_compares_nothing(aadml, features, tmp_path):
     common = [
         "ablate",

@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
 
+
+@pytest.mark.slow
 def test_card_audit_and_page_say_the_gallery_and_give_map_without_the_own_clip(aadml, small_run):
     stored = json.loads((small_run / "evaluation.json").read_text())
     one = stored["directions"]["audio-visual"]["without_partner"]

@@ -19,6 +19,7 @@ def rows(path):
         return {row[next(iter(row))]: row for row in csv.DictReader(file)}
 
 
+@pytest.mark.slow
 def test_methods_and_losses_stand_beside_the_published_columns_and_their_controls(aadml, features, tmp_path):
     out = tmp_path / "out"
     arguments = [

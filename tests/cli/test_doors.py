@@ -90,6 +90,7 @@ def beside(away, features):
     return features
 
 
+@pytest.mark.slow
 def test_a_loss_in_a_file_beside_the_data_runs_in_worker_processes(aadml, beside, tmp_path):
     out = tmp_path / "out"
     code, _, err = aadml(
@@ -103,6 +104,7 @@ def test_a_loss_in_a_file_beside_the_data_runs_in_worker_processes(aadml, beside
     assert len(list((out / "runs").glob("*/evaluation.json"))) == 3
 
 
+@pytest.mark.slow
 def test_a_run_with_a_loss_from_outside_is_read_by_another_process_elsewhere(aadml, beside, tmp_path):
     setting = ["--loss", "own_parts:halfway", "--set", "loss.margin=0.4", "--epochs", 1, "--runs", tmp_path / "runs"]
     code, out, err = aadml("train", "--data", beside, *setting, *SMALL)
@@ -222,6 +224,7 @@ def installed(tmp_path):
     return target
 
 
+@pytest.mark.slow
 def test_an_installed_package_enters_by_its_entry_points(installed, features, tmp_path):
     def run(*arguments):
         return subprocess.run(

@@ -24,6 +24,7 @@ def clips(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_sample_clips_become_features_without_a_loss(clips, tmp_path):
     done = in_a_process("extract", clips / "manifest.csv", "-o", tmp_path / "f.h5", "--workers", 1)
     assert done.returncode == 0
@@ -37,6 +38,7 @@ def test_sample_clips_become_features_without_a_loss(clips, tmp_path):
     assert "caption_5" in content.columns
 
 
+@pytest.mark.slow
 def test_a_failed_clip_is_exit_status_one_and_a_row_of_the_summary(clips, tmp_path):
     lines = (clips / "manifest.csv").read_text().splitlines()
     (clips / "few.csv").write_text("\n".join([*lines[:3], lines[3].replace(".mp4", ".mp5")]))
@@ -56,6 +58,7 @@ def test_a_failed_clip_is_exit_status_one_and_a_row_of_the_summary(clips, tmp_pa
     }
 
 
+@pytest.mark.slow
 def test_a_clip_without_sound_is_kept_said_and_trained_on(aadml, clips, tmp_path):
     lines = ["id,audio,visual,split"]
     with (clips / "manifest.csv").open() as file:
@@ -79,6 +82,7 @@ def test_a_clip_without_sound_is_kept_said_and_trained_on(aadml, clips, tmp_path
     assert (code, json.loads(out)["lacking"], json.loads(out)["failed"]) == (1, {}, {"no-audio": 1})
 
 
+@pytest.mark.slow
 def test_shards_merge_into_the_whole(clips, tmp_path):
     rest = ["--audio", "log-mel", "--visual", "none", "--workers", 1]
     for shard in ("0/2", "1/2"):
@@ -136,6 +140,7 @@ def test_wrong_usage_is_one_line_and_exit_status_two(aadml, clips, tmp_path, arg
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "message"),
     [
@@ -165,6 +170,7 @@ def heed_interruptions():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.slow
 def test_an_interruption_is_quiet_and_the_same_command_goes_on(clips, tmp_path, wait_until):
     lines = (clips / "manifest.csv").read_text().splitlines()
     rows = [lines[0], *(f"{turn}-{line}" for turn in range(15) for line in lines[1:])]

@@ -60,6 +60,7 @@ def test_embeddings_made_elsewhere_have_other_galleries_too(aadml, tmp_path, gen
     assert (code, "give --disjoint alone" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_other_galleries_are_columns_and_criteria(aadml, features, tmp_path):
     names = ("map-without-partner", "map-disjoint")
     metrics = [part for name in names for part in ("--metric", name)]

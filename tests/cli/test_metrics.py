@@ -23,6 +23,7 @@ def columns(name):
     return [f"{name} {where}" for where in ("audio-visual", "visual-audio", "mean")]
 
 
+@pytest.mark.slow
 def test_metrics_are_columns_of_an_ablation_and_can_be_asked_for_later(aadml, features, tmp_path):
     (features.parent / "own_metric.py").write_text(OWN)
     out = tmp_path / "out"
@@ -66,6 +67,7 @@ def test_a_wrong_metric_is_refused_before_anything_runs(aadml, features, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_criterion_of_a_run_chooses_its_epoch_and_the_audit_knows_it(aadml, features, tmp_path):
     flags = ["--epochs", 6, "--criterion", "hit-rate@1", "--runs", tmp_path / "runs", *SMALL]
     code, out, err = aadml("train", "--data", features, *flags)

@@ -65,6 +65,7 @@ def test_a_file_holds_modalities_of_any_name_in_one_order(features, views, aadml
         assert file.attrs["version"] == 2
 
 
+@pytest.mark.slow
 def test_all_directions_are_trained_scored_embedded_and_reported(aadml, run, features, tmp_path):
     scored = json.loads(aadml("evaluate", run, "--json")[1])
     assert list(scored["directions"]) == ALL

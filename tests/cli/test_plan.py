@@ -118,6 +118,7 @@ def test_a_run_that_has_a_row_is_not_run_again_and_every_stage_has_its_runs(untr
     assert ledger(tmp_path / "out") == before
 
 
+@pytest.mark.slow
 def test_two_shards_merge_into_what_one_call_finds(untrained, toy, tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     only = "stage-1,stage-2,stage-3"

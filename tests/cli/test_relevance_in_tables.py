@@ -17,6 +17,7 @@ def unlabelled(tmp_path):
     return tmp_path / "pairs.h5"
 
 
+@pytest.mark.slow
 def test_ablations_comparisons_and_pages_name_what_is_relevant(aadml, unlabelled, tmp_path):
     own = "relevant is the query's own partner alone (own), protocol inductive, "
     own += "chance 0.180 (recall@5 0.250, mean-rank 10.500)"
@@ -34,6 +35,7 @@ def test_ablations_comparisons_and_pages_name_what_is_relevant(aadml, unlabelled
     assert "Relevant is the query&#x27;s own partner alone." in (run / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_where_the_class_makes_relevant_nothing_is_added(aadml, features, tmp_path):
     over = ["--over", "loss.temperature=0.1", "--baseline", "none", "-o", tmp_path / "a", "--seeds", 1, "--workers", 0]
     small = ["--set", "network.hidden=[8]", "--set", "training.criterion=map", "--epochs", 1]

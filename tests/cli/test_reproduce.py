@@ -170,6 +170,7 @@ def test_interrupted_at_ten_moments_and_continued_it_gives_the_same_tables(ave, 
     assert results(tmp_path / "stopped") == results(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_rows", "unmeasured")
 def test_an_incomplete_merge_is_refused_and_a_complete_one_trains_nothing(ave, tmp_path):
     options = {"only": "figure-5", "seeds": 2}

@@ -9,6 +9,7 @@ ABLATE = ["ablate", "--over", "proxy.k=1,2", "--set", "loss=aa-triplet", "--epoc
 COMPARE = ["compare", "--losses", "triplet,contrastive", "--no-controls", "--max-epochs", "1", *SMALL]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [ABLATE, COMPARE], ids=["ablate", "compare"])
 def test_shards_that_are_merged_give_the_table_of_one_call(aadml, features, tmp_path, what):
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -29,6 +29,7 @@ def content(**options):
     return synthetic(**{**defaults, **options})
 
 
+@pytest.mark.slow
 def test_a_session_trains_evaluates_embeds_and_reports(aadml, features, tmp_path):
     runs = tmp_path / "runs"
     code, out, err = aadml("train", "--data", features, "--loss", "aa-triplet", "--epochs", 5, "--runs", runs, *sets())
@@ -167,6 +168,7 @@ def environment():
     return os.environ | {"OMP_NUM_THREADS": "1"}
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_leaves_no_half_written_file(features, tmp_path):
     def small_files_only():
         resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
@@ -240,6 +242,7 @@ def same(one, other):
     return True
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_continues_to_the_same_bytes(aadml, features, tmp_path, wait_until):
     more = sets("training.epochs=100")
     process = subprocess.Popen(

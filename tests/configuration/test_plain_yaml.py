@@ -72,6 +72,7 @@ def test_any_text_is_read_or_refused_in_one_line(text):
         assert "\n" not in str(error)  # noqa: PT017 - either outcome is right, a traceback is not
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(st.dictionaries(st.sampled_from(["method", "loss", "proxy", "training", "network", "tuning", "seed"]), PLAIN))
 def test_any_mapping_is_resolved_or_refused_in_one_line(values):

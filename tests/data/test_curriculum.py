@@ -70,6 +70,7 @@ def pairings(items):
             yield [[items[0], items[i]], *rest]
 
 
+@pytest.mark.slow
 def test_eight_items_in_pairs_reach_the_best_of_all_105_partitions():
     for seed in range(4):
         vectors = clustered(8, 4, seed=seed)

@@ -122,6 +122,7 @@ def test_of_what_would_take_long_a_sample_is_looked_for(monkeypatch):
     assert len(duplicate_pairs(twice)) == 30
 
 
+@pytest.mark.slow
 def test_small_blocks_find_the_same(monkeypatch):
     content = drawn()
     test, train = content.rows("test"), content.rows("train")

@@ -78,6 +78,7 @@ def test_by_name_by_path_and_renamed_it_is_the_same(install, tmp_path, name, cap
         assert {key: by_name.parameters[key] for key in vars(READINGS[name])} == vars(READINGS[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["inception-v3-gluon"])
 def test_the_features_are_equal_to_the_last_bit(install, tmp_path, name):
     path = install(name)
@@ -126,6 +127,7 @@ def test_every_field_of_a_reading_can_be_set():
     assert {key: parameters[key] for key in given} == given
 
 
+@pytest.mark.slow
 def test_a_folder_with_one_weight_file_is_that_file(tmp_path, install):
     write_tensors(tmp_path / "folder/own.safetensors", seeded(VGGish).state_dict())
     (tmp_path / "folder/readme.txt").write_text("hello")

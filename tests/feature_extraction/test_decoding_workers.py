@@ -50,6 +50,7 @@ def run(media, wanted, workers=2, time_limit=30.0):
     return {task.number: parts for task, parts in done}
 
 
+@pytest.mark.slow
 def test_whatever_a_clip_does_costs_that_clip_alone(tmp_path, render, hostile):
     tenths = [10, 13, 11, 14, 12, 19, 15, 16, 17, 18]
     paths = [

@@ -156,6 +156,7 @@ def test_the_file_says_what_made_it(whole):
     assert provenance["audio"]["limits"]["seconds"] == 3600
 
 
+@pytest.mark.slow
 def test_any_number_of_processes_gives_the_same_bytes(collection, whole, tmp_path):
     run(collection, tmp_path / "f.h5", workers=3)
     assert (tmp_path / "f.h5").read_bytes() == whole[0].read_bytes()
@@ -208,6 +209,7 @@ def test_touching_or_moving_files_is_no_change(small, monkeypatch):
     assert seen == []
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_described_again_alone(small, collection, monkeypatch):
     run(small, small / "f.h5")
     before = read_features(small / "f.h5")
@@ -346,6 +348,7 @@ class Centering:
         return lambda description: description - arrays["mean"]
 
 
+@pytest.mark.slow
 def test_what_is_fitted_sees_the_training_clips_and_changes_all(small):
     made, _ = network(2, Centering())
     plain, _ = network(2)
@@ -365,6 +368,7 @@ def test_what_merging_cannot_fit_is_not_left_to_it(small):
         run(small, small / "g.h5", (made,), shard=(0, 2))
 
 
+@pytest.mark.slow
 def test_damaged_values_are_described_again(small, monkeypatch):
     run(small, small / "f.h5", sequence=True)
     before = (small / "f.h5").read_bytes()

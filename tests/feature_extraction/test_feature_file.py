@@ -66,6 +66,7 @@ def test_gives_back_a_shard_with_names_that_are_not_utf8(tmp_path):
     assert same(read_features(tmp_path / "f.h5"), content(shard=shard))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(

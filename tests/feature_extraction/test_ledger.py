@@ -77,6 +77,7 @@ def test_the_newest_record_counts(tmp_path):
         assert len(found(ledger, 1)) == 1
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_byte_costs_only_the_record_being_written(tmp_path):
     """Values are written before their line: a kill leaves a torn line, or values that no line knows, or both."""
     records, values = (path.read_bytes() for path in filled(tmp_path / "a"))

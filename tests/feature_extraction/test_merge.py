@@ -32,6 +32,7 @@ def job(tmp_path_factory, render):
     return folder
 
 
+@pytest.mark.slow
 def test_the_shards_of_a_job_give_the_bytes_of_the_whole(job, tmp_path):
     merged = merge([job / "2.h5", job / "0.h5", job / "1.h5"], tmp_path / "f.h5")
     assert (tmp_path / "f.h5").read_bytes() == (job / "whole.h5").read_bytes()
@@ -91,6 +92,7 @@ def fitted_job(tmp_path_factory, render):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sequence", [False, True])
 def test_a_pca_of_shards_is_that_of_the_whole_to_the_byte(fitted_job, tmp_path, sequence):
     manifest = read_manifest(fitted_job / "manifest.csv")
@@ -110,6 +112,7 @@ def test_a_pca_of_shards_is_that_of_the_whole_to_the_byte(fitted_job, tmp_path, 
     assert_whitened_by_svd(content, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sequence", [False, True])
 def test_shards_with_incomplete_clips_give_the_bytes_of_the_whole(tmp_path, render, sequence):
     """The second shard of three has pictures alone, so that nothing says how wide its sounds would be."""
@@ -150,6 +153,7 @@ def assert_whitened_by_svd(content, before):
     np.testing.assert_allclose(content.features["audio"], wanted * signs, rtol=1e-3, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_what_a_shard_asks_to_be_fitted_is_looked_up_and_never_imported(fitted_job, tmp_path):
     manifest = read_manifest(fitted_job / "manifest.csv")
     reduced = dataclasses.replace(PLAIN, dimension=3, fit=PcaWhitening(3))
@@ -166,6 +170,7 @@ def test_what_a_shard_asks_to_be_fitted_is_looked_up_and_never_imported(fitted_j
             merge(paths, tmp_path / "f.h5")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("column", "cells"), [("labels", ["a|b", "b", "c", "c|a"]), (None, None)])
 def test_jobs_with_several_labels_and_with_none_give_the_bytes_of_the_whole(tmp_path, render, column, cells):
     render(tmp_path / "m.m4a", seconds=1.0, picture=False)

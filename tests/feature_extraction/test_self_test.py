@@ -84,6 +84,7 @@ def test_the_statistics_are_those_of_the_extractor(monkeypatch):
     assert examine("vggish").detail.startswith("checksum of first use; self-test passed, pre-activation")
 
 
+@pytest.mark.slow
 def test_the_other_files_are_loaded_whole(monkeypatch):
     write_tensors(unpublished(monkeypatch, "inception-v3-tf"), seeded(InceptionV3).state_dict())
     assert examine("inception-v3-tf").detail == (

@@ -111,6 +111,7 @@ def test_what_is_no_job_is_said_in_one_line(tmp_path):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_command_of_a_user(tmp_path, render):
     """A job of two clips, one of them broken; then a status of nothing."""
     render(tmp_path / "a.mp4")

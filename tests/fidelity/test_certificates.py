@@ -13,6 +13,7 @@ def each(certificates):
     return [pytest.param(one, marks=marked[one.slow], id=named(one)) for one in certificates]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("certificate", each(CERTIFICATES))
 def test_the_source_is_reproduced(certificate, references):
     errors = certificate.errors(references)

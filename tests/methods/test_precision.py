@@ -167,6 +167,7 @@ def test_a_killed_run_in_bfloat16_continues_to_the_same_bytes(features, tmp_path
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_run_remembers_what_auto_resolved_to_and_continues_in_it_on_another_machine(features, tmp_path, units):
     asked = config(features, "auto", PAYS_FROM)
     units(True)

@@ -78,6 +78,7 @@ def features(tmp_path_factory):
     return folder / "f.h5"
 
 
+@pytest.mark.slow
 def test_a_run_scores_what_direct_comparison_gives_and_its_model_loads(features, tmp_path):
     model = aadml.fit(features, method="zero-shot", runs=tmp_path)
     test = aadml.read(features).test

@@ -43,6 +43,7 @@ def test_an_audit_under_another_protocol_is_not_the_verdict_of_the_model(run):
     assert aadml.load(run.folder).audit == ""
 
 
+@pytest.mark.slow
 def test_every_command_takes_a_model_folder_with_data_and_says_what_it_needs_without(run, tmp_path):
     pytest.importorskip("matplotlib")
     folder, data = run.save(tmp_path / "model"), tmp_path / "clips.h5"

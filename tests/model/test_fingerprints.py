@@ -156,6 +156,7 @@ def test_the_command_line_lets_them_in_where_that_is_meant(model, content, tmp_p
         assert CliRunner().invoke(cli, [str(part) for part in [*line, "--allow-other-features"]]).exit_code == 0
 
 
+@pytest.mark.slow
 def test_what_an_extraction_writes_is_what_the_extractor_says(tmp_path):
     from aadml.data.sample_clips import SampleClips, write_sample_clips
 

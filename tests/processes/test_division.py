@@ -25,6 +25,7 @@ def two(job, tmp_path_factory):
     return load_file(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*CASES, "pairs", "clip", "graph label-free", "graph of a class"])
 def test_two_processes_find_the_losses_gradients_and_lists_of_one(one, two, name):
     keys = [key for key in one if key.startswith(f"{name} | ")]

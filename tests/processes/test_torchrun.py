@@ -133,6 +133,7 @@ def test_several_processes_never_render_the_sample_clips():
         fit()
 
 
+@pytest.mark.slow
 def test_a_wait_that_takes_too_long_names_the_processes(tmp_path, job):
     program = tmp_path / "wait.py"
     program.write_text(
@@ -152,6 +153,7 @@ def test_a_wait_that_takes_too_long_names_the_processes(tmp_path, job):
     assert next(out for _, out, _ in job(program)) == "a process of the training ended, or did not answer\n"
 
 
+@pytest.mark.slow
 def test_processes_with_other_data_are_told_apart(tmp_path, job):
     program = tmp_path / "other.py"
     program.write_text(

@@ -53,11 +53,13 @@ def failures(subject, name):
     return {f.check for f in audit(ProtocolPipeline(subject, name), subject.splits, CHECKS) if f.failed}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["inductive", "bank", "bank-expansion"])
 def test_the_honest_protocols_pass_every_check(subject, name):
     assert failures(subject, name) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "check"),
     [
@@ -136,6 +138,7 @@ def test_every_honest_encoder_of_the_zoo_passes(encoder, subject, memory):
     assert {one.check for one in found if one.verdict is Verdict.NOT_CHECKABLE} == {"selection", "metric"}
 
 
+@pytest.mark.slow
 def test_a_users_command_is_audited(subject, tmp_path):
     script = tmp_path / "embed.py"
     script.write_text(
@@ -156,6 +159,7 @@ HARMFUL = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "says"),
     [
@@ -189,6 +193,7 @@ def test_an_encoder_that_hangs_is_ended(subject):
         audit(FunctionPipeline(hangs), subject.splits, CHECKS, seconds=0.5)
 
 
+@pytest.mark.slow
 def test_labels_that_ids_spell_are_caught(subject, tmp_path):
     script = tmp_path / "embed.py"
     script.write_text(

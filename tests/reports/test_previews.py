@@ -70,6 +70,7 @@ def pitch(samples):
     return np.argmax(np.abs(np.fft.rfft(samples))) * RATE / len(samples)
 
 
+@pytest.mark.slow
 def test_a_clip_of_any_size_becomes_a_small_player_with_its_sound(large):
     preview = preview_of(Source(str(large), str(large)))
     assert (preview.type, preview.reason) == ("video/mp4", "")

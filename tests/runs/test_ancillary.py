@@ -154,6 +154,7 @@ def compared(large_manifest, tmp_path_factory):
     return place, runs, work_off_needed([job for run in runs for job in run.jobs], 0, run_jobs)
 
 
+@pytest.mark.slow
 def test_the_table_trains_the_plain_model_once_and_the_stages_in_one_run(compared):
     place, runs, outcomes = compared
     by_row = {run.row.cells[1]: run.jobs[0] for run in runs}
@@ -167,6 +168,7 @@ def test_the_table_trains_the_plain_model_once_and_the_stages_in_one_run(compare
     assert not list(place.glob("*/*/ancillary-*"))
 
 
+@pytest.mark.slow
 def test_the_row_of_a_stage_is_the_run_that_ends_there(compared, large_manifest, tmp_path):
     place, runs, _ = compared
     table = table_of("3cmlf", runs, data="tones", dataset="AudioCaps")

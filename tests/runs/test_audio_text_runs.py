@@ -84,6 +84,7 @@ def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):
         call("train", "--data", manifest, "--method", "aadml", "--epochs", 1, "--runs", tmp_path)
 
 
+@pytest.mark.slow
 def test_reproduce_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stopped(manifest, tmp_path):
     from aadml.cli import cli
 

@@ -78,6 +78,7 @@ def same(folder, whole, beside=()):
     assert not verify(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_killed_training_ends_in_the_same_bytes(name, tmp_path):
     tally = kill_points(name, tmp_path, every=SAMPLE[name], twice=1, seed=2)
@@ -117,6 +118,7 @@ def test_nothing_changes_a_run_folder_by_a_call_that_is_not_watched(complete, tm
     assert ending.code == 0, ending.text
 
 
+@pytest.mark.slow
 def test_a_training_killed_in_a_folder_of_its_own_is_resumed_or_leaves_a_new_one_alone(data, whole, tmp_path):
     settings = ["training.epochs=2", "training.batch=12", "network.hidden=[8]"]
 
@@ -164,6 +166,7 @@ def command(*arguments):
     return [sys.executable, "-c", "from aadml.cli import main; main()", *map(str, arguments)]
 
 
+@pytest.mark.slow
 def test_of_two_resumes_at_once_one_is_refused_and_the_other_ends_in_the_same_bytes(interrupted, whole):
     with opened(interrupted):  # as the first of them does
         done = subprocess.run(command("train", "--resume", interrupted), capture_output=True, text=True, check=False)
@@ -212,6 +215,7 @@ def test_evaluating_a_run_that_cannot_be_written_gives_the_result_and_says_that_
     assert contents(whole) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pause", [0.0, 0.02, 0.3])
 def test_ctrl_c_twice_is_a_plain_line_and_the_run_goes_on_later(data, tmp_path, pause, wait_until):
     arguments = ["--epochs", 5000, "--set", "network.hidden=[8]", "--set", "training.batch=12"]

@@ -70,6 +70,7 @@ def test_a_method_that_reads_the_test_clips_from_the_file_itself_is_caught(featu
     assert "depends on the test clips" in found.evidence
 
 
+@pytest.mark.slow
 def test_a_run_whose_weights_its_config_does_not_give_is_caught(features, tmp_path):
     """Weights fitted on the test clips, put into an honest run's folder."""
     model = aadml.fit(features, loss="triplet", epochs=2, settings=SMALL, runs=tmp_path / "runs")
@@ -81,6 +82,7 @@ def test_a_run_whose_weights_its_config_does_not_give_is_caught(features, tmp_pa
     assert "its config does not give these weights" in found.evidence
 
 
+@pytest.mark.slow
 def test_the_audit_of_a_run_says_so_in_the_place_of_what_it_could_not_check(features, tmp_path):
     model = aadml.fit(features, method="cca", settings={"method.dimension": 3}, runs=tmp_path / "runs")
     checks = {one.check: one.verdict for one in aadml.audit(model.folder, retrain=True)}

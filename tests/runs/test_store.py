@@ -165,6 +165,7 @@ def test_a_name_that_gets_other_content_is_out_of_the_run_in_between(folder):
     assert committed(folder) == {"a.json": b"two", "b.json": b"same", LOG: b""}
 
 
+@pytest.mark.slow
 def test_a_second_process_is_refused_in_one_line_or_waits(folder):
     with begun(folder) as store:
         store.commit({"state-3.safetensors": b"s"})
@@ -248,6 +249,7 @@ def train(folder):
 DONE = {"config.yaml": b"c", "model.json": b"model", LOG: b"0\n1\n2\n"}
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_point_loses_nothing_that_was_committed(tmp_path):
     plant(tmp_path / "whole")
     found = points(tmp_path / "whole", lambda: train(tmp_path / "whole"))
@@ -261,6 +263,7 @@ def test_a_kill_at_any_point_loses_nothing_that_was_committed(tmp_path):
         assert own(place).keys() == {MANIFEST, *DONE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_what_the_system_refuses_at_any_point_is_one_line_and_loses_nothing_that_was_committed(tmp_path, code):
     plant(tmp_path / "whole")

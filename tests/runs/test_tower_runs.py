@@ -40,6 +40,7 @@ def kill(record):
         os._exit(KILLED)
 
 
+@pytest.mark.slow
 def test_a_killed_training_of_towers_ends_in_the_same_bytes(config, tmp_path):
     whole, folder = tmp_path / "whole", tmp_path / "killed"
     assert in_child(lambda: train_into(config, folder, callbacks=Callbacks(on_epoch=kill))).code == KILLED
@@ -48,6 +49,7 @@ def test_a_killed_training_of_towers_ends_in_the_same_bytes(config, tmp_path):
     assert differences(contents(whole), contents(folder)) == []
 
 
+@pytest.mark.slow
 def test_a_model_of_towers_embeds_offline_without_the_files_of_its_networks(config, manifest, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     folder = tmp_path / "run"

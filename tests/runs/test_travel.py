@@ -240,6 +240,7 @@ def test_media_are_embedded_as_extracted_and_embedded(clips, tmp_path, audio, vi
             np.testing.assert_array_equal(loaded.embed(**{modality: [one]}), wanted[None])
 
 
+@pytest.mark.slow
 def test_media_that_cannot_be_embedded_are_refused_by_name(clips, tmp_path):
     manifest, first = clips
     aadml.extract(manifest, tmp_path / "clips.h5", workers=1)

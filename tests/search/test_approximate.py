@@ -88,6 +88,7 @@ def source(tmp_path):
     return written
 
 
+@pytest.mark.slow
 def test_an_index_looks_at_a_part_until_exactness_is_asked_for(source, tmp_path, monkeypatch):
     monkeypatch.setattr(approximate, "SMALLEST", 1000)
     notes = []

@@ -175,6 +175,7 @@ def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_
         assert len(index._state.calibrations) == 6
 
 
+@pytest.mark.slow
 def test_an_index_says_how_likely_its_hits_fit(easy, model, tmp_path):
     notes = []
     with Index.build(easy, tmp_path / "i", model=model, precision=0.6, on_note=notes.append) as index:
@@ -198,6 +199,7 @@ def test_an_index_says_how_likely_its_hits_fit(easy, model, tmp_path):
         assert index.search(audio=test["audio"][0].numpy(), to="visual").calibration.precision == 0.5
 
 
+@pytest.mark.slow
 def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy, model, tmp_path):
     content, notes = aadml.data.reading.open_data(easy), []
     bare = tmp_path / "bare.h5"

@@ -159,6 +159,7 @@ def test_words_without_a_model_that_reads_are_refused(site):
     assert "no model that reads words" in json.loads(content)["error"]
 
 
+@pytest.mark.slow
 def test_slow_clients_are_ended_and_others_are_answered(site, monkeypatch):
     monkeypatch.setattr(server_room, "HEADER_SECONDS", 1.0)
     slow = [socket.create_connection(("127.0.0.1", site.port), timeout=30) for _ in range(4)]

@@ -45,6 +45,7 @@ def described(model, modality, items):
     return described(extractor(f"hf:{model}", modality, {}), items).double().numpy()
 
 
+@pytest.mark.slow
 def test_words_rank_pictures_as_the_towers_do(index, pictures, clip_model):
     paths = sorted(pictures.iterdir())
     items, words = described(clip_model, "visual", list(map(str, paths))), described(clip_model, "text", [WORDS])[0]

@@ -35,6 +35,7 @@ def test_every_run_gets_a_folder_and_a_second_sweep_keeps_them(base, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")} == before
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_goes_on_and_ends_in_the_same_bytes(base, tmp_path):
     sweep(jobs(base, tmp_path / "whole"), workers=0)
     epochs = []

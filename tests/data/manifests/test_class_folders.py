@@ -78,6 +78,7 @@ def test_any_file_name_reaches_the_manifest_and_comes_back(tmp_path):
     assert len({row.media["audio"] for row in rows}) == len(odd)
 
 
+@pytest.mark.slow
 @given(
     sizes=st.lists(st.integers(1, 20), min_size=1, max_size=4),
     valid=st.floats(0, 0.4),

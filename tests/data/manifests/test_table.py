@@ -239,6 +239,7 @@ def test_an_empty_folder_and_a_lone_name_are_refused(tmp_path):
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).map(str.strip).filter(bool)
 
 
+@pytest.mark.slow
 @given(rows=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=5), separator=st.sampled_from(",;\t"))
 def test_any_text_of_cells_comes_back(rows, separator, tmp_path_factory):
     folder = tmp_path_factory.mktemp("any")

@@ -100,6 +100,7 @@ def test_a_block_is_its_branches_side_by_side():
     torch.testing.assert_close(counted(x)[:, -5:], pooled, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @torch.inference_mode()
 def test_files_of_torchvision_and_timm_load_alike(whole, frames, tmp_path):
     images = network_input(torch.from_numpy(frames[:1]), transform_input=True)
@@ -149,6 +150,7 @@ def test_transform_input_is_torchvisions_formula(frames):
     assert with_it.is_contiguous(memory_format=torch.channels_last)
 
 
+@pytest.mark.slow
 def test_a_clip_has_the_same_bits_whatever_clips_are_beside_it(frames):
     describe = inception_v3(weights="untrained").describe
     clips = [frames, frames[:1, ::-1]]
@@ -158,6 +160,7 @@ def test_a_clip_has_the_same_bits_whatever_clips_are_beside_it(frames):
     np.testing.assert_array_equal(describe(clips[::-1])[1], together[0])
 
 
+@pytest.mark.slow
 def test_bfloat16_points_the_same_way(frames):
     plain = inception_v3(weights="untrained").describe([frames])[0]
     half = inception_v3(weights="untrained", precision="bfloat16").describe([frames])[0]
@@ -183,6 +186,7 @@ def reduced(**options):
     return inception_v3(weights="untrained", reduction="own-pca", **options)
 
 
+@pytest.mark.slow
 def test_the_own_pca_is_fitted_to_training_frames_alone_and_kept(monkeypatch):
     generator = np.random.default_rng(0)
     clips = [generator.normal(size=(n, 64)).astype(np.float32) for n in (50, 30, 53, 4)]
@@ -211,6 +215,7 @@ def test_too_few_training_frames_for_1024_dimensions_are_refused():
         fitted(reduced(), clips, ["train", "test"])
 
 
+@pytest.mark.slow
 def test_the_matrices_of_youtube_8m_are_applied_frame_by_frame(frames, tmp_path):
     generator = np.random.default_rng(2)
     np.save(tmp_path / "mean.npy", generator.normal(size=(2048, 1)))

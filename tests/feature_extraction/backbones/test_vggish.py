@@ -114,6 +114,7 @@ def test_a_file_of_another_network_is_refused_by_the_tensor_it_lacks(network):
         vggish_state({**network.state_dict(), "features.0.weight": torch.zeros(64, 3, 3, 3)})
 
 
+@pytest.mark.slow
 def test_the_variants_are_their_formulas(own_file, embed, sound):
     rows = {name: described(vggish(variant=name, weights=str(own_file)), [sound])[0] for name in get_args(Variant)[1:]}
     tensors = read_tensors(own_file)
@@ -144,6 +145,7 @@ def test_ten_seconds_are_ten_patches_and_a_shorter_hop_overlaps_them():
     torch.testing.assert_close(overlapping[::2], patches)
 
 
+@pytest.mark.slow
 def test_short_sound_is_filled_with_zeros_to_one_patch(embed, sound):
     padded = np.pad(sound[:700], (0, 15_600 - 700))
     np.testing.assert_array_equal(embed([sound[:700]])[0], embed([padded])[0])
@@ -151,6 +153,7 @@ def test_short_sound_is_filled_with_zeros_to_one_patch(embed, sound):
     assert embed([sound[:15_600]])[0].shape == embed([sound[:30_000]])[0].shape == (1, 128)
 
 
+@pytest.mark.slow
 def test_a_clip_has_the_same_bits_whatever_clips_are_beside_it(embed, sound):
     clips = [sound, sound[:9_000], np.concatenate([sound[::-1]] * 6), sound[1000:]]
     together = embed(clips)
@@ -159,6 +162,7 @@ def test_a_clip_has_the_same_bits_whatever_clips_are_beside_it(embed, sound):
             np.testing.assert_array_equal(rows, together[place])
 
 
+@pytest.mark.slow
 def test_untrained_weights_are_the_same_every_time_and_disturb_no_other_randomness(sound):
     torch.manual_seed(5)
     expected = torch.rand(1)

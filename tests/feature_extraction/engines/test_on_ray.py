@@ -70,6 +70,7 @@ def same(place, other):
     assert Path(f"{place}.failures.csv").read_bytes() == Path(f"{other}.failures.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_shards_joined_are_the_file_of_one_job(manifest, local, tmp_path):
     for number in range(4):
         extract(manifest, tmp_path / "f.h5", shard=(number, 4), workers=1)

@@ -98,6 +98,7 @@ def test_a_missing_field_is_named():
 PLAIN = st.none() | st.booleans() | st.integers() | st.text()
 
 
+@pytest.mark.slow
 @given(st.recursive(PLAIN, lambda inside: st.lists(inside) | st.dictionaries(st.text(), inside)))
 def test_any_other_json_is_refused_in_one_line(content):
     for value in (content, WHOLE | {"parts": [content]}, WHOLE | {"parts": {"one": content}}):

@@ -201,6 +201,7 @@ def is_alive(pid):
     return True
 
 
+@pytest.mark.slow
 def test_a_limit_of_processor_time_ends_what_computes_and_not_what_waits(works):
     events = events_of(works, ["wait", "spin", "wait", 2], processor_limit=1.0)
     assert {event.task: event.value for event in events if isinstance(event, Finished)} == {"wait": "waited", 2: 4}

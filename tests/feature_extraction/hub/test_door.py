@@ -82,6 +82,7 @@ def folder(features, tmp_path_factory):
     return model.save(tmp_path_factory.mktemp("model") / "m")
 
 
+@pytest.mark.slow
 def test_a_model_embeds_media_as_it_embeds_their_rows(features, folder, media):
     model, content = aadml.load(folder), read_features(features)
     given = {"audio": str(media / "5.mp4"), "visual": str(media / "5.mp4"), "text": content.columns["text"][5]}

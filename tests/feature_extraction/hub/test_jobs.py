@@ -43,6 +43,7 @@ def whole(run):
     return run("whole").read_bytes()
 
 
+@pytest.mark.slow
 def test_sound_picture_and_text_meet_in_one_file(run):
     content = read_features(run("whole", sequence=True))
     assert {m: f.shape for m, f in content.features.items()} == {"audio": (5, 12), "visual": (5, 12), "text": (5, 12)}
@@ -60,10 +61,12 @@ def test_windows_of_frames_follow_each_other_and_the_last_one_ends_with_the_clip
     assert times[2] == pytest.approx([0.0, 0.5, 1.0, 1.5])
 
 
+@pytest.mark.slow
 def test_workers_change_no_byte(run, whole):
     assert run("workers", workers=2).read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_shards_change_no_byte(run, whole, tmp_path):
     for index in range(2):
         run("sharded", shard=(index, 2))
@@ -71,6 +74,7 @@ def test_shards_change_no_byte(run, whole, tmp_path):
     assert (tmp_path / "sharded.h5").read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_an_interruption_changes_no_byte(run, whole):
     def stop(done, failed):
         if done >= 2:
@@ -81,12 +85,14 @@ def test_an_interruption_changes_no_byte(run, whole):
     assert run("stopped").read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_the_order_of_the_clips_changes_no_feature(run):
     ordered, turned = read_features(run("ordered")), read_features(run("turned", order=range(CLIPS)[::-1]))
     for modality, features in ordered.features.items():
         assert np.array_equal(features, turned.features[modality][::-1])
 
 
+@pytest.mark.slow
 def test_a_changed_text_is_described_anew_and_nothing_else_is(run, clips, tmp_path):
     rows, _ = clips
     before = read_features(run("text"))

@@ -72,6 +72,7 @@ def test_shows_rotated_video_upright_as_opencv_does(shared_data):
         assert np.abs(first.astype(int) - expected).mean() < 2
 
 
+@pytest.mark.slow
 def test_every_real_file_decodes_or_fails_as_its_list_says(shared_data):
     with (shared_data / "media" / "MANIFEST.csv").open() as file:
         rows = list(csv.DictReader(file))

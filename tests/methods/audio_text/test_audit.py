@@ -60,12 +60,14 @@ def encoder(request, tones):
     return built
 
 
+@pytest.mark.slow
 def test_every_check_passes(tones, encoder):
     findings = audit(Subject(encoder), tones, CHECKS)
     assert [(one.check, one.evidence) for one in findings if one.failed] == []
     assert sum(one.verdict is Verdict.PASS for one in findings) >= 9
 
 
+@pytest.mark.slow
 def test_looking_at_the_other_items_is_caught(tones, encoder):
     failed = {one.check for one in audit(Subject(encoder, leak=True), tones, CHECKS) if one.failed}
     assert {"batch invariance", "other items"} <= failed

@@ -44,6 +44,7 @@ def test_every_strategy_trains_and_is_scored_by_relevance(tones, context, strate
     assert (found["text-audio"].gallery, found["audio-text"].gallery) == (10, 20)
 
 
+@pytest.mark.slow
 def test_it_learns_on_tones(tones, context):
     training = replace(TRAINING, epochs=10, learning_rate=3e-3)
     found = evaluate(fit(tones, context, training=training, score_rate="pooled").embed_clips(tones.test))

@@ -74,6 +74,7 @@ def test_new_heads_alone_are_trained_over_frozen_networks(tones, context, towers
     assert changed(fitted(tones, context, options), context, options) == set()
 
 
+@pytest.mark.slow
 def test_own_projections_the_last_block_or_all_are_trained(tones, context, towers):
     found = {}
     for blocks in (0, 1, "all"):

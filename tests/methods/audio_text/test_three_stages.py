@@ -119,6 +119,7 @@ def test_a_run_may_end_with_an_earlier_stage(tones, context, small):
     assert [record["stage"] for record in session.history] == ["easy", "median"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 2])
 def test_a_stopped_training_goes_on_to_the_same_weights(tones, context, small, after):
     options = small | STAGES | {"rebuild_every": 1}
@@ -140,6 +141,7 @@ def test_a_trained_state_is_loaded_with_its_batches(tones, context, small):
     assert torch.equal(fresh.embed(tones.test["audio"], "audio"), method.embed(tones.test["audio"], "audio"))
 
 
+@pytest.mark.slow
 def test_batches_are_made_by_the_plain_method_trained_before(tones, context, small):
     method = made("3cmlf", context, TRAINING, **small | STAGES | {"ancillary_batch": 12, "ancillary_epochs": 2})
     prior = method.prior()
@@ -155,6 +157,7 @@ def test_batches_are_made_by_the_plain_method_trained_before(tones, context, sma
     assert torch.equal(method.learner.curriculum.hard, expected)
 
 
+@pytest.mark.slow
 def test_a_trained_ancillary_model_is_taken_as_it_is_and_serves_one_training(tones, context, small):
     torch.manual_seed(context.seed)
     plain = made("audio-text", context, replace(TRAINING, epochs=1), **small)

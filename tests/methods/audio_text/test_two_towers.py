@@ -36,6 +36,7 @@ def fitted(tones, context, options, training=TRAINING, name="audio-text", sessio
     return method
 
 
+@pytest.mark.slow
 def test_it_learns_which_caption_goes_with_which_sound(tones, context, small):
     session = Session()
     training = replace(TRAINING, epochs=12, batch=20)
@@ -186,6 +187,7 @@ def test_data_without_captions_are_refused(tones, context, small):
         made("audio-text", context, TRAINING, **small).fit(silent, silent, Session())
 
 
+@pytest.mark.slow
 def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp_path):
     first = fitted(tones, context, small)
     weights = pack_tensors({f"method.{k}": v for k, v in first.state().items()}, {})

@@ -101,6 +101,7 @@ def test_a_running_average_of_the_networks_embeds():
     assert {id(p) for p in one.players()["all"].parameters}.isdisjoint(map(id, one.averaged.parameters()))
 
 
+@pytest.mark.slow
 def test_training_finds_the_partners_of_clips_that_share_what_they_show():
     generator = torch.Generator().manual_seed(3)
     shown = torch.randn(300, 3, generator=generator)

@@ -73,6 +73,7 @@ READERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_a_wrong_byte_anywhere_is_one_line_or_another_number(tmp_path, reader):
     name, write, read = READERS[reader]

@@ -42,6 +42,7 @@ def test_a_grid_leaves_table_figures_and_page(aadml, features, tmp_path):
     assert (out / "results.csv").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_grid_over_the_size_of_the_data_says_from_where_to_where_it_goes(aadml, features, tmp_path):
     out = tmp_path / "out"
     code, _, err = aadml(
@@ -55,6 +56,7 @@ def test_a_grid_over_the_size_of_the_data_says_from_where_to_where_it_goes(aadml
     assert "5 training clips a class" not in page  # of one cell, not of all
 
 
+@pytest.mark.slow
 def test_json_has_mean_and_spread_of_every_cell(aadml, features, tmp_path):
     code, said, err = aadml(
         "ablate", "--data", features, "--over", "label_loss=ce,row-norm", "--seeds", 2, "--epochs", 2, *SMALL, *HERE,

@@ -78,6 +78,7 @@ def test_a_failing_row_is_told_and_the_others_are_tabulated(aadml, features, tmp
     assert float(rows(out / "methods.csv")["random"]["MAP mean"]) > 0
 
 
+@pytest.mark.slow
 def test_equal_budgets_choose_on_validation_clips_and_are_recorded(aadml, features, tmp_path):
     out = tmp_path / "out"
     quick = ["--seeds", "1", "--workers", "0", "--set", "method.hidden=[8]", "--max-epochs", "2"]

@@ -118,6 +118,7 @@ def test_manifest_refuses_in_one_line(tmp_path, words, message):
     assert not (tmp_path / "m.csv").exists()
 
 
+@pytest.mark.slow
 def test_manifest_can_skip_what_is_missing(shared_data, tmp_path):
     source = shared_data / "ave_annotations"
     with pytest.raises(InputError, match="no clips to list"):
@@ -158,6 +159,7 @@ def test_embeddings_without_a_split_are_trained_on_after_one_was_drawn(tmp_path)
         call("convert", tmp_path / "e.npz", tmp_path / "g.h5", "--split", "half")
 
 
+@pytest.mark.slow
 def test_a_flat_folder_becomes_features_whose_pairs_are_trained_on(tmp_path):
     call("sample-data", tmp_path / "clips", "--clips", 10, "--seconds", 0.5, "--workers", 1)
     result = call("manifest", tmp_path / "clips", "--no-labels")

@@ -176,6 +176,7 @@ def test_a_wrong_door_ends_in_one_line_and_leaves_nothing(aadml, beside, tmp_pat
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_an_extractor_beside_the_manifest_works_in_decoding_processes(aadml, away, tmp_path):
     clips = tmp_path / "clips"
     write_sample_clips(clips, SampleClips(clips=10, seconds=1.0), workers=1)

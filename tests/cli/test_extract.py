@@ -100,6 +100,7 @@ def test_shards_merge_into_the_whole(clips, tmp_path):
     assert (alone.returncode, alone.stderr) == (2, "aadml: shard 0/2 missing: the job is not complete\n")
 
 
+@pytest.mark.slow
 def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
     lines = (clips / "manifest.csv").read_text().splitlines()
     (clips / "two.csv").write_text("\n".join([*lines[:2], lines[2].replace(".mp4", ".mp5")]))
@@ -196,6 +197,7 @@ def test_an_interruption_is_quiet_and_the_same_command_goes_on(clips, tmp_path, 
     assert json.loads(done.stdout)["reused"] > 0
 
 
+@pytest.mark.slow
 def test_a_read_only_place_is_an_input_error(clips, tmp_path):
     done = in_a_process("extract", clips / "manifest.csv", "-o", "/proc/f.h5", "--visual", "none")
     assert done.returncode == 2

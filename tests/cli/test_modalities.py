@@ -156,6 +156,7 @@ def test_tables_and_the_audit_take_all_directions(aadml, features, run, tmp_path
     assert all(name in out for name in ALL)
 
 
+@pytest.mark.slow
 def test_a_modality_that_some_clips_lack_is_masked_and_counted_through_every_command(aadml, views, tmp_path):
     arrays, generator = dict(np.load(views)), np.random.default_rng(1)
     for part, count in COUNTS.items():

@@ -107,6 +107,7 @@ def test_a_killed_experiment_goes_on_to_the_same_ledger(aadml, toy, tmp_path):
     assert sum(calls) >= 21
 
 
+@pytest.mark.slow
 def test_a_run_that_has_a_row_is_not_run_again_and_every_stage_has_its_runs(untrained, toy, tmp_path):
     first = call(tmp_path / "out", toy, work=untrained)
     assert {name.removesuffix(".csv") for name in ledger(tmp_path / "out")} >= set(STAGES)

@@ -128,6 +128,7 @@ def test_bad_calls_are_one_line_and_code_2(aadml, ave, tmp_path, arguments, hint
     assert "absent.h5" not in arguments or not list(tmp_path.glob("out/*/data.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_rows", "unmeasured")
 def test_a_long_job_is_refused_where_nobody_can_answer(aadml, ave, tmp_path, monkeypatch):
     monkeypatch.setattr("aadml.sweeps.reproduce.cost.WORTH_ASKING", 0.001)
@@ -231,6 +232,7 @@ def test_the_three_lines_of_python(ave, tmp_path):
     assert json.loads((tmp_path / "out" / "ave" / "data.json").read_text())["data"] == str(ave)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_rows", "unmeasured")
 def test_without_matplotlib_there_are_the_numbers_and_no_page(ave, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)

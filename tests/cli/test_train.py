@@ -85,6 +85,7 @@ def test_resume_takes_no_other_settings(aadml, small_run):
     assert "--epochs" in err
 
 
+@pytest.mark.slow
 def test_a_changed_data_file_is_not_resumed_silently(aadml, small_run, features):
     (small_run / "evaluation.json").unlink()
     write_features(features, content(seed=5))
@@ -281,6 +282,7 @@ def test_an_unknown_command_is_answered_with_the_nearest():
     assert "train" in done.stderr
 
 
+@pytest.mark.slow
 def test_features_of_an_untrained_network_are_called_so_in_log_and_report(aadml, tmp_path):
     provenance = {"audio": {"extractor": "vggish", "parameters": {"weights": "untrained"}}}
     write_features(tmp_path / "f.h5", replace(content(), provenance=provenance))

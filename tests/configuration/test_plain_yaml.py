@@ -55,6 +55,7 @@ def test_words_are_those_of_yaml_1_2():
     assert plain_yaml.load(text) == expected
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(PLAIN)
 def test_what_is_written_is_read_back_here_and_by_yaml_1_1(value):

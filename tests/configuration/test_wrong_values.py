@@ -97,6 +97,7 @@ def try_all(config, keys, splits):
     return tried, trained
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", SMALL)
 def test_wrong_values_are_refused_in_one_line_or_train(method, splits, tmp_path, monkeypatch):

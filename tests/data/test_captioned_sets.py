@@ -28,6 +28,7 @@ def test_the_published_tables_are_read_and_cleaned_without_loss(shared_data, nam
         assert all(cleaned)
 
 
+@pytest.mark.slow
 def test_word_pieces_of_training_captions_cover_every_caption(shared_data):
     pytest.importorskip("tokenizers")
     clean = CLEANINGS["mei"]

@@ -96,6 +96,7 @@ def test_the_number_of_classes_tells_the_graph_of_2015(tmp_path, caplog):
     assert caplog.text == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "doubtful"),
     [

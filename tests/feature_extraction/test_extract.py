@@ -66,6 +66,7 @@ def failures(output):
         return {row["id"]: row for row in csv.DictReader(file)}
 
 
+@pytest.mark.slow
 def test_every_clip_is_either_described_or_listed_with_one_reason(collection, whole):
     output, outcome = whole
     content, listed = read_features(output), failures(output)
@@ -112,12 +113,14 @@ def test_incomplete_clips_fail_where_they_are_to_be_dropped_and_nothing_is_done_
         np.testing.assert_array_equal(content.features[modality], values[rows])
 
 
+@pytest.mark.slow
 def test_complete_clips_give_the_same_bytes_either_way(small):
     for incomplete in ("keep", "drop"):
         run(small, small / f"{incomplete}.h5", incomplete=incomplete)
     assert (small / "keep.h5").read_bytes() == (small / "drop.h5").read_bytes()
 
 
+@pytest.mark.slow
 def test_an_empty_cell_is_a_clip_without_that_modality_and_two_are_none_at_all(small):
     lines = ["id,audio,visual,split", "a,clip 0.mp4,,train", "b,,clip 1.mp4,test", "c,,,test", "d,gone.mp4,,test"]
     (small / "manifest.csv").write_text("\n".join(lines))
@@ -192,6 +195,7 @@ def decoded(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 def test_the_same_command_again_does_nothing_twice(small, monkeypatch):
     run(small, small / "f.h5")
     before = (small / "f.h5").read_bytes()
@@ -201,6 +205,7 @@ def test_the_same_command_again_does_nothing_twice(small, monkeypatch):
     assert (small / "f.h5").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_touching_or_moving_files_is_no_change(small, monkeypatch):
     run(small, small / "f.h5")
     os.utime(small / "clip 1.mp4")
@@ -224,6 +229,7 @@ def test_a_changed_file_is_described_again_alone(small, collection, monkeypatch)
     assert changed == [False, True, False]
 
 
+@pytest.mark.slow
 def test_changed_settings_touch_only_their_modality(small, monkeypatch):
     run(small, small / "f.h5")
     seen = decoded(monkeypatch)
@@ -231,6 +237,7 @@ def test_changed_settings_touch_only_their_modality(small, monkeypatch):
     assert seen == [(number, "visual") for number in range(4)]
 
 
+@pytest.mark.slow
 def test_failures_are_tried_again_only_when_asked_for(small, collection, monkeypatch):
     run(small, small / "f.h5")
     seen = decoded(monkeypatch)
@@ -327,6 +334,7 @@ def network(batch_clips, fit=None):
     return made, groups
 
 
+@pytest.mark.slow
 def test_a_network_sees_groups_of_clips_and_rows_stay_aligned(collection, tmp_path):
     made, groups = network(3)
     run(collection, tmp_path / "f.h5", (made,), workers=2)

@@ -165,6 +165,7 @@ def test_refuses_a_key_of_another_type(tmp_path, key, value, message):
         read_features(tmp_path / "f.h5")
 
 
+@pytest.mark.slow
 def test_refuses_what_is_not_a_feature_file(tmp_path):
     (tmp_path / "text.h5").write_text("id,label")
     h5py.File(tmp_path / "other.h5", "w").close()
@@ -270,6 +271,7 @@ FIRST_VERSION, SECOND_VERSION = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_file_is_written_in_the_lowest_version_that_holds_it_and_comes_back_as_it_was(tmp_path, version):
     for name, written in (FIRST_VERSION, SECOND_VERSION)[version - 1].items():

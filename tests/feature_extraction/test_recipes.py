@@ -22,6 +22,7 @@ def test_every_recipe_names_extractors_and_options_that_there_are(name):
         assert checked_options(factory, recipe.options[modality], extractor, name=extractor)
 
 
+@pytest.mark.slow
 def test_a_recipe_is_the_same_extractors_as_its_options_spelled_out():
     short = choose_extractors({}, {"audio": {"patch_hop": 0.48}}, "untrained", "paper-own-pca")
     spelled = {"audio": {"variant": "post-relu", "patch_hop": 0.48}, "visual": {"reduction": "own-pca"}}

@@ -21,6 +21,7 @@ def test_the_source_is_reproduced(certificate, references):
     assert {name: errors[name] for name in certificate.compared if not errors[name] <= certificate.tolerance} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("certificate", each(one for one in CERTIFICATES if one.repairs))
 def test_a_repair_makes_a_difference(certificate, references):
     errors = certificate.errors(references)

@@ -135,6 +135,7 @@ def weights(folder):
     return (folder / "model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_in_bfloat16_is_repeatable_and_not_that_in_float32(features, tmp_path):
     for name, asked in {"a": "bfloat16", "b": "bfloat16", "c": "float32"}.items():
         train_into(config(features, asked), tmp_path / name)
@@ -158,6 +159,7 @@ def killed(config, folder, after):
         train_into(config, folder, callbacks=Callbacks(on_epoch=stop))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [2, 3])
 def test_a_killed_run_in_bfloat16_continues_to_the_same_bytes(features, tmp_path, after):
     wanted = config(features, "bfloat16", **{"proxy.k": 2})

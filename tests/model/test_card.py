@@ -27,6 +27,7 @@ def test_it_says_what_scored_how(run):
         assert words in card, words
 
 
+@pytest.mark.slow
 def test_an_audit_is_kept_in_the_run_and_its_verdict_stands_on_the_card(run, tmp_path):
     findings = aadml.audit(run.folder)
     loaded = aadml.load(run.folder)
@@ -38,6 +39,7 @@ def test_an_audit_is_kept_in_the_run_and_its_verdict_stands_on_the_card(run, tmp
     assert aadml.load(saved).audit == loaded.audit
 
 
+@pytest.mark.slow
 def test_an_audit_under_another_protocol_is_not_the_verdict_of_the_model(run):
     aadml.audit(run.folder, protocol="legacy:partner")
     assert aadml.load(run.folder).audit == ""

@@ -131,6 +131,7 @@ def test_every_leak_of_the_zoo_fails_or_is_not_claimed_to_be_checked(encoder, su
     assert zoo.STATE == {}  # nothing was called in this process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", zoo.HONEST, ids=lambda encoder: encoder.__name__)
 def test_every_honest_encoder_of_the_zoo_passes(encoder, subject, memory):
     found = audit(FunctionPipeline(encoder), subject.splits, CHECKS)

@@ -50,6 +50,7 @@ def searches(draw):
     }
 
 
+@pytest.mark.slow
 @given(searches())
 @settings(max_examples=150, deadline=None)
 def test_equals_the_definition_with_ties_duplicates_and_exclusions(case):

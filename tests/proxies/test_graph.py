@@ -120,6 +120,7 @@ def test_random_neighbors_are_as_many_different_eligible_others_as_there_are(cou
         assert lists.index[i][~lists.mask[i]].tolist() == [-1] * (k - len(drawn))
 
 
+@pytest.mark.slow
 def test_random_neighbors_are_drawn_evenly():
     generator = torch.Generator().manual_seed(0)
     counts = torch.zeros(6, 6)

@@ -121,6 +121,7 @@ def drawn():
     ]
 
 
+@pytest.mark.slow
 def test_names_in_figures_are_text(drawn):
     for svg in drawn:
         tags, words = read(svg)

@@ -173,6 +173,7 @@ def test_what_is_no_file_is_never_opened(tmp_path, kind, monkeypatch):
     assert preview_of(Source(str(path), str(path))) == found
 
 
+@pytest.mark.slow
 def test_previews_are_kept_by_content_and_made_again_where_damaged(tmp_path, spoken, monkeypatch):
     cache, other = tmp_path / "cache", tmp_path / "other.m4a"
     other.write_bytes(spoken.read_bytes())

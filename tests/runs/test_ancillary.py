@@ -55,6 +55,7 @@ def kept_in(place):
     return sorted(place.glob("ancillary-*"))
 
 
+@pytest.mark.slow
 def test_a_run_alone_keeps_the_model_in_its_own_folder_as_a_finished_run(manifest, alone):
     (kept,) = kept_in(alone)
     assert aadml.load(kept).facts.method.name == "audio-text"
@@ -128,6 +129,7 @@ def test_a_damaged_one_is_refused(manifest, alone, tmp_path):
         train_into(config(manifest), tmp_path / "run", priors=tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epochs", [2, 5])
 def test_a_kill_in_either_training_is_continued_to_the_same_bytes(manifest, alone, tmp_path, epochs):
     seen = []

@@ -32,6 +32,7 @@ def call(*arguments):
     return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", NARROW)
 def test_a_run_is_trained_evaluated_and_embeds_captioned_sound(manifest, tmp_path, method):
     settings = [part for key in (*NARROW[method], "training.batch=12") for part in ("--set", key)]

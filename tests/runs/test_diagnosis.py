@@ -38,6 +38,7 @@ def plain(record):
     return {key: value for key, value in record.items() if not key.startswith(PREFIX) and key != "seconds"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["aa-triplet", "daml-triplet", "aa-n-pair"])
 def test_a_diagnosis_changes_no_weight_no_choice_and_no_other_figure(data, tmp_path, loss):
     without = trained(data, tmp_path / "without", 0, f"loss={loss}")

@@ -36,6 +36,7 @@ def kept(monkeypatch, epoch):
     monkeypatch.setattr(audit, "read_evaluation", lambda _: evaluation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("select", "epoch", "passes"),
     [("best", 2, True), ("best", 3, False), ("best", 1, False), ("last", 3, True), ("last", 2, False)],

@@ -54,6 +54,7 @@ def test_a_killed_training_on_videos_ends_in_the_same_bytes(videos, settings, tm
     assert differences(contents(whole), contents(folder)) == []
 
 
+@pytest.mark.slow
 def test_a_model_embeds_videos_offline_without_the_files_of_its_networks(videos, settings, networks, tmp_path):  # noqa: F811
     config = assemble(data=str(videos), method="pairs", settings=settings, epochs=1)
     train_into(config, tmp_path / "run")

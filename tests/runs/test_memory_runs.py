@@ -28,6 +28,7 @@ def config(tmp_path):
     return resolve(values)
 
 
+@pytest.mark.slow
 def test_a_queue_that_was_cut_off_goes_on_to_the_same_bytes(config, tmp_path):
     def die(record):
         if record["epoch"] == 2:
@@ -43,6 +44,7 @@ def test_a_queue_that_was_cut_off_goes_on_to_the_same_bytes(config, tmp_path):
     assert not any("remembered" in name for name in whole)
 
 
+@pytest.mark.slow
 def test_what_is_remembered_changes_what_is_learned(config, tmp_path):
     alone = resolve(with_setting(config.values, "proxy.size", 20))
     for name, one in (("memory", config), ("alone", alone)):

@@ -21,6 +21,7 @@ def features(tmp_path):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "settings"), [("aadml", SMALL), ("cca", {"method.dimension": 3}), ("acmr", {"training.batch": 20})]
 )

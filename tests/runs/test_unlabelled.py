@@ -95,6 +95,7 @@ def test_losses_of_pairs_train_without_a_further_word(unlabelled, loss):
     assert model.evaluation["relevance"] == "own"
 
 
+@pytest.mark.slow
 def test_a_run_without_labels_is_scored_audited_and_reported(unlabelled, tmp_path):
     model = aadml.fit(unlabelled, settings=SMALL, runs=tmp_path / "runs")
     assert "Relevant is the query's own partner alone." in model.card()

@@ -110,6 +110,7 @@ def test_an_index_looks_at_a_part_until_exactness_is_asked_for(source, tmp_path,
     assert found.looked_at < found.among == ITEMS - 100
 
 
+@pytest.mark.slow
 def test_cells_of_an_earlier_state_are_not_used(source, tmp_path, monkeypatch):
     monkeypatch.setattr(approximate, "SMALLEST", 1000)
     index = Index.build(source(range(ITEMS)), tmp_path / "i", approximate=0.9)

@@ -28,6 +28,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_seconds_and_places_are_averaged_and_background_counts_only_alone(folder):
     content = open_data(folder)
     with h5py.File(folder / "visual_feature.h5") as file:
@@ -40,6 +41,7 @@ def test_seconds_and_places_are_averaged_and_background_counts_only_alone(folder
     assert set(content.provenance["audio"]["sources"]) == {"audio_feature.h5", "visual_feature.h5", "labels.h5"}
 
 
+@pytest.mark.slow
 def test_annotations_name_the_clips_and_the_classes(folder):
     names = ["Bark", "Bus", "Cat", "Bark", "Bark", "Bus"]
     videos = ["-a", "b", "c", "d", "e", "-a"]

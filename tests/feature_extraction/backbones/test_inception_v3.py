@@ -126,6 +126,7 @@ def test_a_file_of_another_network_is_refused_by_name(whole):
         load_inception_v3({**state, "Conv2d_1a_3x3.conv.weight": torch.zeros(32, 1, 3, 3)}, Reading())
 
 
+@pytest.mark.slow
 @torch.inference_mode()
 def test_folding_the_normalizations_changes_nothing_but_rounding(whole, frames):
     network = InceptionV3(classes=0, auxiliary=False).eval()
@@ -169,6 +170,7 @@ def test_bfloat16_points_the_same_way(frames):
     assert not np.array_equal(plain, half)
 
 
+@pytest.mark.slow
 def test_the_features_say_what_they_are(whole, tmp_path):
     write_tensors(tmp_path / "own.safetensors", whole.state_dict())
     parameters = inception_v3(weights=str(tmp_path / "own.safetensors"), pool_padding="excluded").parameters

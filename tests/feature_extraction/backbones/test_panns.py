@@ -75,6 +75,7 @@ def published_layout(name):
     return weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PANNS_NETWORKS)
 def test_a_file_of_the_published_layout_loads_whole_and_runs_at_full_size(name):
     network = PANNS_NETWORKS[name]()

@@ -99,6 +99,7 @@ def tensorflow_arrays(network) -> dict[str, torch.Tensor]:
     return arrays
 
 
+@pytest.mark.slow
 def test_every_file_format_gives_back_the_same_network(network, own_file):
     port_file = {**network.state_dict(), "pproc.pca_means": torch.zeros(128, 1)}
     for tensors in (tensorflow_arrays(network), port_file, read_tensors(own_file)):
@@ -126,6 +127,7 @@ def test_the_variants_are_their_formulas(own_file, embed, sound):
     np.testing.assert_array_equal(rows["pca-8bit"], quantize(white, rounding="floor"))
 
 
+@pytest.mark.slow
 def test_the_features_say_which_variant_weights_and_front_end_they_come_from(own_file):
     parameters = vggish(variant="pca", weights=str(own_file), patch_hop=0.5).parameters
     assert parameters["variant"] == "pca"

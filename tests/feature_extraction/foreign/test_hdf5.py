@@ -195,6 +195,7 @@ ZOO = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ZOO, ids=lambda harm: harm.__name__)
 def test_what_was_made_to_harm_is_answered_by_one_line(tmp_path, harm):
     path = healthy(tmp_path / "f.h5")
@@ -315,6 +316,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
         assert not is_feature_file(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [many_rows, many_compressed_zeros, huge_chunk], ids=lambda harm: harm.__name__)
 def test_a_bomb_needs_no_memory(tmp_path, peak_bytes, harm):
     path = healthy(tmp_path / "f.h5")

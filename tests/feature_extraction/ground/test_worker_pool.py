@@ -152,6 +152,7 @@ def heed_interruptions():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.slow
 def test_an_interruption_leaves_no_process_and_only_the_caller_speaks_of_it(works, tmp_path):
     job = subprocess.Popen(
         [sys.executable, str(tmp_path / "own_work_of_pools.py")],
@@ -208,6 +209,7 @@ def test_a_limit_of_processor_time_ends_what_computes_and_not_what_waits(works):
     assert [event for event in events if isinstance(event, Lost)] == [Lost("spin", "SIGPROF", True)]
 
 
+@pytest.mark.slow
 def test_a_limit_of_processor_time_begins_anew_with_every_report(works):
     events = events_of(works, ["spin in turns"], workers=1, processor_limit=1.0)
     assert [event.value for event in events] == [0, 1, 2, "spun"]

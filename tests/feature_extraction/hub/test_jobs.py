@@ -52,6 +52,7 @@ def test_sound_picture_and_text_meet_in_one_file(run):
     assert content.sequences["audio"].times.tolist()[-2:] == pytest.approx([0.0, 1.4], abs=0.05)
 
 
+@pytest.mark.slow
 def test_windows_of_frames_follow_each_other_and_the_last_one_ends_with_the_clip(run, network):
     names = {"audio": None, "visual": f"hf:{network('videomae')}", "text": None}
     found = read_features(run("videos", names=names, sequence=True)).sequences["visual"]

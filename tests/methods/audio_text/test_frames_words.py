@@ -125,6 +125,7 @@ def test_an_item_is_embedded_as_if_it_were_alone(tones, context):
     assert not together[4, alone.shape[1] :].any()
 
 
+@pytest.mark.slow
 def test_a_collapse_is_reported_while_training(tones, context):
     torch.manual_seed(context.seed)
     method = made("xie", context, TRAINING, **SMALL)

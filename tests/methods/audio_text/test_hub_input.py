@@ -107,6 +107,7 @@ def test_an_item_is_embedded_as_if_it_were_alone(tones, context, towers):
         torch.testing.assert_close(alone, together[[0, 7, 13]], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_weights(tones, context, towers):
     one, other = (fitted(tones, context, towers) for _ in range(2))
     assert all(torch.equal(value, other.state()[key]) for key, value in one.state().items())
@@ -134,6 +135,7 @@ def test_nothing_to_train_is_refused(tones, context, towers):
         made("audio-text", context, ONE, **towers | OWN | {"freeze": "both"})
 
 
+@pytest.mark.slow
 def test_a_curriculum_trains_pretrained_networks_too(tones, context, towers):
     options = towers | {"ancillary_epochs": 0, "dedupe": False, "shares": (1.0, 1.0, 1.0)}
     method = made("3cmlf", context, replace(ONE, epochs=3), **options)

@@ -69,6 +69,7 @@ def moved(before, after, side, part=""):
     return any(not torch.equal(before[k], after[k]) for k in keys)
 
 
+@pytest.mark.slow
 def test_each_stage_trains_its_side_and_leaves_the_other_alone(tones, context, small):
     session = Watching()
     fit(tones, context, small | STAGES, session)
@@ -94,6 +95,7 @@ def test_a_left_alone_backbone_still_lets_its_head_learn(tones, context, small):
     assert moved(easy, median, "audio", "head")
 
 
+@pytest.mark.slow
 def test_batches_are_partitions_that_keep_clips_and_captions_apart(tones, context, small):
     method = fit(tones, context, small | STAGES, Session())
     plan = method.learner.curriculum
@@ -134,6 +136,7 @@ def test_a_stopped_training_goes_on_to_the_same_weights(tones, context, small, a
         assert torch.equal(value, again[key]), key
 
 
+@pytest.mark.slow
 def test_a_trained_state_is_loaded_with_its_batches(tones, context, small):
     method = fit(tones, context, small | STAGES, Session())
     fresh = made("3cmlf", context, replace(TRAINING, epochs=1), **small | STAGES)

@@ -55,6 +55,7 @@ def test_sound_is_ranked_once_a_clip(tones, context, small):
     assert (found["audio-text"].gallery, len(found["audio-text"].ids)) == (20, 10)
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_weights_and_a_loaded_state_embeds_alike(tones, context, small):
     one, other = (fitted(tones, context, small) for _ in range(2))
     assert all(torch.equal(value, other.state()[key]) for key, value in one.state().items())
@@ -113,6 +114,7 @@ def test_every_objective_trains_with_both_kinds_of_text(tones, context, small, l
     assert torch.isfinite(method.embed(tones.test["text"], "text")).all()
 
 
+@pytest.mark.slow
 def test_a_sound_that_breaks_costs_its_clip_while_training(tones, context, small, tmp_path):
     (tmp_path / "broken.wav").write_bytes(b"no sound at all" * 20)
     sounds = tones.train["audio"]

@@ -47,6 +47,7 @@ def paths(videos, numbers=range(24, 30)):
     return [str(videos.parent / f"{number}.mp4") for number in numbers]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("modality", ["audio", "visual", "text"])
 def test_vectors_are_those_of_extraction_to_the_last_bit(videos, networks, features, modality):
     network = HubInput(f"hf:{networks['wav2vec2' if modality == 'audio' else 'clip']}", modality, "all", None)

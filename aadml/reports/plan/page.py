@@ -84,7 +84,7 @@ def drawings(name: str, ledger: Ledger) -> dict[str, str]:
     }
     return {
         "map": drawn(spread_dots, maps, x="test MAP"),
-        "differences": drawn(spread_dots, differences, x="difference of test MAP", marks={"none": 0.0}),
+        "differences": drawn(spread_dots, differences, x="difference of test MAP", marks={"no difference": 0.0}),
     }
 
 

@@ -105,6 +105,7 @@ def spread_dots(values: Mapping[str, NDArray[np.float64]], *, x: str, marks: Map
         axes.axvline(height, color=INK, linewidth=1, linestyle=DASHED, label=f"{label(name)} {height:.3f}")
     axes.set_yticks(range(len(values)), names)
     axes.set_ylim(len(values) - 0.4, -0.6)
+    axes.locator_params(axis="x", nbins=5)  # long names leave little room, and signs take more of it
     axes.set_xlabel(label(x))
     legend(axes)
     return svg(figure)

@@ -1,5 +1,7 @@
 """Layers: which of them an activation and dropout follow, and what they compute, written out."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import nn
@@ -18,7 +20,7 @@ def test_every_layer_but_perhaps_the_last_is_followed_by_activation_and_dropout(
     torch.manual_seed(0)
     network = layers(sizes, activation="tanh", dropout=0.5, last=last)
     linear = [module for module in network if isinstance(module, nn.Linear)]
-    assert [(one.in_features, one.out_features) for one in linear] == list(zip(sizes, sizes[1:], strict=False))
+    assert [(one.in_features, one.out_features) for one in linear] == list(pairwise(sizes))
     assert len(network) == sum(1 + 2 * one for one in followed)
     values = expected = torch.randn(6, sizes[0])
     for one, activated in zip(linear, followed, strict=True):

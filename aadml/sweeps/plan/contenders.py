@@ -14,10 +14,12 @@ from feature_extraction.ground.json_values import Json, JsonObject
 
 Space = Mapping[str, Sequence[Json]]
 
+TRAIN_MAP = 1_000_000
+"""`training.train_map` by which the chosen epoch alone is scored on training clips."""
 NARROW: JsonObject = {
     "network.hidden": [256, 256, 256],
     "training.batch": 50,
-    "training.train_map": 1_000_000,  # of the chosen epoch alone
+    "training.train_map": TRAIN_MAP,
 }
 """What the plan changes in `configs/aadml.yaml`."""
 
@@ -68,6 +70,47 @@ RIVALS = {
     "arcface": Contender("arcface", {"loss.scale": (16.0, 32.0, 64.0)}),
     "ee-triplet": Contender("ee-triplet", MARGINS),
 }
+
+NO_METRIC, SUMS_ALONE = "no metric loss", "sums without proxy"
+"""What stands beside the readings."""
+
+
+def _under_sums(loss: str, **options: Json) -> Contender:
+    """Hold what the paper writes; the learning rate alone is tuned."""
+    fixed: Space = {
+        "inputs.scaling": ("none",), "network.dropout": (0.1,), "label_loss": ("frobenius",),
+        "loss.reduction": ("sum",), "loss.combine": ("sum",),
+    }  # fmt: skip
+    return Contender(loss, {**fixed, **{key.replace("__", "."): (value,) for key, value in options.items()}})
+
+
+def _reading(name: str, *, live: bool) -> Contender:
+    return _under_sums(
+        ANCHOR_AWARE, proxy__reading=name, proxy__live=live, proxy__query="partner", proxy__residual="none",
+        proxy__aa_mix=1.0,
+    )  # fmt: skip
+
+
+READINGS = {
+    "R1 (R4)": _reading("R1", live=False),
+    **{
+        f"{name}, {'live' if live else 'detached'}": _reading(name, live=live)
+        for name in ("R2", "R3", "R5", "R6")
+        for live in (False, True)
+    },
+}
+"""The readings of Equation 7 that are not the same training, as the paper writes the rest."""
+UNDER_SUMS = {**READINGS, NO_METRIC: _under_sums(PLAIN, loss__weight=0.0), SUMS_ALONE: _under_sums(PLAIN)}
+
+PARTNER = f"{ANCHOR_AWARE}, partner query"
+SHARING = {
+    PLAIN: CONTENDERS[PLAIN],
+    ANCHOR_AWARE: CONTENDERS[ANCHOR_AWARE],
+    PARTNER: Contender(
+        ANCHOR_AWARE, {**MARGINS, **_ATTENTION, "proxy.reading": ("R3", "R5", "R6"), "proxy.query": ("partner",)}
+    ),
+}
+"""What is held against what partners share; in R1, R2 and R4 it does not matter who asks."""
 
 
 def drawn_points(name: str, contender: Contender, base: JsonObject, count: int) -> list[JsonObject]:

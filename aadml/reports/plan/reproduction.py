@@ -92,7 +92,7 @@ def _read_sets(places: Mapping[str, str], plan: Plan) -> dict[str, DataSet]:
 
 def _forecast(stages: Sequence[str], experiment: Experiment, plan: Plan) -> None:
     """Say what the runs that are known so far will cost."""
-    waiting = [run for stage in stages for run in _missing(stage, experiment, plan)]
+    waiting = [run for stage in stages for run in _missing(stage, runs_of(stage, experiment), experiment, plan)]
     if waiting:
         workers = max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
         plan.note(cost_in_words(waiting, plan.folder, workers, plan.note))
@@ -105,20 +105,19 @@ def _forecast(stages: Sequence[str], experiment: Experiment, plan: Plan) -> None
 def _worked_off(stage: str, experiment: Experiment, plan: Plan) -> list[Outcome]:
     """Do what is missing of a stage, and of what it grows by; every few runs go into the ledger at once."""
     outcomes: list[Outcome] = []
-    while waiting := _missing(stage, experiment, plan):
+    while waiting := _missing(stage, runs := runs_of(stage, experiment), experiment, plan):
         plan.note(f"{stage}: {len(waiting)} runs to do")
         step = AT_ONCE * max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
         for begin in range(0, len(waiting), step):
             outcomes += _done(waiting[begin : begin + step], experiment.ledger, plan)
-    if not runs_of(stage, experiment):
-        plan.note(f"{stage}: nothing to do yet; an earlier stage is not finished")
+    if not runs:
+        plan.note(f"{stage}: nothing to do, or not yet: an earlier stage may not be finished")
     return outcomes
 
 
-def _missing(stage: str, experiment: Experiment, plan: Plan) -> list[Run]:
-    """List the runs of a stage, or of this shard of it, that have no row."""
+def _missing(stage: str, runs: Sequence[Run], experiment: Experiment, plan: Plan) -> list[Run]:
+    """List those runs of a stage, or of this shard of it, that have no row."""
     there = {row.key for row in experiment.ledger.rows(stage)}
-    runs = runs_of(stage, experiment)
     shard = plan.division.shard
     return [run for run in (runs[shard[0] :: shard[1]] if shard else runs) if run.key not in there]
 

@@ -1,9 +1,11 @@
 """CONTENDERS and RIVALS of the plan, each with the space that equal trials draw from; the narrow network they share."""
 
 import hashlib
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -122,16 +124,23 @@ def drawn_points(name: str, contender: Contender, base: JsonObject, count: int) 
         base: config values that the points are put into.
         count: how many; a smaller space is taken whole.
     """
+    space = {key: list(values) for key, values in contender.whole_space.items()}
+    return list(_drawn(name, contender.loss, json.dumps(space), json.dumps(base), count))
+
+
+@lru_cache(maxsize=256)  # every stage asks again, for every data set
+def _drawn(name: str, loss: str, space: str, base: str, count: int) -> tuple[JsonObject, ...]:
     found: list[JsonObject] = []
-    for point in _shuffled(name, contender.whole_space):
+    values = json.loads(base)
+    for point in _shuffled(name, json.loads(space)):
         if len(found) == count:
             break
         try:
-            resolve(applied(base, {"loss": contender.loss, **point}))
+            resolve(applied(values, {"loss": loss, **point}))
         except InputError:
             continue
         found.append(point)
-    return found
+    return tuple(found)
 
 
 def _shuffled(name: str, space: Space) -> Iterator[JsonObject]:

@@ -13,9 +13,10 @@ from scipy.stats import nct, t, ttest_rel
 from aadml.reports.plan.page import PAGE, page_of, write_plan_page
 from aadml.reports.plan.statistics import by_look, overall, power_of, verdict
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
+from aadml.sweeps.plan.finals import finals
 from aadml.sweeps.plan.ledger import Ledger, Row
 from aadml.sweeps.plan.sets import SetFacts, keep_facts
-from aadml.sweeps.plan.stages import STAGES, finals
+from aadml.sweeps.plan.stages import STAGES
 from feature_extraction.ground.errors import InputError
 
 SHIPPED = Path(__file__).parents[2] / "docs" / "experiments"

@@ -54,6 +54,10 @@ class MaskCodes:
     itself: Tensor | None = None
     sides: tuple[Tensor, Tensor] | None = None
 
+    def leave_nobody_out(self) -> bool:
+        """Say whether what is no positive is a negative."""
+        return self.clips is None and self.itself is None
+
     def positives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
         """Mark the positives of some anchors (r, c)."""
         same = _compared(torch.eq, self.groups if self.clips is None else self.clips, rows, kind)

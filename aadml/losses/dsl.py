@@ -40,7 +40,7 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
     def cost(rows: Rows) -> Costs:
         assert rows.columns is not None
         prior = (rows.scores * flatness).sub_(rows.columns).exp_()
-        costs = mean_over_positives(rows.scores * prior, rows.positives, rows.positives + rows.negatives, rows.shares)
+        costs = mean_over_positives(rows.scores * prior, rows.positives, rows.rivals, rows.shares)
         by_prior = costs.slope.mul_(prior)
         return replace(costs, slope=by_prior * (1 + flatness * rows.scores), column_slope=-by_prior * rows.scores)
 

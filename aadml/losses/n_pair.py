@@ -43,8 +43,9 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
 
     def cost(rows: Rows) -> Costs:
         if multi_positive:
-            return mean_over_positives(rows.scores, rows.positives, rows.positives + rows.negatives, rows.shares)
-        return of_each_positive(rows.scores, rows.positives, rows.negatives, rows.shares)
+            return mean_over_positives(rows.scores, rows.positives, rows.rivals, rows.shares)
+        negatives = None if rows.whole else rows.negatives
+        return of_each_positive(rows.scores, rows.positives, negatives, rows.shares)
 
     terms = summed(comparison, scores_of(comparison, "dot"), cost)
     return Terms(terms.total, terms.active, terms.possible, _penalty(comparison, l2) if l2 else None)

@@ -34,8 +34,8 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
     """
 
     def cost(rows: Rows) -> Costs:
-        negatives = rows.negatives
-        if not mask_same_id:
+        negatives = None if rows.whole else rows.negatives
+        if negatives is not None and not mask_same_id:
             others = 1 - rows.positives
             negatives = negatives.maximum(others if rows.within is None else others * (1 - rows.within))
         return of_each_positive(rows.scores, rows.positives, negatives, rows.shares)

@@ -2,16 +2,19 @@
 
 A loss is a cost of the rows of a score matrix: it says what each anchor costs and, in `slope`, how that changes with
 each score. Scores of vectors are inner products, or functions of them, so the vectors' gradients are two more products,
-with the slopes, made while a block still lies in the cache. The backward pass multiplies them by what comes from above;
+with the slopes. Products are made of a slab of rows, as they are slow for few rows; costs and slopes of a block of its
+rows at a time, which stays in a core's cache. The backward pass multiplies the gradients by what comes from above;
 where that differs from anchor to anchor, it goes through the blocks once more. A gradient of a gradient is refused.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.pairwise import TINY, as_products, normalized
@@ -20,12 +23,17 @@ from feature_extraction.ground.tables import lookup
 
 BLOCK = {"cpu": 1 << 16, "cuda": 1 << 25}
 """Scores of a block: on a processor they stay in the cache of a core."""
+SLAB = 1 << 20
+"""Scores of a slab."""
 ROWS = 256
-"""Rows that a block of vectors of as many dimensions has at least: their product takes longer than the cache saves."""
+"""Rows that a slab of vectors of as many dimensions has at least."""
 
-MASKS = ("positives", "negatives", "within")
 EXCLUDED = 1e30
 """What is subtracted from scores that are to be no rivals: more than any score, less than what could overflow."""
+LOWEST = -78.0
+"""Where exponents end: the exponential is nothing beside a one, and no denormal number, even divided by thousands."""
+NO_DISTANCE = (1.01 * TINY) ** 0.5
+"""Distances up to this are of vectors that coincide."""
 
 Kind = Literal["product", "squared distance", "distance"]
 KEPT = {"squared-euclidean": "squared_distance", "euclidean": "distance", "cosine": "cosine", "dot": "dot"}
@@ -33,23 +41,53 @@ KEPT = {"squared-euclidean": "squared_distance", "euclidean": "distance", "cosin
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a comparison.
+    """Some rows of a comparison; masks are made when they are asked for.
 
     Attributes:
         scores: (r, c), to be read alone.
-        positives: (r, c) ones and zeros, of the type of the scores.
-        negatives: (r, c) likewise.
-        within: (r, c) likewise, candidates of the anchor's own modality, or None.
+        comparison: the whole.
+        place: which of its rows these are.
         columns: (c,) a number of each candidate, where the loss was given some.
-        shares: (r, c) how much each positive counts, or None where all count alike.
     """
 
     scores: Tensor
-    positives: Tensor
-    negatives: Tensor
-    within: Tensor | None
+    comparison: Comparison
+    place: slice
     columns: Tensor | None
-    shares: Tensor | None = None
+
+    @cached_property
+    def positives(self) -> Tensor:
+        """(r, c) ones and zeros, of the type of the scores."""
+        return cast(Tensor, self._mask("positives"))
+
+    @cached_property
+    def negatives(self) -> Tensor:
+        """(r, c) likewise."""
+        return cast(Tensor, self._mask("negatives"))
+
+    @cached_property
+    def within(self) -> Tensor | None:
+        """(r, c) likewise, candidates of the anchor's own modality, or None."""
+        return self._mask("within")
+
+    @property
+    def whole(self) -> bool:
+        """Whether every pair is known to be a positive or a negative."""
+        return self.comparison.is_whole()
+
+    @property
+    def rivals(self) -> Tensor | None:
+        """(r, c) ones and zeros, positives and negatives; None where every pair is one of them."""
+        return None if self.whole else self.positives + self.negatives
+
+    @property
+    def shares(self) -> Tensor | None:
+        """(r, c) how much each positive counts, or None where all count alike."""
+        shares = self.comparison.shares
+        return None if shares is None else shares[self.place].to(self.scores.dtype)
+
+    def _mask(self, name: str) -> Tensor | None:
+        return self.comparison.rows_of(name, self.place, self.scores.dtype)
 
 
 @dataclass(frozen=True)
@@ -75,16 +113,6 @@ Cost = Callable[[Rows], Costs]
 Counts = tuple[Tensor, Tensor, Tensor]
 
 
-def _rows(comparison: Comparison, values: Tensor, rows: slice, columns: Tensor | None) -> Rows:
-    """Give some rows with their scores (r, c)."""
-    positives, negatives, within = (comparison.rows_of(mask, rows, values.dtype) for mask in MASKS)
-    assert positives is not None
-    assert negatives is not None
-    shares = comparison.shares
-    counted = None if shares is None else shares[rows].to(values.dtype)
-    return Rows(values, positives, negatives, within, columns, counted)
-
-
 @dataclass(frozen=True)
 class Scores:
     """Scores of a anchors and c candidates: a matrix, or vectors of whose inner products they are a function.
@@ -99,27 +127,54 @@ class Scores:
     right: Tensor | None = None
     kind: Kind = "product"
 
-    def rows(self, rows: slice) -> Tensor:
-        """Give some rows of the matrix (r, c)."""
-        if self.right is None:
-            return self.left[rows]
-        products = self.left[rows] @ self.right.T
-        if self.kind == "product":
+    def products(self, rows: slice) -> Tensor:
+        """Give some rows of the matrix, or of the products that the scores are made of (r, c)."""
+        return self.left[rows] if self.right is None else self.left[rows] @ self.right.T
+
+    def of_products(self, products: Tensor) -> Tensor:
+        """Turn products into scores, in place."""
+        if self.kind == "product" or self.right is None:
             return products
-        return products.relu_() if self.kind == "squared distance" else (products.relu_() + TINY).sqrt()
+        products.relu_()
+        return products if self.kind == "squared distance" else products.add_(TINY).sqrt_()
 
-    def of_products(self, scores: Tensor, slope: Tensor) -> Tensor:
-        """Turn slopes by scores into slopes by products, in place; a distance of zero has none."""
-        if self.kind != "distance":
-            return slope
-        return slope.div_(scores).mul_(0.5).masked_fill_(scores.square() <= 1.01 * TINY, 0)
+    def put_slope(self, slope: Tensor, scores: Tensor, out: Tensor) -> None:
+        """Write slopes by products, from slopes by scores, where they are wanted; a distance of zero has none.
 
-    def blocks(self) -> list[slice]:
-        """Cut the rows into blocks."""
-        count, columns = len(self.left), len(self.right) if self.right is not None else self.left.shape[1]
+        The half of a root's derivative is left to the product (see `factor`).
+        """
+        if self.kind == "distance" and self.right is not None:
+            torch.div(slope, F.threshold(scores, NO_DISTANCE, torch.inf), out=out)
+        else:
+            out.copy_(slope)
+
+    @property
+    def factor(self) -> float:
+        """What the products of slopes are multiplied by."""
+        return 0.5 if self.kind == "distance" else 1.0
+
+    def slabs(self) -> list[slice]:
+        """Cut the rows into slabs, whose products are made together."""
         width = 0 if self.right is None else min(self.right.shape[1], ROWS)
-        height = max(BLOCK.get(self.left.device.type, BLOCK["cpu"]) // max(columns, 1), width, 1)
-        return [slice(start, min(start + height, count)) for start in range(0, max(count, 1), height)]
+        return _cut(slice(0, len(self.left)), max(self._height(SLAB), self._height(self._block), width))
+
+    def blocks(self, rows: slice) -> list[slice]:
+        """Cut the rows of a slab into blocks, whose costs are made together."""
+        return _cut(rows, self._height(self._block))
+
+    @property
+    def _block(self) -> int:
+        return BLOCK.get(self.left.device.type, BLOCK["cpu"])
+
+    def _height(self, scores: int) -> int:
+        columns = len(self.right) if self.right is not None else self.left.shape[1]
+        return max(scores // max(columns, 1), 1)
+
+
+def _cut(rows: slice, height: int) -> list[slice]:
+    """Cut rows into pieces; no rows are one piece."""
+    starts = range(rows.start, max(rows.stop, rows.start + 1), height)
+    return [slice(start, min(start + height, rows.stop)) for start in starts]
 
 
 def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0) -> Scores:
@@ -158,7 +213,7 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
         columns: (c,) a number of each candidate, whose gradient is followed too.
     """
     if torch.compiler.is_compiling():  # who compiles a loss fuses its passes; nothing is left to gain from blocks
-        costs = cost(_rows(comparison, scores.rows(slice(None)), slice(None), columns))
+        costs = cost(Rows(scores.of_products(scores.products(slice(None))), comparison, slice(None), columns))
         return Terms(costs.total, costs.active, costs.possible)
     inputs = scores.left, scores.right, columns
     wanted = tuple(torch.is_grad_enabled() and one is not None and one.requires_grad for one in inputs)
@@ -184,42 +239,42 @@ class _Task:
             for one, want in zip(inputs, wanted, strict=True)
         ]
         found: Counts | None = None
-        for rows in scores.blocks():
-            values = scores.rows(rows)
-            costs = self.cost(_rows(self.comparison, values, rows, columns))
-            parts = costs.total, costs.active, costs.possible
-            if found is None:  # what stays is laid out once: small tensors kept between blocks would split the heap
-                found = cast(Counts, tuple(one.new_empty(len(left)) for one in parts))
-            for one, part in zip(found, parts, strict=True):
-                one[rows] = part
-            if any(wanted):
-                self._add(sums, scores, rows, values, costs, None if weights is None else weights[rows, None])
+        for slab in scores.slabs():
+            products = scores.products(slab)
+            for rows in scores.blocks(slab):
+                values = scores.of_products(products[rows.start - slab.start : rows.stop - slab.start])
+                costs = self.cost(Rows(values, self.comparison, rows, columns))
+                parts = costs.total, costs.active, costs.possible
+                if found is None:  # laid out once: small tensors kept between blocks would split the heap
+                    found = cast(Counts, tuple(one.new_empty(len(left)) for one in parts))
+                for one, part in zip(found, parts, strict=True):
+                    one[rows] = part
+                if any(wanted):
+                    slope = _weighed(sums, costs, None if weights is None else weights[rows, None])
+                    out = values if right is not None else sums[0]
+                    if out is not None:
+                        scores.put_slope(slope, values, out if out is values else out[rows])
+            if right is not None:
+                _add(sums, scores, slab, products)
         assert found is not None
         return found, tuple(sums)
 
-    def _add(
-        self,
-        sums: list[Tensor | None],
-        scores: Scores,
-        rows: slice,
-        values: Tensor,
-        costs: Costs,
-        weights: Tensor | None,
-    ) -> None:
-        """Add the gradients of a block to the sums."""
-        left, right, columns = sums
-        if columns is not None and costs.column_slope is not None:
-            columns += (costs.column_slope if weights is None else costs.column_slope * weights).sum(0)
-        slope = costs.slope if weights is None else costs.slope.mul_(weights)
-        if scores.right is None:
-            if left is not None:
-                left[rows] = slope
-            return
-        slope = scores.of_products(values, slope)
-        if left is not None:
-            torch.mm(slope, scores.right, out=left[rows])
-        if right is not None:
-            right.addmm_(slope.T, scores.left[rows])
+
+def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) -> Tensor:
+    """Weigh the slopes of a block; those by columns are added to their sum."""
+    columns = sums[2]
+    if columns is not None and costs.column_slope is not None:
+        columns += (costs.column_slope if weights is None else costs.column_slope * weights).sum(0)
+    return costs.slope if weights is None else costs.slope.mul_(weights)
+
+
+def _add(sums: list[Tensor | None], scores: Scores, rows: slice, slopes: Tensor) -> None:
+    """Add the gradients of a slab, of which these are the slopes by products, to the sums."""
+    left, right, _ = sums
+    if left is not None:
+        torch.addmm(left[rows], slopes, cast(Tensor, scores.right), beta=0, alpha=scores.factor, out=left[rows])
+    if right is not None:
+        right.addmm_(slopes.T, scores.left[rows], alpha=scores.factor)
 
 
 _Inputs = tuple[Tensor | None, ...]
@@ -255,9 +310,19 @@ def counted(values: Tensor) -> Tensor:
     return torch.gt(values, 0, out=torch.empty_like(values)).sum(1).long()
 
 
-def excluding(scores: Tensor, mask: Tensor) -> Tensor:
-    """Lower the scores (r, c) outside a mask of ones so far that they are no rivals."""
-    return torch.add(scores, mask - 1, alpha=EXCLUDED)
+def ones(mask: Tensor) -> Tensor:
+    """Count the ones of a mask by row: (r, c) -> (r,) int64."""
+    return mask.sum(1).long()
+
+
+def without(scores: Tensor, outside: Tensor) -> Tensor:
+    """Lower the scores (r, c) where a mask has ones so far that they are no rivals."""
+    return torch.sub(scores, outside, alpha=EXCLUDED)
+
+
+def exp_of_falls(values: Tensor) -> Tensor:
+    """Turn numbers that are not above 0 into their exponentials, in place; those that underflow would take long."""
+    return values.clamp_min_(LOWEST).exp_()
 
 
 def log_mean_exp_of_columns(comparison: Comparison, scores: Scores, factor: float) -> Tensor:
@@ -275,12 +340,12 @@ class _Columns(torch.autograd.Function):
         count = mass = left.new_zeros(len(right) if right is not None else left.shape[1])
         peak = torch.full_like(mass, -EXCLUDED)
         with torch.autocast(left.device.type, enabled=False):
-            for rows in scores.blocks():
-                block = _rows(task.comparison, scores.rows(rows), rows, None)
+            for rows in (block for slab in scores.slabs() for block in scores.blocks(slab)):
+                block = Rows(scores.of_products(scores.products(rows)), task.comparison, rows, None)
                 rivals = block.positives + block.negatives
-                values = excluding(factor * block.scores, rivals)
+                values = without(factor * block.scores, 1 - rivals)
                 higher = torch.maximum(peak, values.amax(0))
-                mass = mass * (peak - higher).exp() + values.sub_(higher).exp_().mul_(rivals).sum(0)
+                mass = mass * (peak - higher).exp() + exp_of_falls(values.sub_(higher)).mul_(rivals).sum(0)
                 count, peak = count + rivals.sum(0), higher
         result = (peak + mass.log() - count.log()).masked_fill_(count == 0, 0)
         ctx.task, ctx.factor = task, factor

@@ -141,9 +141,9 @@ class Comparison:
 
     def is_whole(self) -> bool:
         """Say whether every pair is known, without a look at masks, to be either a positive or a negative."""
-        kept = self._masks()
-        positives, negatives = (getattr(kept[name], "__self__", None) for name in ("positives", "negatives"))
-        return isinstance(positives, MaskCodes) and positives is negatives and positives.leave_nobody_out()
+        masks = self._masks()
+        codes, others = (getattr(masks[name], "__self__", None) for name in ("positives", "negatives"))
+        return codes is others and isinstance(codes, MaskCodes) and codes.leave_nobody_out()
 
     def _masks(self) -> dict[str, Tensor | RowsOfMask | None]:
         """Give the masks as they are kept."""

@@ -4,7 +4,8 @@ import torch
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
-from aadml.losses.kernels.row_blocks import Costs, Rows, counted, ones, scores_of, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, counted, ones, summed
+from aadml.losses.kernels.scores import scores_of
 
 
 def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_distance: bool = False) -> Terms:

@@ -2,7 +2,8 @@
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
-from aadml.losses.kernels.row_blocks import Costs, Rows, ones, scores_of, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, ones, summed
+from aadml.losses.kernels.scores import scores_of
 
 
 def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1.0) -> Terms:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.losses.kernels.row_blocks import Costs, counted, exp_of_falls, ones, without
+from aadml.losses.kernels.row_blocks import Costs, counted, exp_of_falls, without
 from feature_extraction.ground.errors import InputError
 
 T = TypeVar("T", float, Tensor)
@@ -39,7 +39,7 @@ def of_each_positive(
     cost = softplus(gap) * weights
     here = torch.sigmoid(gap).mul_(weights)
     slope = _scaled(parts, here.sum(1, keepdim=True) / mass).sub_(here)
-    possible = ones(positives) * (outside.sum(1) < outside.shape[1])
+    possible = positives.sum(1) * (outside.sum(1) < outside.shape[1])
     return Costs(cost.sum(1), counted(cost), possible, slope)
 
 
@@ -70,11 +70,11 @@ def mean_over_positives(
     if shares is not None:
         targets = _targets(positives, shares)
         total = (everyone[:, 0] * possible - (logits * targets).sum(1)).clamp_min_(0)
-        return Costs(total, (total > 0).long(), possible.long(), share.sub_(targets))
+        return Costs(total, total > 0, possible, share.sub_(targets))
     part = possible / count.clamp_min(1)
     mean = (logits * positives).sum(1) * part
     total = (everyone[:, 0] * possible - mean).clamp_min_(0)
-    return Costs(total, (total > 0).long(), possible.long(), share.addcmul_(positives, -part[:, None]))
+    return Costs(total, total > 0, possible, share.addcmul_(positives, -part[:, None]))
 
 
 def _exponentials(logits: Tensor, outside: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -10,33 +10,18 @@ where that differs from anchor to anchor, it goes through the blocks once more. 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.pairwise import TINY, as_products, normalized
-from aadml.comparison.scores import SCORES, Score
-from feature_extraction.ground.tables import lookup
-
-BLOCK = {"cpu": 1 << 16, "cuda": 1 << 25}
-"""Scores of a block: on a processor they stay in the cache of a core."""
-SLAB = 1 << 20
-"""Scores of a slab."""
-ROWS = 256
-"""Rows that a slab of vectors of as many dimensions has at least."""
+from aadml.losses.kernels.scores import Kind, Scores
 
 EXCLUDED = 1e30
 """What is subtracted from scores that are to be no rivals: more than any score, less than what could overflow."""
 LOWEST = -78.0
 """Where exponents end: the exponential is nothing beside a one, and no denormal number, even divided by thousands."""
-NO_DISTANCE = (1.01 * TINY) ** 0.5
-"""Distances up to this are of vectors that coincide."""
-
-Kind = Literal["product", "squared distance", "distance"]
-KEPT = {"squared-euclidean": "squared_distance", "euclidean": "distance", "cosine": "cosine", "dot": "dot"}
 
 
 @dataclass(frozen=True)
@@ -96,8 +81,8 @@ class Costs:
 
     Attributes:
         total: (r,) the sum of the anchor's terms.
-        active: (r,) how many of them are not zero.
-        possible: (r,) how many there are.
+        active: (r,) how many of them are not zero, in any type of number.
+        possible: (r,) how many there are, likewise.
         slope: (r, c) derivatives of `total` by the scores; may be written over.
         column_slope: (r, c) derivatives of `total` by `columns`; None where there are none.
     """
@@ -113,96 +98,6 @@ Cost = Callable[[Rows], Costs]
 Counts = tuple[Tensor, Tensor, Tensor]
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Scores of a anchors and c candidates: a matrix, or vectors of whose inner products they are a function.
-
-    Attributes:
-        left: (a, c) where `right` is None, else (a, e).
-        right: (c, e) or None.
-        kind: what is made of the products: nothing, their positive part, or its root.
-    """
-
-    left: Tensor
-    right: Tensor | None = None
-    kind: Kind = "product"
-
-    def products(self, rows: slice) -> Tensor:
-        """Give some rows of the matrix, or of the products that the scores are made of (r, c)."""
-        return self.left[rows] if self.right is None else self.left[rows] @ self.right.T
-
-    def of_products(self, products: Tensor) -> Tensor:
-        """Turn products into scores, in place."""
-        if self.kind == "product" or self.right is None:
-            return products
-        products.relu_()
-        return products if self.kind == "squared distance" else products.add_(TINY).sqrt_()
-
-    def put_slope(self, slope: Tensor, scores: Tensor, out: Tensor) -> None:
-        """Write slopes by products, from slopes by scores, where they are wanted; a distance of zero has none.
-
-        The half of a root's derivative is left to the product (see `factor`).
-        """
-        if self.kind == "distance" and self.right is not None:
-            torch.div(slope, F.threshold(scores, NO_DISTANCE, torch.inf), out=out)
-        else:
-            out.copy_(slope)
-
-    @property
-    def factor(self) -> float:
-        """What the products of slopes are multiplied by."""
-        return 0.5 if self.kind == "distance" else 1.0
-
-    def slabs(self) -> list[slice]:
-        """Cut the rows into slabs, whose products are made together."""
-        width = 0 if self.right is None else min(self.right.shape[1], ROWS)
-        return _cut(slice(0, len(self.left)), max(self._height(SLAB), self._height(self._block), width))
-
-    def blocks(self, rows: slice) -> list[slice]:
-        """Cut the rows of a slab into blocks, whose costs are made together."""
-        return _cut(rows, self._height(self._block))
-
-    @property
-    def _block(self) -> int:
-        return BLOCK.get(self.left.device.type, BLOCK["cpu"])
-
-    def _height(self, scores: int) -> int:
-        columns = len(self.right) if self.right is not None else self.left.shape[1]
-        return max(scores // max(columns, 1), 1)
-
-
-def _cut(rows: slice, height: int) -> list[slice]:
-    """Cut rows into pieces; no rows are one piece."""
-    starts = range(rows.start, max(rows.stop, rows.start + 1), height)
-    return [slice(start, min(start + height, rows.stop)) for start in starts]
-
-
-def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0) -> Scores:
-    """Lay out a score of a comparison, times a factor; one that a selection has computed is taken as it is.
-
-    Args:
-        comparison: a anchors against c candidates.
-        name: a key of SCORES; a similarity is taken as it is, not with a minus sign.
-        factor: of similarities.
-    """
-    kept = KEPT[name]
-    if comparison.relevance is not None or kept in comparison.__dict__:
-        return Scores(factor * getattr(comparison, kept))
-    anchors, candidates = comparison.vectors(name)
-    if name in ("squared-euclidean", "euclidean"):
-        kind: Kind = "distance" if name == "euclidean" else "squared distance"
-        return Scores(*as_products(anchors, candidates), kind)
-    if name == "cosine":
-        anchors, candidates = normalized(anchors), normalized(candidates)
-    return Scores(factor * anchors, candidates)
-
-
-def dissimilarities(comparison: Comparison, name: Score) -> Scores:
-    """Lay out a score in which smaller is nearer, see SCORES."""
-    lookup(SCORES, name, "score")
-    return scores_of(comparison, name, 1.0 if "euclidean" in name else -1.0)
-
-
 def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor | None = None) -> Terms:
     """Cost the anchors of a comparison, block by block of rows.
 
@@ -214,10 +109,10 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
     """
     if torch.compiler.is_compiling():  # who compiles a loss fuses its passes; nothing is left to gain from blocks
         costs = cost(Rows(scores.of_products(scores.products(slice(None))), comparison, slice(None), columns))
-        return Terms(costs.total, costs.active, costs.possible)
+        return Terms(costs.total, costs.active.long(), costs.possible.long())
     inputs = scores.left, scores.right, columns
     wanted = tuple(torch.is_grad_enabled() and one is not None and one.requires_grad for one in inputs)
-    total, active, possible = _applied(_Sums, *inputs, _Task(comparison, scores.kind, cost), wanted)
+    total, active, possible = _applied(_Sums, *inputs, _Task(comparison, scores.kind, scores.scale, cost), wanted)
     return Terms(total, active, possible)
 
 
@@ -227,28 +122,29 @@ class _Task:
 
     comparison: Comparison
     kind: Kind
+    scale: float
     cost: Cost
+
+    def scores(self, left: Tensor, right: Tensor | None) -> Scores:
+        return Scores(left, right, self.kind, self.scale)
 
     def run(self, inputs: "_Inputs", wanted: tuple[bool, ...], weights: Tensor | None) -> tuple[Counts, "_Inputs"]:
         """Go through the blocks: totals and counts (a,), and gradients of the totals, summed with weights (a,)."""
         left, right, columns = inputs
         assert left is not None
-        scores = Scores(left, right, self.kind)
+        scores = self.scores(left, right)
         sums = [
-            torch.zeros_like(one) if want and one is not None else None
-            for one, want in zip(inputs, wanted, strict=True)
+            None if one is None or not want else torch.zeros_like(one) for one, want in zip(inputs, wanted, strict=True)
         ]
-        found: Counts | None = None
+        active, possible = (torch.empty(len(left), dtype=torch.int64, device=left.device) for _ in range(2))
+        found = left.new_empty(len(left)), active, possible
         for slab in scores.slabs():
             products = scores.products(slab)
             for rows in scores.blocks(slab):
                 values = scores.of_products(products[rows.start - slab.start : rows.stop - slab.start])
                 costs = self.cost(Rows(values, self.comparison, rows, columns))
-                parts = costs.total, costs.active, costs.possible
-                if found is None:  # laid out once: small tensors kept between blocks would split the heap
-                    found = cast(Counts, tuple(one.new_empty(len(left)) for one in parts))
-                for one, part in zip(found, parts, strict=True):
-                    one[rows] = part
+                for one, part in zip(found, (costs.total, costs.active, costs.possible), strict=True):
+                    one[rows] = part  # small tensors kept between blocks would split the heap
                 if any(wanted):
                     slope = _weighed(sums, costs, None if weights is None else weights[rows, None])
                     out = values if right is not None else sums[0]
@@ -256,7 +152,6 @@ class _Task:
                         scores.put_slope(slope, values, out if out is values else out[rows])
             if right is not None:
                 _add(sums, scores, slab, products)
-        assert found is not None
         return found, tuple(sums)
 
 
@@ -272,9 +167,9 @@ def _add(sums: list[Tensor | None], scores: Scores, rows: slice, slopes: Tensor)
     """Add the gradients of a slab, of which these are the slopes by products, to the sums."""
     left, right, _ = sums
     if left is not None:
-        torch.addmm(left[rows], slopes, cast(Tensor, scores.right), beta=0, alpha=scores.factor, out=left[rows])
+        left[rows].addmm_(slopes, cast(Tensor, scores.right), beta=0, alpha=scores.factor)
     if right is not None:
-        right.addmm_(slopes.T, scores.left[rows], alpha=scores.factor)
+        right.addmm_(slopes.T, scores.left[rows], beta=0 if rows.start == 0 else 1, alpha=scores.factor)
 
 
 _Inputs = tuple[Tensor | None, ...]
@@ -327,7 +222,9 @@ def exp_of_falls(values: Tensor) -> Tensor:
 
 def log_mean_exp_of_columns(comparison: Comparison, scores: Scores, factor: float) -> Tensor:
     """Give the log of the mean of exp(factor s_ij) over the anchors that a candidate is compared with (c,), else 0."""
-    result: Tensor = _applied(_Columns, scores.left, scores.right, _Task(comparison, scores.kind, _no_cost), factor)
+    result: Tensor = _applied(
+        _Columns, scores.left, scores.right, _Task(comparison, scores.kind, scores.scale, _no_cost), factor
+    )
     return result
 
 
@@ -336,7 +233,7 @@ class _Columns(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, left: Tensor, right: Tensor | None, task: "_Task", factor: float) -> Tensor:
-        scores = Scores(left, right, task.kind)
+        scores = task.scores(left, right)
         count = mass = left.new_zeros(len(right) if right is not None else left.shape[1])
         peak = torch.full_like(mass, -EXCLUDED)
         with torch.autocast(left.device.type, enabled=False):
@@ -361,7 +258,7 @@ class _Columns(torch.autograd.Function):
             share = (ctx.factor * rows.scores).sub_(result).exp_().mul_(rows.positives + rows.negatives)
             return replace(_no_cost(rows), slope=share.mul_(weight))
 
-        task = _Task(ctx.task.comparison, ctx.task.kind, cost)
+        task = replace(ctx.task, cost=cost)
         wanted = (ctx.needs_input_grad[0], ctx.needs_input_grad[1], False)
         with torch.no_grad(), torch.autocast(left.device.type, enabled=False):
             gradients = task.run((left, right, None), wanted, None)[1]

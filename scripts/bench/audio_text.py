@@ -117,7 +117,7 @@ def epoch_of(source, loading, clips):
     training.BatchesAhead.over = timed_over
     try:
         torch.manual_seed(0)
-        narrow = TowerOptions(audio="cnn10", audio_width=8, text_layers=1, text_dimension=64, dimension=64, hidden=64)
+        narrow = TowerOptions(audio="cnn10", audio_width=4, text_layers=1, text_dimension=64, dimension=64, hidden=64)
         settings = training.Training(epochs=2, batch=30)
         fitted = METHODS["audio-text"](
             Context({"audio": 0, "text": 0}, clips), settings, towers=narrow, captioned=CaptionedOptions(**loading)

@@ -88,8 +88,8 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read a manifest and check all of it.
 
     The first line names the columns: `id,media,label,split`, or `id,audio,visual,label,split` where sound and picture
-    are in different files; further columns are kept, and one called `text` or `caption` (or the first of several,
-    `caption_1`) is the text of the clip. Instead of `label` there may be `labels` with the classes of each
+    are in different files; further columns are kept, and one called `text` or `caption` is the text of the clip;
+    `caption_1`, `caption_2`, ... are several. Instead of `label` there may be `labels` with the classes of each
     clip, separated by `|`, or neither: such clips can be extracted and embedded. Media paths are relative to the
     manifest and may be any bytes; everything else is UTF-8. `val` is read as `valid`.
 

@@ -47,8 +47,8 @@ def embed_file(
         on_note: called with notes for the user.
 
     Returns:
-        How many rows: one a clip, and one for each further text of a clip; and the name of the similarity that belongs
-        to the embeddings.
+        How many clips, and the name of the similarity that belongs to the embeddings. Further texts of a clip have rows
+        of their own.
 
     Raises:
         InputError: the file's modalities, dimensions or features are not those the model was trained on.

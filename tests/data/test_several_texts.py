@@ -96,6 +96,15 @@ def test_a_training_takes_the_first_text_or_all_and_is_scored_on_all(captioned, 
         assert own["queries"] == (25 if name == "audio-text" else len(test.texts.rows))
 
 
+def test_the_page_of_a_run_has_directions_of_galleries_of_two_sizes(captioned, tmp_path):
+    aadml.fit(captioned, method="cca", settings={"method.dimension": 4}, runs=tmp_path / "runs")
+    (run,) = (tmp_path / "runs").iterdir()
+    aadml.report(run, output=tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "text to audio" in page
+    assert "precision@50" in page  # of the captions; there are 25 sounds
+
+
 def test_embedding_a_file_keeps_all_texts_and_scores_as_the_model_does(captioned, tmp_path):
     model = aadml.fit(captioned, method="cca", settings={"method.dimension": 4})
     aadml.embed(model, captioned, tmp_path / "e.h5")

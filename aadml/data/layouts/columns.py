@@ -98,7 +98,8 @@ def _texts(path: Path, arrays: dict[str, NDArray[np.generic]], other: str) -> Te
     if rows is None:
         rows, values = np.repeat(np.arange(len(values)), values.shape[1]), values.reshape(-1, values.shape[2])
     values = matrix(values, f"{path}: text")
-    if rows.shape != (len(values),) or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < clips)).all():
+    whole = rows.dtype.kind in "iu" and rows.shape == (len(values),)
+    if not whole or not np.isin(rows, np.arange(clips)).all():
         raise InputError(f"{path}: text_row must hold {len(values)} rows of the {clips} clips, one for each text")
     return Texts.sorted(values, rows.astype(np.int64))
 

@@ -58,7 +58,7 @@ def untrained(monkeypatch, toy):
         return replace(made, test_map=score), np.array([score, score])
 
     monkeypatch.setattr(Run, "row", row)
-    monkeypatch.setattr("aadml.reports.plan.page.drawings", lambda name, ledger: {})
+    monkeypatch.setattr("aadml.reports.plan.page.drawings", lambda *given: {})
     monkeypatch.setattr("aadml.reports.plan.reproduction.cost_in_words", lambda runs, *others: f"{len(runs)} runs")
     monkeypatch.setattr("aadml.reports.plan.reproduction.drawn_place", lambda share: str(toy))
     return lambda jobs, workers: [Outcome(job) for job in jobs]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import nct, t, ttest_rel
 
-from aadml.reports.plan.hypotheses import slopes
+from aadml.reports.plan.hypotheses import share_differences, slopes
 from aadml.reports.plan.page import PAGE, page_of, write_plan_page
 from aadml.reports.plan.statistics import by_look, overall, power_of, verdict
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, NO_METRIC, PARTNER, PLAIN, SUMS_ALONE
@@ -21,6 +21,7 @@ from aadml.sweeps.plan.shipped import ALONE, NEIGHBORS, few
 from aadml.sweeps.plan.stages import STAGES
 from feature_extraction.ground.errors import InputError
 
+BUDGET = '{"training.epochs": 500}'
 SHIPPED = Path(__file__).parents[2] / "docs" / "experiments"
 
 
@@ -180,7 +181,7 @@ def test_slopes_over_the_shares_are_those_of_numpy(tmp_path):
 
 
 def test_methods_stand_beside_their_schedules_and_failures_are_named(tmp_path):
-    ledger = fill(tmp_path, {}, stage="stage-5", methods=("cca", "dscmr"), seeds=3, options='{"training.epochs": 500}')
+    ledger = fill(tmp_path, {}, stage="stage-5", methods=("cca", "dscmr"), seeds=3, options=BUDGET)
     lost = replace(ledger.rows("stage-5")[-1], test_map=None, failed="the loss became nan")
     ledger.add("stage-5", [lost], {})
     fill(tmp_path, {}, stage="stage-5-capped", methods=("dscmr",), seeds=3, options='{"training.epochs": 9}')
@@ -231,6 +232,20 @@ def test_figures_are_drawn_of_what_is_there(tmp_path):
     fill(tmp_path, {ANCHOR_AWARE: -0.03})
     page = write_plan_page(tmp_path).read_text(encoding="utf-8")
     for name in ("toy-map.svg", "toy-differences.svg"):
+        assert f"({name})" in page
+        assert (tmp_path / name).read_text().startswith("<svg")
+    assert not (tmp_path / "shares.svg").exists()
+
+
+def test_methods_and_shares_are_drawn_too(tmp_path):
+    fill(tmp_path, {"dscmr": 0.2}, stage="stage-5", methods=("cca", "dscmr"), seeds=3, options=BUDGET)
+    for share in SHARED[:2]:
+        fill(tmp_path, {ANCHOR_AWARE: 0.1 * share}, stage="shares-2", methods=(PLAIN, ANCHOR_AWARE), seeds=3,
+             name=drawn_name(share))  # fmt: skip
+    lines = share_differences(Ledger((tmp_path,)))
+    assert [place for place, _, _ in lines["aa-triplet - triplet"]] == list(SHARED[:2])
+    page = write_plan_page(tmp_path).read_text(encoding="utf-8")
+    for name in ("toy-methods.svg", "shares.svg"):
         assert f"({name})" in page
         assert (tmp_path / name).read_text().startswith("<svg")
 

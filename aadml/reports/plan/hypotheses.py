@@ -143,6 +143,19 @@ def slope_answer(ledger: Ledger) -> str:
     return f"on drawn sets, {'; '.join(said)}; exploratory, see the table" if said else "not run"
 
 
+def share_differences(ledger: Ledger) -> dict[str, list[tuple[float, float, float]]]:
+    """Give the differences over the shares: pair -> (share, mean, standard error over seeds), of two seeds and more."""
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for share in SHARED:
+        rows = finals(drawn_name(share), ledger, LAST_SHARES)
+        for pair in SHARING_PAIRS:
+            values = [_difference(rows, pair, seed) for seed in complete_seeds(rows, pair)]
+            if len(values) > 1:
+                error = float(np.std(values, ddof=1) / np.sqrt(len(values)))
+                found.setdefault(" - ".join(pair), []).append((share, float(np.mean(values)), error))
+    return found
+
+
 def share_table(ledger: Ledger) -> Table:
     """Lay out test MAP and differences by what partners share."""
     rows: list[tuple[Cell, ...]] = []
@@ -186,15 +199,20 @@ def sections_of_set(name: str, ledger: Ledger) -> list[str]:
         (CAPPED, f"Longer schedules, ended after {CAP} steps"),
     ):
         rows = finals(name, ledger, stage)
-        parts += _titled(title, budget_table(rows)) + ([_failures(rows)] if _failures(rows) else [])
+        table = budget_table(rows)
+        parts += [*_titled(title, table), _failures(rows)]
+        if stage == FIFTH and table.rows:
+            parts.append(f"![test MAP of every seed of all methods]({name}-methods.svg)")
     return parts
 
 
 def section_of_shares(ledger: Ledger) -> list[str]:
     """Write what was found over the shares, where there are runs."""
-    parts = _titled("Differences by share", share_table(ledger))
+    parts = []
     for share in SHARED:
         parts += _titled(f"Options at a share of {share:g}", option_table("shares-", drawn_name(share), ledger))
+    parts += _titled("Differences by share", share_table(ledger))
+    parts += ["![differences by share, with their standard errors](shares.svg)"] if share_differences(ledger) else []
     found = slopes(ledger)
     parts += [markdown(slope_table(found))] if found else []
     return [_SHARES, *parts] if parts else []
@@ -205,7 +223,7 @@ def _stage(title: str, words: str, rows: ByMethod, found: Sequence[Compared]) ->
     parts = [*_titled(title, table), words] if table.rows else []
     names = [" - ".join(one.pair) for one in found]
     parts += [markdown(exploratory_table(found, "difference", names))] if found else []
-    return [*parts, _failures(rows)] if _failures(rows) else parts
+    return [*parts, _failures(rows)]
 
 
 def _failures(rows: ByMethod) -> str:

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from aadml.reports.plan.answers import Findings, answers, findings_of
+from aadml.reports.plan.drawings import SHARES, drawings, share_drawing
 from aadml.reports.plan.hypotheses import section_of_shares, sections_of_set
 from aadml.reports.plan.statistics import overall, verdict
 from aadml.reports.plan.tables import (
@@ -19,12 +18,10 @@ from aadml.reports.plan.tables import (
     protocol_table,
     set_table,
 )
-from aadml.reports.reproduction.figures import drawn
-from aadml.reports.sweep_figures import spread_dots
 from aadml.reports.tables import Table, markdown
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
 from aadml.sweeps.plan.finals import LOOKS
-from aadml.sweeps.plan.ledger import Ledger, Row
+from aadml.sweeps.plan.ledger import Ledger
 from aadml.sweeps.plan.sets import SHARED, drawn_name, is_drawn, read_facts
 from aadml.sweeps.plan.stages import STAGES, is_of_shares
 from feature_extraction.ground.atomic import write_text
@@ -45,9 +42,9 @@ def write_plan_page(folder: Path) -> Path:
         The page.
     """
     ledger = Ledger((folder,))
-    figures = {}
-    for name in read_facts(folder):
-        for kind, drawing in drawings(name, ledger).items():
+    figures = {SHARES: share_drawing(ledger)}
+    for name in _given(folder):
+        for kind, drawing in drawings(name, findings_of(name, ledger), ledger).items():
             figures[f"{name}-{kind}.svg"] = drawing
     for place, drawing in figures.items():
         if drawing:  # matplotlib is installed
@@ -84,26 +81,6 @@ def page_of(folder: Path) -> str:
         parts += _of_set(name, found[name], ledger)
     parts += section_of_shares(ledger)
     return "\n\n".join(part.rstrip("\n") for part in [*parts, _LAST] if part) + "\n"
-
-
-def drawings(name: str, ledger: Ledger) -> dict[str, str]:
-    """Draw test MAPs and paired differences of the contenders on a data set; nothing before two seeds are there."""
-    found = findings_of(name, ledger)
-    if not found.primary:
-        return {}
-    maps = {method: _maps(found.rows[method], found.seeds) for method in CONTENDERS}
-    differences = {" - ".join(one.pair): np.array(one.values) for one in found.primary}
-    differences |= {
-        f"AA - {one.pair[1].removeprefix(f'{ANCHOR_AWARE}, ')}": np.array(one.values) for one in found.controls
-    }
-    return {
-        "map": drawn(spread_dots, maps, x="test MAP"),
-        "differences": drawn(spread_dots, differences, x="difference of test MAP", marks={"no difference": 0.0}),
-    }
-
-
-def _maps(rows: Mapping[int, Row], seeds: Sequence[int]) -> np.ndarray:
-    return np.array([rows[seed].test_map for seed in seeds], dtype=np.float64)
 
 
 def _standing(found: Mapping[str, Findings], names: Sequence[str]) -> str:

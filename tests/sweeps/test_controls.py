@@ -5,10 +5,12 @@ import pytest
 
 from aadml.configuration.config import resolve
 from aadml.data.synthetic import synthetic
+from aadml.proxies.anchor_aware import degeneracy
 from aadml.runs.data import load_splits
 from aadml.runs.train import untrained_model
-from aadml.sweeps.controls import AFFINE, ALONE, RANDOM, UNIFORM, controls, essence, rivals
+from aadml.sweeps.controls import AFFINE, ALONE, NONE, RANDOM, UNIFORM, controls, essence, rivals, weighted
 from aadml.sweeps.grid import applied, without_proxy
+from aadml.sweeps.plan.finals import same_training
 from feature_extraction.feature_file import write_features
 
 
@@ -69,6 +71,16 @@ def test_a_proxy_that_is_its_anchor_is_none(base, options):
     config = of(base, **options)
     assert essence(config) == without_proxy(config)
     np.testing.assert_allclose(trained(config), trained(without_proxy(config)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("changes", "none"), [({}, True), ({"aa_on": "anchor"}, False), ({"residual": "add"}, False)])
+def test_a_proxy_without_gradient_leaves_no_metric_loss(base, changes, none):
+    config = of(base, **{"reading": "R2", "residual": "none", "aa_mix": 1.0, **changes})
+    alone = weighted(without_proxy(config), 0.0)
+    assert (essence(config) == alone) == none
+    assert (np.abs(trained(config) - trained(alone)).max() < 1e-6) == none
+    assert (NONE in same_training(config)) == none
+    assert (degeneracy(config.section("proxy").options) or "").endswith("does not reach the encoders") == none
 
 
 def test_the_affine_map_that_doubles_the_anchor_is_no_identity(base):

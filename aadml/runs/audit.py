@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aadml.data import open_data, to_splits
+from aadml.data.several_texts import with_texts
 from aadml.methods.session import Record, numbers
 from aadml.methods.settings import AUTO
 from aadml.model.packing import CARD
@@ -75,7 +76,7 @@ def audit(
         subject = Subject(model, read_for(model, data))
         pipeline: Pipeline = ProtocolPipeline(subject, protocol)
         return run_checks(pipeline, subject.splits, CHECKS, split=split, seconds=time_limit)
-    splits = to_splits(open_data(data), name=str(data))
+    splits = with_texts(to_splits(open_data(data), name=str(data)), "first")
     pipeline = CommandPipeline(command, time_limit) if command is not None else _function(encoder, data)
     return run_checks(pipeline, splits, CHECKS, split=split, seconds=time_limit)
 

@@ -60,7 +60,7 @@ class Forecast:
     Attributes:
         seconds: estimated seconds of each waiting run, on one worker.
         kept: how many runs are finished.
-        workers: how many run at a time.
+        workers: how many run at a time; 0 in this process.
     """
 
     seconds: Mapping[str, float]
@@ -76,9 +76,9 @@ class Forecast:
     def sentence(self) -> str:
         """Say it for people."""
         kept = f"{self.kept} are finished, " if self.kept else ""
-        workers = f"{self.workers} worker{'s' if self.workers != 1 else ''}"
+        workers = f"on {self.workers} worker{'s' if self.workers != 1 else ''}" if self.workers else "in this process"
         return (
-            f"{len(self.seconds) + self.kept} runs: {kept}{len(self.seconds)} to do, about {in_words(self.wall)} on "
+            f"{len(self.seconds) + self.kept} runs: {kept}{len(self.seconds)} to do, about {in_words(self.wall)} "
             f"{workers} (from {_EPOCHS * _BATCHES} steps of each kind)"
         )
 

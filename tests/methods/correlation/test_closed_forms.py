@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 import torch
+from scipy.spatial.distance import pdist
 from sklearn.cross_decomposition import CCA
+from sklearn.metrics.pairwise import rbf_kernel
 
 from aadml.comparison.stored_rows import StoredRows
 from aadml.comparison.types import Clips
@@ -128,6 +130,17 @@ def test_exact_kernel_cca_solves_the_generalized_eigenproblem():
     first, second = (centered(method.maps[m](data.matrix(m)))[0] for m in data.modalities)
     solution = canonical(method._regularized(first), method._regularized(second), first.T @ second / 39, 3)
     np.testing.assert_allclose(solution.correlations.numpy(), expected, atol=1e-5)
+
+
+def test_inner_products_of_what_kcca_maps_to_are_the_kernel_at_the_median_distance():
+    data = clips(40)
+    method = fitted("kcca", data, dimension=3)
+    for modality in data.modalities:
+        values = data.matrix(modality).double()
+        distances = np.sort(pdist(values.numpy()))
+        expected = rbf_kernel(values.numpy(), gamma=1 / distances[(len(distances) - 1) // 2] ** 2)
+        mapped = method.maps[modality](values)
+        np.testing.assert_allclose((mapped @ mapped.T).numpy(), expected, atol=1e-5)
 
 
 def test_nystroem_with_every_clip_a_landmark_is_exact():

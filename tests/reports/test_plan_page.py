@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import nct, t, ttest_rel
 
-from aadml.reports.plan.hypotheses import share_differences, slopes
 from aadml.reports.plan.page import PAGE, page_of, write_plan_page
+from aadml.reports.plan.shares import share_differences, slopes
 from aadml.reports.plan.statistics import by_look, overall, power_of, verdict
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, NO_METRIC, PARTNER, PLAIN, SUMS_ALONE
 from aadml.sweeps.plan.finals import finals
@@ -156,6 +156,7 @@ def test_the_graph_without_labels_and_with_few_is_held_against_pairs(tmp_path):
     assert re.search(answer, page)
     assert re.search(r"\| agreeing neighbors, 4 labels a class - pairs, 4 labels a class \| 10 \| -0\.0", page)
     assert "agreeing neighbors, 4 labels a class - pairs, 12 labels a class" not in page
+    assert page.count("Chance: 0.100.") == 2
 
 
 def test_slopes_over_the_shares_are_those_of_numpy(tmp_path):
@@ -178,6 +179,7 @@ def test_slopes_over_the_shares_are_those_of_numpy(tmp_path):
     assert re.search(r"\| aa-triplet - triplet \| 8 \| \+0\.\d{3} \| \[.*\] \| 0\.01\d \| yes \|", page)
     assert "| 0.75 | 8 | 0." in page
     assert "## synthetic AVE" not in page
+    assert re.search(r"### A share of 0\.5\n\n.*\n.*\n\| triplet \| 8 \| 700 \| 3 \| 0\.600", page)
 
 
 def test_methods_stand_beside_their_schedules_and_failures_are_named(tmp_path):

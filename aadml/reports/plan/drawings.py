@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from aadml.reports.plan.answers import Findings
-from aadml.reports.plan.hypotheses import share_differences
+from aadml.reports.plan.shares import share_differences
 from aadml.reports.plan.statistics import complete_seeds
+from aadml.reports.plan.tables import chance_of
 from aadml.reports.reproduction.figures import drawn
 from aadml.reports.sweep_figures import difference_curve, spread_dots
 from aadml.retrieval.significance import Values
@@ -43,7 +44,7 @@ def _of_contenders(found: Findings) -> dict[str, str]:
 def _of_methods(rows: Mapping[str, Mapping[int, Row]]) -> dict[str, str]:
     maps = {method: _maps(rows[method], complete_seeds(rows, [method])) for method in rows}
     known = dict(sorted(((method, one) for method, one in maps.items() if len(one)), key=lambda pair: -pair[1].mean()))
-    chance = next((row.chance for own in rows.values() for row in own.values() if row.chance is not None), None)
+    chance = chance_of(rows)
     marks = {} if chance is None else {"chance": chance}
     return {"methods": drawn(spread_dots, known, x="test MAP", marks=marks)} if known else {}
 

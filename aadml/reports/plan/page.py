@@ -5,7 +5,8 @@ from pathlib import Path
 
 from aadml.reports.plan.answers import Findings, answers, findings_of
 from aadml.reports.plan.drawings import SHARES, drawings, share_drawing
-from aadml.reports.plan.hypotheses import section_of_shares, sections_of_set
+from aadml.reports.plan.hypotheses import sections_of_set
+from aadml.reports.plan.shares import section_of_shares
 from aadml.reports.plan.statistics import overall, verdict
 from aadml.reports.plan.tables import (
     control_table,
@@ -17,6 +18,7 @@ from aadml.reports.plan.tables import (
     progress_table,
     protocol_table,
     set_table,
+    titled,
 )
 from aadml.reports.tables import Table, markdown
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
@@ -120,13 +122,13 @@ def _cost(ledger: Ledger) -> str:
 
 def _of_set(name: str, found: Findings, ledger: Ledger) -> list[str]:
     """Write the sections of one data set."""
-    parts = [f"## {name}", *_section("Options, chosen by validation MAP", option_table("stage-", name, ledger))]
+    parts = [f"## {name}", *titled("Options, chosen by validation MAP", option_table("stage-", name, ledger))]
     parts += _of_contenders(name, found, ledger) if found.rows else []
-    parts += _section("Controls of the chosen AA", final_table(found.control_rows, every_seed(found.control_rows)))
+    parts += titled("Controls of the chosen AA", final_table(found.control_rows, every_seed(found.control_rows)))
     parts += [markdown(control_table(found.controls))] if found.controls else []
     parts += [f"{control}: the same training as the chosen AA, not run ({why})." for control, why in found.same.items()]
-    parts += _section("Options of the rivals", option_table("rivals-", name, ledger))
-    parts += _section("Rivals", final_table(found.rival_rows, every_seed(found.rival_rows)))
+    parts += titled("Options of the rivals", option_table("rivals-", name, ledger))
+    parts += titled("Rivals", final_table(found.rival_rows, every_seed(found.rival_rows)))
     parts += [markdown(control_table(found.rivals))] if found.rivals else []
     return parts + sections_of_set(name, ledger)
 
@@ -137,12 +139,8 @@ def _of_contenders(name: str, found: Findings, ledger: Ledger) -> list[str]:
     if found.primary:
         parts += [markdown(difference_table(found.primary, tested=found.looked)), _HOW]
         parts += [f"![test MAP of every seed]({name}-map.svg)", f"![paired differences]({name}-differences.svg)"]
-    parts += _section("What the stop leaves out", full_table(name, ledger))
-    return parts + _section("Protocols (H7)", protocol_table(found.rows, found.seeds))
-
-
-def _section(title: str, table: Table) -> list[str]:
-    return [f"### {title}", markdown(table)] if table.rows else []
+    parts += titled("What the stop leaves out", full_table(name, ledger))
+    return parts + titled("Protocols (H7)", protocol_table(found.rows, found.seeds))
 
 
 def _seeds_said(found: Findings) -> str:

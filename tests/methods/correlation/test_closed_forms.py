@@ -176,6 +176,14 @@ def test_too_many_dimensions_are_refused_with_what_is_possible(name):
         fitted(name, clips(50), dimension=1000)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_what_the_inverse_square_root_leaves_out_does_not_depend_on_the_unit(scale):
+    matrix = torch.diag(torch.tensor([1.0, 1e-3, 1e-14], dtype=torch.float64))
+    expected = torch.diag(torch.tensor([1.0, 1e-3, 0.0], dtype=torch.float64))
+    expected[:2, :2] = torch.diag(torch.tensor([1.0, 1e-3], dtype=torch.float64).rsqrt())
+    torch.testing.assert_close(inverse_square_root(scale * matrix), expected / scale**0.5)
+
+
 def test_the_inverse_square_root_is_one_and_a_pseudo_inverse_where_rank_lacks():
     values = torch.randn(8, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     full = values.T @ values

@@ -139,6 +139,12 @@ class Comparison:
         kept = self._masks()[mask]
         return None if kept is None else rows_of(kept, rows, kind)
 
+    def is_whole(self) -> bool:
+        """Say whether every pair is known, without a look at masks, to be either a positive or a negative."""
+        masks = self._masks()
+        codes, others = (getattr(masks[name], "__self__", None) for name in ("positives", "negatives"))
+        return codes is others and isinstance(codes, MaskCodes) and codes.leave_nobody_out()
+
     def _masks(self) -> dict[str, Tensor | RowsOfMask | None]:
         """Give the masks as they are kept."""
         return {name: self.__dict__[name] for name in MASKS}

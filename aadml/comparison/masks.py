@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar, cast
 
 import torch
@@ -54,9 +55,13 @@ class MaskCodes:
     itself: Tensor | None = None
     sides: tuple[Tensor, Tensor] | None = None
 
+    def leave_nobody_out(self) -> bool:
+        """Say whether what is no positive is a negative."""
+        return self.clips is None and self.itself is None
+
     def positives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
         """Mark the positives of some anchors (r, c)."""
-        same = _compared(torch.eq, self.groups if self.clips is None else self.clips, rows, kind)
+        same = self._compared(torch.eq, "groups" if self.clips is None else "clips", rows, kind)
         if self.itself is None or not same.numel():
             return same
         column = self.itself[rows, None]
@@ -65,20 +70,33 @@ class MaskCodes:
 
     def negatives(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
         """Mark the negatives of some anchors (r, c)."""
-        return _compared(torch.ne, self.groups, rows, kind)
+        return self._compared(torch.ne, "groups", rows, kind)
 
     def within(self, rows: slice, kind: torch.dtype = torch.bool) -> Tensor:
         """Mark the candidates of the anchors' own modality (r, c)."""
-        assert self.sides is not None
-        return _compared(torch.eq, self.sides, rows, kind)
+        return self._compared(torch.eq, "sides", rows, kind)
+
+    def _compared(self, compare: Callable[..., Tensor], codes: str, rows: slice, kind: torch.dtype) -> Tensor:
+        """Compare codes, as zeros and ones of the type of scores: several times as fast to make and to use as bits."""
+        made = (codes, kind) in self._prepared
+        one, other = self._prepared[codes, kind] if made else _as_numbers(getattr(self, codes), kind)
+        if not made and not torch.compiler.is_compiling():
+            self._prepared[codes, kind] = one, other
+        one = one[rows]
+        return compare(one, other, out=torch.empty(len(one), other.shape[1], dtype=kind, device=one.device))
+
+    @cached_property
+    def _prepared(self) -> dict[tuple[str, torch.dtype], tuple[Tensor, Tensor]]:
+        """Codes as they are compared, kept from one block of rows to the next."""
+        return {}
 
 
-def _compared(compare: Callable[..., Tensor], codes: tuple[Tensor, Tensor], rows: slice, kind: torch.dtype) -> Tensor:
-    """Compare codes, as zeros and ones of the type of scores: several times as fast to make and to use as bits."""
-    one, other = codes[0][rows, None], codes[1][None, :]
+def _as_numbers(codes: tuple[Tensor, Tensor], kind: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Give codes (a, 1) and (1, c) for a comparison, on a processor as scores if their type holds them exactly."""
+    one, other = codes[0][:, None], codes[1][None, :]
     if kind != torch.bool and one.device.type == "cpu" and _are_small(codes):
-        one, other = one.to(kind), other.to(kind)
-    return compare(one, other, out=torch.empty(len(one), other.shape[1], dtype=kind, device=one.device))
+        return one.to(kind), other.to(kind)
+    return one, other
 
 
 def _are_small(codes: tuple[Tensor, Tensor]) -> bool:

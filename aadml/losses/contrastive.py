@@ -1,8 +1,11 @@
 """Contrastive loss (Hadsell, Chopra and LeCun, CVPR 2006)."""
 
+import torch
+
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
-from aadml.losses.kernels.row_blocks import Costs, Rows, counted, scores_of, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, counted, ones, summed
+from aadml.losses.kernels.scores import scores_of
 
 
 def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_distance: bool = False) -> Terms:
@@ -32,8 +35,9 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
     """
 
     def cost(rows: Rows) -> Costs:
-        near, far = rows.positives * rows.scores, rows.negatives * (margin - rows.scores).relu_()
-        pairs = counted(rows.positives) + counted(rows.negatives)
-        return Costs(0.5 * (near + far).square().sum(1), counted(near) + counted(far), pairs, near - far)
+        near, far = rows.positives * rows.scores, (margin - rows.scores).relu_().mul_(rows.negatives)
+        active, pairs = counted(near) + counted(far), ones(rows.positives) + ones(rows.negatives)
+        pull = near.sub_(far)  # of a pair one of the two is 0
+        return Costs(0.5 * torch.linalg.vector_norm(pull, dim=1).square(), active, pairs, pull)
 
     return summed(comparison, scores_of(comparison, "squared-euclidean" if legacy_eq9_distance else "euclidean"), cost)

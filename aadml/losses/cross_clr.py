@@ -5,7 +5,8 @@ from dataclasses import replace
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature, Weight
 from aadml.losses.kernels.likelihood import inverse, mean_over_positives
-from aadml.losses.kernels.row_blocks import Costs, Rows, scores_of, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, summed
+from aadml.losses.kernels.scores import scores_of
 
 
 def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within_weight: Weight = 0.8) -> Terms:

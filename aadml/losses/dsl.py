@@ -5,7 +5,8 @@ from dataclasses import replace
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import inverse, mean_over_positives
-from aadml.losses.kernels.row_blocks import Costs, Rows, log_mean_exp_of_columns, scores_of, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, log_mean_exp_of_columns, summed
+from aadml.losses.kernels.scores import scores_of
 
 
 def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temperature: Temperature = 1000.0) -> Terms:
@@ -40,7 +41,7 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
     def cost(rows: Rows) -> Costs:
         assert rows.columns is not None
         prior = (rows.scores * flatness).sub_(rows.columns).exp_()
-        costs = mean_over_positives(rows.scores * prior, rows.positives, rows.positives + rows.negatives, rows.shares)
+        costs = mean_over_positives(rows.scores * prior, rows.positives, rows.rivals, rows.shares)
         by_prior = costs.slope.mul_(prior)
         return replace(costs, slope=by_prior * (1 + flatness * rows.scores), column_slope=-by_prior * rows.scores)
 

@@ -2,7 +2,8 @@
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
-from aadml.losses.kernels.row_blocks import Costs, Rows, counted, scores_of, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, ones, summed
+from aadml.losses.kernels.scores import scores_of
 
 
 def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1.0) -> Terms:
@@ -32,8 +33,9 @@ def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1
 
     def cost(rows: Rows) -> Costs:
         excess = rows.scores - threshold
-        near, far = rows.positives * excess.relu(), rows.negatives * (margin - excess).relu_()
-        pairs = counted(rows.positives) + counted(rows.negatives)
-        return Costs((near + far).sum(1), counted(near) + counted(far), pairs, near.sign() - far.sign())
+        near, far = excess.relu().mul_(rows.positives), (margin - excess).relu_().mul_(rows.negatives)
+        total, pairs = near.sum(1) + far.sum(1), ones(rows.positives) + ones(rows.negatives)
+        pulled, pushed = near.sign_(), far.sign_()
+        return Costs(total, ones(pulled) + ones(pushed), pairs, pulled.sub_(pushed))
 
     return summed(comparison, scores_of(comparison, "euclidean"), cost)

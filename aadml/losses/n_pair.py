@@ -5,7 +5,8 @@ from torch import Tensor
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Weight
 from aadml.losses.kernels.likelihood import mean_over_positives, of_each_positive
-from aadml.losses.kernels.row_blocks import Costs, Rows, scores_of, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, summed
+from aadml.losses.kernels.scores import scores_of
 
 
 def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = False) -> Terms:
@@ -43,8 +44,9 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
 
     def cost(rows: Rows) -> Costs:
         if multi_positive:
-            return mean_over_positives(rows.scores, rows.positives, rows.positives + rows.negatives, rows.shares)
-        return of_each_positive(rows.scores, rows.positives, rows.negatives, rows.shares)
+            return mean_over_positives(rows.scores, rows.positives, rows.rivals, rows.shares)
+        negatives = None if rows.whole else rows.negatives
+        return of_each_positive(rows.scores, rows.positives, negatives, rows.shares)
 
     terms = summed(comparison, scores_of(comparison, "dot"), cost)
     return Terms(terms.total, terms.active, terms.possible, _penalty(comparison, l2) if l2 else None)

@@ -3,7 +3,8 @@
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import inverse, of_each_positive
-from aadml.losses.kernels.row_blocks import Costs, Rows, scores_of, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, summed
+from aadml.losses.kernels.scores import scores_of
 
 
 def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_same_id: bool = True) -> Terms:
@@ -34,8 +35,8 @@ def nt_xent(comparison: Comparison, *, temperature: Temperature = 0.07, mask_sam
     """
 
     def cost(rows: Rows) -> Costs:
-        negatives = rows.negatives
-        if not mask_same_id:
+        negatives = None if rows.whole else rows.negatives
+        if negatives is not None and not mask_same_id:
             others = 1 - rows.positives
             negatives = negatives.maximum(others if rows.within is None else others * (1 - rows.within))
         return of_each_positive(rows.scores, rows.positives, negatives, rows.shares)

@@ -5,7 +5,8 @@ import torch
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import some, tempered
-from aadml.losses.kernels.row_blocks import Costs, Rows, Scores, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, summed
+from aadml.losses.kernels.scores import Scores
 
 
 def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> Terms:
@@ -47,4 +48,4 @@ def _cost(rows: Rows) -> Costs:
     total = (every.log() - alike.log()) * possible
     by_every, by_alike = possible / every, possible / alike
     slope = (rows.positives + rows.negatives) * by_every[:, None] - rows.positives * by_alike[:, None]
-    return Costs(total, (total > 0).long(), possible.long(), slope)
+    return Costs(total, total > 0, possible, slope)

@@ -9,7 +9,8 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
 from aadml.comparison.scores import Score
 from aadml.losses.kernels.likelihood import some
-from aadml.losses.kernels.row_blocks import Costs, Rows, counted, dissimilarities, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, counted, ones, summed
+from aadml.losses.kernels.scores import dissimilarities
 from aadml.losses.kernels.violations import violations
 from feature_extraction.ground.errors import InputError
 
@@ -56,7 +57,7 @@ def _hinge_then_mean(rows: Rows, margin: float) -> Costs:
     pairs, rivals = _contested(rows), rows.negatives.sum(1).clamp_min(1)
     counts = violations(rows.scores.detach(), pairs, rows.negatives, margin)
     total = ((counts * rows.scores).sum(1) + margin * counts.clamp_min(0).sum(1)) / rivals
-    return Costs(total, counted(counts), counted(pairs), counts / rivals[:, None])
+    return Costs(total, counted(counts), ones(pairs), counts / rivals[:, None])
 
 
 def _mean_then_hinge(rows: Rows, margin: float) -> Costs:
@@ -65,7 +66,7 @@ def _mean_then_hinge(rows: Rows, margin: float) -> Costs:
     cost = (rows.scores - mean + margin).relu_().mul_(pairs)
     active = cost.sign()
     slope = active - rows.negatives * (active.sum(1, keepdim=True) / rivals)
-    return Costs(cost.sum(1), counted(cost), counted(pairs), slope)
+    return Costs(cost.sum(1), counted(cost), ones(pairs), slope)
 
 
 def _contested(rows: Rows) -> Tensor:

@@ -3,7 +3,8 @@
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import inverse, mean_over_positives
-from aadml.losses.kernels.row_blocks import Costs, Rows, scores_of, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, summed
+from aadml.losses.kernels.scores import scores_of
 
 
 def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
@@ -33,6 +34,6 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
     """
 
     def cost(rows: Rows) -> Costs:
-        return mean_over_positives(rows.scores, rows.positives, rows.positives + rows.negatives, rows.shares)
+        return mean_over_positives(rows.scores, rows.positives, rows.rivals, rows.shares)
 
     return summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)

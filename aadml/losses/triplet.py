@@ -3,7 +3,8 @@
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
 from aadml.comparison.scores import Score
-from aadml.losses.kernels.row_blocks import Costs, Rows, counted, dissimilarities, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, ones, summed
+from aadml.losses.kernels.scores import dissimilarities
 from aadml.losses.kernels.violations import violations
 
 
@@ -37,7 +38,7 @@ def triplet(comparison: Comparison, *, margin: Margin = 1.2, score: Score = "squ
     def cost(rows: Rows) -> Costs:
         counts = violations(rows.scores.detach(), rows.positives, rows.negatives, margin)
         active = counts.abs().sum(1) / 2
-        possible = counted(rows.positives) * counted(rows.negatives)
+        possible = ones(rows.positives) * ones(rows.negatives)
         return Costs((counts * rows.scores).sum(1) + margin * active, active, possible, counts)
 
     return summed(comparison, dissimilarities(comparison, score), cost)

@@ -3,7 +3,7 @@
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import Config, resolve
 from aadml.objective.composition import Weighted
-from aadml.proxies.anchor_aware import AnchorAware
+from aadml.proxies.anchor_aware import AnchorAware, reaches_no_encoder
 from aadml.proxies.correlation import GraphOptions
 from aadml.sweeps.grid import without_proxy
 from feature_extraction.ground.json_values import Json, JsonObject
@@ -71,7 +71,7 @@ def essence(config: Config) -> Config:
 
     Two configs of one essence are the same training, but for its random draws. Under readings R1 and R4 every value is
     the anchor: graph, query and k have no effect. R2 weights the neighbors equally, whoever asks; R3 over one key is
-    R2. A proxy that is its anchor is none.
+    R2. A proxy that is its anchor is none, and one through which no gradient passes leaves no metric loss.
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":
@@ -81,6 +81,8 @@ def essence(config: Config) -> Config:
     itself = options["reading"] == "R4" and free and options["residual"] != "add"
     if itself or options["aa_mix"] == 0 or (convex and options["residual_weight"] == 0):
         return without_proxy(config)
+    if reaches_no_encoder(options):
+        return weighted(without_proxy(config), 0.0)
     return resolve(config.values | {"proxy": {**options, "name": proxy.name}})
 
 

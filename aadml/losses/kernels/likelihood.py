@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.losses.kernels.row_blocks import Costs, counted, excluding
+from aadml.losses.kernels.row_blocks import Costs, counted, exp_of_falls, without
 from feature_extraction.ground.errors import InputError
 
 T = TypeVar("T", float, Tensor)
@@ -14,7 +14,9 @@ NOTHING = 1e-30
 """A share that changes no sum."""
 
 
-def of_each_positive(logits: Tensor, positives: Tensor, negatives: Tensor, shares: Tensor | None = None) -> Costs:
+def of_each_positive(
+    logits: Tensor, positives: Tensor, negatives: Tensor | None, shares: Tensor | None = None
+) -> Costs:
     """Let every positive stand alone against the negatives; other positives of the anchor stay out of its sum.
 
         total_i = sum over p in P_i of  u_ip log(1 + sum over n in N_i of exp(s_in - s_ip))
@@ -24,23 +26,26 @@ def of_each_positive(logits: Tensor, positives: Tensor, negatives: Tensor, share
     Args:
         logits: s (a, c); `total` is differentiable by them too, so that small matrices need no engine.
         positives: (a, c) zeros and ones.
-        negatives: (a, c) zeros and ones, disjoint from `positives`.
+        negatives: (a, c) zeros and ones, disjoint from `positives`; None: all that are no positives.
         shares: (a, c) of the positives; u is such a share over the mean share of its anchor. None: u = 1.
 
     Returns:
         One term a positive, for anchors that have negatives; nothing for the others.
     """
-    share, rivals = _softmax(logits, negatives)
-    pairs = positives * some(negatives)[:, None]
-    weights = pairs if shares is None else pairs * _targets(positives, shares) * positives.sum(1, keepdim=True)
-    gap = rivals[:, None] - logits
+    outside = positives if negatives is None else 1 - negatives
+    parts, mass, rivals = _exponentials(logits, outside)
+    weights = positives if shares is None else _targets(positives, shares) * positives.sum(1, keepdim=True)
+    gap = rivals - logits  # without negatives so far below 0 that nothing is left
     cost = softplus(gap) * weights
     here = torch.sigmoid(gap).mul_(weights)
-    slope = share.mul_(here.sum(1, keepdim=True)).sub_(here)
-    return Costs(cost.sum(1), counted(cost), counted(pairs), slope)
+    slope = _scaled(parts, here.sum(1, keepdim=True) / mass).sub_(here)
+    possible = positives.sum(1) * (outside.sum(1) < outside.shape[1])
+    return Costs(cost.sum(1), counted(cost), possible, slope)
 
 
-def mean_over_positives(logits: Tensor, positives: Tensor, rivals: Tensor, shares: Tensor | None = None) -> Costs:
+def mean_over_positives(
+    logits: Tensor, positives: Tensor, rivals: Tensor | None, shares: Tensor | None = None
+) -> Costs:
     """Take the mean over positives of their log-probability among all `rivals`, the positives included.
 
         total_i = -1/|P_i| sum over p in P_i of  log( exp(s_ip) / sum over j in rivals_i of exp(s_ij) )
@@ -52,36 +57,46 @@ def mean_over_positives(logits: Tensor, positives: Tensor, rivals: Tensor, share
     Args:
         logits: s (a, c).
         positives: (a, c) zeros and ones.
-        rivals: (a, c) zeros and ones, a superset of `positives`.
+        rivals: (a, c) zeros and ones, a superset of `positives`; None: everyone.
         shares: (a, c) of the positives, not negative; None takes all alike.
 
     Returns:
         One term an anchor, for anchors that have positives; nothing for the others.
     """
-    possible = some(positives)
-    share, everyone = _softmax(logits, rivals)
+    count = positives.sum(1)
+    possible = count.clamp_max(1)
+    parts, mass, everyone = _exponentials(logits, None if rivals is None else 1 - rivals)
+    share = _scaled(parts, possible[:, None] / mass)
     if shares is not None:
         targets = _targets(positives, shares)
-        total = (everyone * possible - (logits * targets).sum(1)).clamp_min_(0)
-        return Costs(total, (total > 0).long(), possible.long(), share.mul_(possible[:, None]).sub_(targets))
-    part = possible / positives.sum(1).clamp_min(1)
+        total = (everyone[:, 0] * possible - (logits * targets).sum(1)).clamp_min_(0)
+        return Costs(total, total > 0, possible, share.sub_(targets))
+    part = possible / count.clamp_min(1)
     mean = (logits * positives).sum(1) * part
-    total = (everyone * possible - mean).clamp_min_(0)
-    slope = share.mul_(possible[:, None]).addcmul_(positives, -part[:, None])
-    return Costs(total, (total > 0).long(), possible.long(), slope)
+    total = (everyone[:, 0] * possible - mean).clamp_min_(0)
+    return Costs(total, total > 0, possible, share.addcmul_(positives, -part[:, None]))
 
 
-def _softmax(logits: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Give each row's softmax within a mask (a, c), zero outside, and the log of the sum of its exponentials (a,)."""
+def _exponentials(logits: Tensor, outside: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Give the exponentials of logits less the highest of their row (a, c), their sums, and the sums' logs (a, 1).
+
+    What `outside` marks with ones (a, c) counts for nothing; None marks nobody.
+    """
     if not logits.shape[1]:
-        return torch.zeros_like(logits), logits.new_zeros(len(logits))
-    kept = excluding(logits, mask)
+        return torch.zeros_like(logits), logits.new_ones(len(logits), 1), logits.new_zeros(len(logits), 1)
+    kept = logits if outside is None else without(logits, outside)
     peak = kept.amax(1, keepdim=True)
-    share = (kept - peak).exp()
-    mass = share.sum(1, keepdim=True)
-    # what is smaller than any rounding is none: denormal numbers slow down products a hundred times
-    part = F.threshold(share * (some(mask)[:, None] / mass), NOTHING, 0.0, inplace=True)
-    return part, (peak + mass.log())[:, 0]
+    parts = exp_of_falls(kept - peak)
+    mass = parts.sum(1, keepdim=True)
+    return parts, mass, peak + mass.log()
+
+
+def _scaled(parts: Tensor, factor: Tensor) -> Tensor:
+    """Multiply exponentials (a, c) by a factor of their row; what is smaller than any rounding becomes nothing.
+
+    Denormal numbers slow down products a hundred times.
+    """
+    return F.threshold(parts * factor, NOTHING, 0.0, inplace=True)
 
 
 def _targets(positives: Tensor, shares: Tensor) -> Tensor:

@@ -2,54 +2,77 @@
 
 A loss is a cost of the rows of a score matrix: it says what each anchor costs and, in `slope`, how that changes with
 each score. Scores of vectors are inner products, or functions of them, so the vectors' gradients are two more products,
-with the slopes, made while a block still lies in the cache. The backward pass multiplies them by what comes from above;
+with the slopes. Products are made of a slab of rows, as they are slow for few rows; costs and slopes of a block of its
+rows at a time, which stays in a core's cache. The backward pass multiplies the gradients by what comes from above;
 where that differs from anchor to anchor, it goes through the blocks once more. A gradient of a gradient is refused.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from functools import cached_property
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.pairwise import TINY, as_products, normalized
-from aadml.comparison.scores import SCORES, Score
-from feature_extraction.ground.tables import lookup
+from aadml.losses.kernels.scores import Kind, Scores
 
-BLOCK = {"cpu": 1 << 16, "cuda": 1 << 25}
-"""Scores of a block: on a processor they stay in the cache of a core."""
-ROWS = 256
-"""Rows that a block of vectors of as many dimensions has at least: their product takes longer than the cache saves."""
-
-MASKS = ("positives", "negatives", "within")
 EXCLUDED = 1e30
 """What is subtracted from scores that are to be no rivals: more than any score, less than what could overflow."""
-
-Kind = Literal["product", "squared distance", "distance"]
-KEPT = {"squared-euclidean": "squared_distance", "euclidean": "distance", "cosine": "cosine", "dot": "dot"}
+LOWEST = -78.0
+"""Where exponents end: the exponential is nothing beside a one, and no denormal number, even divided by thousands."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a comparison.
+    """Some rows of a comparison; masks are made when they are asked for.
 
     Attributes:
         scores: (r, c), to be read alone.
-        positives: (r, c) ones and zeros, of the type of the scores.
-        negatives: (r, c) likewise.
-        within: (r, c) likewise, candidates of the anchor's own modality, or None.
+        comparison: the whole.
+        place: which of its rows these are.
         columns: (c,) a number of each candidate, where the loss was given some.
-        shares: (r, c) how much each positive counts, or None where all count alike.
     """
 
     scores: Tensor
-    positives: Tensor
-    negatives: Tensor
-    within: Tensor | None
+    comparison: Comparison
+    place: slice
     columns: Tensor | None
-    shares: Tensor | None = None
+
+    @cached_property
+    def positives(self) -> Tensor:
+        """(r, c) ones and zeros, of the type of the scores."""
+        return cast(Tensor, self._mask("positives"))
+
+    @cached_property
+    def negatives(self) -> Tensor:
+        """(r, c) likewise."""
+        return cast(Tensor, self._mask("negatives"))
+
+    @cached_property
+    def within(self) -> Tensor | None:
+        """(r, c) likewise, candidates of the anchor's own modality, or None."""
+        return self._mask("within")
+
+    @property
+    def whole(self) -> bool:
+        """Whether every pair is known to be a positive or a negative."""
+        return self.comparison.is_whole()
+
+    @property
+    def rivals(self) -> Tensor | None:
+        """(r, c) ones and zeros, positives and negatives; None where every pair is one of them."""
+        return None if self.whole else self.positives + self.negatives
+
+    @property
+    def shares(self) -> Tensor | None:
+        """(r, c) how much each positive counts, or None where all count alike."""
+        shares = self.comparison.shares
+        return None if shares is None else shares[self.place].to(self.scores.dtype)
+
+    def _mask(self, name: str) -> Tensor | None:
+        return self.comparison.rows_of(name, self.place, self.scores.dtype)
 
 
 @dataclass(frozen=True)
@@ -58,8 +81,8 @@ class Costs:
 
     Attributes:
         total: (r,) the sum of the anchor's terms.
-        active: (r,) how many of them are not zero.
-        possible: (r,) how many there are.
+        active: (r,) how many of them are not zero, in any type of number.
+        possible: (r,) how many there are, likewise.
         slope: (r, c) derivatives of `total` by the scores; may be written over.
         column_slope: (r, c) derivatives of `total` by `columns`; None where there are none.
     """
@@ -75,79 +98,6 @@ Cost = Callable[[Rows], Costs]
 Counts = tuple[Tensor, Tensor, Tensor]
 
 
-def _rows(comparison: Comparison, values: Tensor, rows: slice, columns: Tensor | None) -> Rows:
-    """Give some rows with their scores (r, c)."""
-    positives, negatives, within = (comparison.rows_of(mask, rows, values.dtype) for mask in MASKS)
-    assert positives is not None
-    assert negatives is not None
-    shares = comparison.shares
-    counted = None if shares is None else shares[rows].to(values.dtype)
-    return Rows(values, positives, negatives, within, columns, counted)
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Scores of a anchors and c candidates: a matrix, or vectors of whose inner products they are a function.
-
-    Attributes:
-        left: (a, c) where `right` is None, else (a, e).
-        right: (c, e) or None.
-        kind: what is made of the products: nothing, their positive part, or its root.
-    """
-
-    left: Tensor
-    right: Tensor | None = None
-    kind: Kind = "product"
-
-    def rows(self, rows: slice) -> Tensor:
-        """Give some rows of the matrix (r, c)."""
-        if self.right is None:
-            return self.left[rows]
-        products = self.left[rows] @ self.right.T
-        if self.kind == "product":
-            return products
-        return products.relu_() if self.kind == "squared distance" else (products.relu_() + TINY).sqrt()
-
-    def of_products(self, scores: Tensor, slope: Tensor) -> Tensor:
-        """Turn slopes by scores into slopes by products, in place; a distance of zero has none."""
-        if self.kind != "distance":
-            return slope
-        return slope.div_(scores).mul_(0.5).masked_fill_(scores.square() <= 1.01 * TINY, 0)
-
-    def blocks(self) -> list[slice]:
-        """Cut the rows into blocks."""
-        count, columns = len(self.left), len(self.right) if self.right is not None else self.left.shape[1]
-        width = 0 if self.right is None else min(self.right.shape[1], ROWS)
-        height = max(BLOCK.get(self.left.device.type, BLOCK["cpu"]) // max(columns, 1), width, 1)
-        return [slice(start, min(start + height, count)) for start in range(0, max(count, 1), height)]
-
-
-def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0) -> Scores:
-    """Lay out a score of a comparison, times a factor; one that a selection has computed is taken as it is.
-
-    Args:
-        comparison: a anchors against c candidates.
-        name: a key of SCORES; a similarity is taken as it is, not with a minus sign.
-        factor: of similarities.
-    """
-    kept = KEPT[name]
-    if comparison.relevance is not None or kept in comparison.__dict__:
-        return Scores(factor * getattr(comparison, kept))
-    anchors, candidates = comparison.vectors(name)
-    if name in ("squared-euclidean", "euclidean"):
-        kind: Kind = "distance" if name == "euclidean" else "squared distance"
-        return Scores(*as_products(anchors, candidates), kind)
-    if name == "cosine":
-        anchors, candidates = normalized(anchors), normalized(candidates)
-    return Scores(factor * anchors, candidates)
-
-
-def dissimilarities(comparison: Comparison, name: Score) -> Scores:
-    """Lay out a score in which smaller is nearer, see SCORES."""
-    lookup(SCORES, name, "score")
-    return scores_of(comparison, name, 1.0 if "euclidean" in name else -1.0)
-
-
 def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor | None = None) -> Terms:
     """Cost the anchors of a comparison, block by block of rows.
 
@@ -158,11 +108,11 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
         columns: (c,) a number of each candidate, whose gradient is followed too.
     """
     if torch.compiler.is_compiling():  # who compiles a loss fuses its passes; nothing is left to gain from blocks
-        costs = cost(_rows(comparison, scores.rows(slice(None)), slice(None), columns))
-        return Terms(costs.total, costs.active, costs.possible)
+        costs = cost(Rows(scores.of_products(scores.products(slice(None))), comparison, slice(None), columns))
+        return Terms(costs.total, costs.active.long(), costs.possible.long())
     inputs = scores.left, scores.right, columns
     wanted = tuple(torch.is_grad_enabled() and one is not None and one.requires_grad for one in inputs)
-    total, active, possible = _applied(_Sums, *inputs, _Task(comparison, scores.kind, cost), wanted)
+    total, active, possible = _applied(_Sums, *inputs, _Task(comparison, scores.kind, scores.scale, cost), wanted)
     return Terms(total, active, possible)
 
 
@@ -172,54 +122,54 @@ class _Task:
 
     comparison: Comparison
     kind: Kind
+    scale: float
     cost: Cost
+
+    def scores(self, left: Tensor, right: Tensor | None) -> Scores:
+        return Scores(left, right, self.kind, self.scale)
 
     def run(self, inputs: "_Inputs", wanted: tuple[bool, ...], weights: Tensor | None) -> tuple[Counts, "_Inputs"]:
         """Go through the blocks: totals and counts (a,), and gradients of the totals, summed with weights (a,)."""
         left, right, columns = inputs
         assert left is not None
-        scores = Scores(left, right, self.kind)
+        scores = self.scores(left, right)
         sums = [
-            torch.zeros_like(one) if want and one is not None else None
-            for one, want in zip(inputs, wanted, strict=True)
+            None if one is None or not want else torch.zeros_like(one) for one, want in zip(inputs, wanted, strict=True)
         ]
-        found: Counts | None = None
-        for rows in scores.blocks():
-            values = scores.rows(rows)
-            costs = self.cost(_rows(self.comparison, values, rows, columns))
-            parts = costs.total, costs.active, costs.possible
-            if found is None:  # what stays is laid out once: small tensors kept between blocks would split the heap
-                found = cast(Counts, tuple(one.new_empty(len(left)) for one in parts))
-            for one, part in zip(found, parts, strict=True):
-                one[rows] = part
-            if any(wanted):
-                self._add(sums, scores, rows, values, costs, None if weights is None else weights[rows, None])
-        assert found is not None
+        active, possible = (torch.empty(len(left), dtype=torch.int64, device=left.device) for _ in range(2))
+        found = left.new_empty(len(left)), active, possible
+        for slab in scores.slabs():
+            products = scores.products(slab)
+            for rows in scores.blocks(slab):
+                values = scores.of_products(products[rows.start - slab.start : rows.stop - slab.start])
+                costs = self.cost(Rows(values, self.comparison, rows, columns))
+                for one, part in zip(found, (costs.total, costs.active, costs.possible), strict=True):
+                    one[rows] = part  # small tensors kept between blocks would split the heap
+                if any(wanted):
+                    slope = _weighed(sums, costs, None if weights is None else weights[rows, None])
+                    out = values if right is not None else sums[0]
+                    if out is not None:
+                        scores.put_slope(slope, values, out if out is values else out[rows])
+            if right is not None:
+                _add(sums, scores, slab, products)
         return found, tuple(sums)
 
-    def _add(
-        self,
-        sums: list[Tensor | None],
-        scores: Scores,
-        rows: slice,
-        values: Tensor,
-        costs: Costs,
-        weights: Tensor | None,
-    ) -> None:
-        """Add the gradients of a block to the sums."""
-        left, right, columns = sums
-        if columns is not None and costs.column_slope is not None:
-            columns += (costs.column_slope if weights is None else costs.column_slope * weights).sum(0)
-        slope = costs.slope if weights is None else costs.slope.mul_(weights)
-        if scores.right is None:
-            if left is not None:
-                left[rows] = slope
-            return
-        slope = scores.of_products(values, slope)
-        if left is not None:
-            torch.mm(slope, scores.right, out=left[rows])
-        if right is not None:
-            right.addmm_(slope.T, scores.left[rows])
+
+def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) -> Tensor:
+    """Weigh the slopes of a block; those by columns are added to their sum."""
+    columns = sums[2]
+    if columns is not None and costs.column_slope is not None:
+        columns += (costs.column_slope if weights is None else costs.column_slope * weights).sum(0)
+    return costs.slope if weights is None else costs.slope.mul_(weights)
+
+
+def _add(sums: list[Tensor | None], scores: Scores, rows: slice, slopes: Tensor) -> None:
+    """Add the gradients of a slab, of which these are the slopes by products, to the sums."""
+    left, right, _ = sums
+    if left is not None:
+        left[rows].addmm_(slopes, cast(Tensor, scores.right), beta=0, alpha=scores.factor)
+    if right is not None:
+        right.addmm_(slopes.T, scores.left[rows], beta=0 if rows.start == 0 else 1, alpha=scores.factor)
 
 
 _Inputs = tuple[Tensor | None, ...]
@@ -255,14 +205,26 @@ def counted(values: Tensor) -> Tensor:
     return torch.gt(values, 0, out=torch.empty_like(values)).sum(1).long()
 
 
-def excluding(scores: Tensor, mask: Tensor) -> Tensor:
-    """Lower the scores (r, c) outside a mask of ones so far that they are no rivals."""
-    return torch.add(scores, mask - 1, alpha=EXCLUDED)
+def ones(mask: Tensor) -> Tensor:
+    """Count the ones of a mask by row: (r, c) -> (r,) int64."""
+    return mask.sum(1).long()
+
+
+def without(scores: Tensor, outside: Tensor) -> Tensor:
+    """Lower the scores (r, c) where a mask has ones so far that they are no rivals."""
+    return torch.sub(scores, outside, alpha=EXCLUDED)
+
+
+def exp_of_falls(values: Tensor) -> Tensor:
+    """Turn numbers that are not above 0 into their exponentials, in place; those that underflow would take long."""
+    return values.clamp_min_(LOWEST).exp_()
 
 
 def log_mean_exp_of_columns(comparison: Comparison, scores: Scores, factor: float) -> Tensor:
     """Give the log of the mean of exp(factor s_ij) over the anchors that a candidate is compared with (c,), else 0."""
-    result: Tensor = _applied(_Columns, scores.left, scores.right, _Task(comparison, scores.kind, _no_cost), factor)
+    result: Tensor = _applied(
+        _Columns, scores.left, scores.right, _Task(comparison, scores.kind, scores.scale, _no_cost), factor
+    )
     return result
 
 
@@ -271,16 +233,16 @@ class _Columns(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, left: Tensor, right: Tensor | None, task: "_Task", factor: float) -> Tensor:
-        scores = Scores(left, right, task.kind)
+        scores = task.scores(left, right)
         count = mass = left.new_zeros(len(right) if right is not None else left.shape[1])
         peak = torch.full_like(mass, -EXCLUDED)
         with torch.autocast(left.device.type, enabled=False):
-            for rows in scores.blocks():
-                block = _rows(task.comparison, scores.rows(rows), rows, None)
+            for rows in (block for slab in scores.slabs() for block in scores.blocks(slab)):
+                block = Rows(scores.of_products(scores.products(rows)), task.comparison, rows, None)
                 rivals = block.positives + block.negatives
-                values = excluding(factor * block.scores, rivals)
+                values = without(factor * block.scores, 1 - rivals)
                 higher = torch.maximum(peak, values.amax(0))
-                mass = mass * (peak - higher).exp() + values.sub_(higher).exp_().mul_(rivals).sum(0)
+                mass = mass * (peak - higher).exp() + exp_of_falls(values.sub_(higher)).mul_(rivals).sum(0)
                 count, peak = count + rivals.sum(0), higher
         result = (peak + mass.log() - count.log()).masked_fill_(count == 0, 0)
         ctx.task, ctx.factor = task, factor
@@ -296,7 +258,7 @@ class _Columns(torch.autograd.Function):
             share = (ctx.factor * rows.scores).sub_(result).exp_().mul_(rows.positives + rows.negatives)
             return replace(_no_cost(rows), slope=share.mul_(weight))
 
-        task = _Task(ctx.task.comparison, ctx.task.kind, cost)
+        task = replace(ctx.task, cost=cost)
         wanted = (ctx.needs_input_grad[0], ctx.needs_input_grad[1], False)
         with torch.no_grad(), torch.autocast(left.device.type, enabled=False):
             gradients = task.run((left, right, None), wanted, None)[1]

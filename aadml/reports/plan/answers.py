@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
-from aadml.reports.plan.hypotheses import graph_answer, readings_answer, slope_answer
+from aadml.reports.plan.hypotheses import graph_answer, readings_answer
+from aadml.reports.plan.shares import slope_answer
 from aadml.reports.plan.statistics import (
     ByMethod,
     Compared,

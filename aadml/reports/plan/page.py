@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from aadml.reports.plan.answers import Findings, answers, findings_of
-from aadml.reports.plan.hypotheses import section_of_shares, sections_of_set
+from aadml.reports.plan.drawings import SHARES, drawings, share_drawing
+from aadml.reports.plan.hypotheses import sections_of_set
+from aadml.reports.plan.shares import section_of_shares
 from aadml.reports.plan.statistics import overall, verdict
 from aadml.reports.plan.tables import (
     control_table,
@@ -18,13 +18,12 @@ from aadml.reports.plan.tables import (
     progress_table,
     protocol_table,
     set_table,
+    titled,
 )
-from aadml.reports.reproduction.figures import drawn
-from aadml.reports.sweep_figures import spread_dots
 from aadml.reports.tables import Table, markdown
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
 from aadml.sweeps.plan.finals import LOOKS
-from aadml.sweeps.plan.ledger import Ledger, Row
+from aadml.sweeps.plan.ledger import Ledger
 from aadml.sweeps.plan.sets import SHARED, drawn_name, is_drawn, read_facts
 from aadml.sweeps.plan.stages import STAGES, is_of_shares
 from feature_extraction.ground.atomic import write_text
@@ -45,9 +44,9 @@ def write_plan_page(folder: Path) -> Path:
         The page.
     """
     ledger = Ledger((folder,))
-    figures = {}
-    for name in read_facts(folder):
-        for kind, drawing in drawings(name, ledger).items():
+    figures = {SHARES: share_drawing(ledger)}
+    for name in _given(folder):
+        for kind, drawing in drawings(name, findings_of(name, ledger), ledger).items():
             figures[f"{name}-{kind}.svg"] = drawing
     for place, drawing in figures.items():
         if drawing:  # matplotlib is installed
@@ -84,26 +83,6 @@ def page_of(folder: Path) -> str:
         parts += _of_set(name, found[name], ledger)
     parts += section_of_shares(ledger)
     return "\n\n".join(part.rstrip("\n") for part in [*parts, _LAST] if part) + "\n"
-
-
-def drawings(name: str, ledger: Ledger) -> dict[str, str]:
-    """Draw test MAPs and paired differences of the contenders on a data set; nothing before two seeds are there."""
-    found = findings_of(name, ledger)
-    if not found.primary:
-        return {}
-    maps = {method: _maps(found.rows[method], found.seeds) for method in CONTENDERS}
-    differences = {" - ".join(one.pair): np.array(one.values) for one in found.primary}
-    differences |= {
-        f"AA - {one.pair[1].removeprefix(f'{ANCHOR_AWARE}, ')}": np.array(one.values) for one in found.controls
-    }
-    return {
-        "map": drawn(spread_dots, maps, x="test MAP"),
-        "differences": drawn(spread_dots, differences, x="difference of test MAP", marks={"no difference": 0.0}),
-    }
-
-
-def _maps(rows: Mapping[int, Row], seeds: Sequence[int]) -> np.ndarray:
-    return np.array([rows[seed].test_map for seed in seeds], dtype=np.float64)
 
 
 def _standing(found: Mapping[str, Findings], names: Sequence[str]) -> str:
@@ -143,13 +122,13 @@ def _cost(ledger: Ledger) -> str:
 
 def _of_set(name: str, found: Findings, ledger: Ledger) -> list[str]:
     """Write the sections of one data set."""
-    parts = [f"## {name}", *_section("Options, chosen by validation MAP", option_table("stage-", name, ledger))]
+    parts = [f"## {name}", *titled("Options, chosen by validation MAP", option_table("stage-", name, ledger))]
     parts += _of_contenders(name, found, ledger) if found.rows else []
-    parts += _section("Controls of the chosen AA", final_table(found.control_rows, every_seed(found.control_rows)))
+    parts += titled("Controls of the chosen AA", final_table(found.control_rows, every_seed(found.control_rows)))
     parts += [markdown(control_table(found.controls))] if found.controls else []
     parts += [f"{control}: the same training as the chosen AA, not run ({why})." for control, why in found.same.items()]
-    parts += _section("Options of the rivals", option_table("rivals-", name, ledger))
-    parts += _section("Rivals", final_table(found.rival_rows, every_seed(found.rival_rows)))
+    parts += titled("Options of the rivals", option_table("rivals-", name, ledger))
+    parts += titled("Rivals", final_table(found.rival_rows, every_seed(found.rival_rows)))
     parts += [markdown(control_table(found.rivals))] if found.rivals else []
     return parts + sections_of_set(name, ledger)
 
@@ -160,12 +139,8 @@ def _of_contenders(name: str, found: Findings, ledger: Ledger) -> list[str]:
     if found.primary:
         parts += [markdown(difference_table(found.primary, tested=found.looked)), _HOW]
         parts += [f"![test MAP of every seed]({name}-map.svg)", f"![paired differences]({name}-differences.svg)"]
-    parts += _section("What the stop leaves out", full_table(name, ledger))
-    return parts + _section("Protocols (H7)", protocol_table(found.rows, found.seeds))
-
-
-def _section(title: str, table: Table) -> list[str]:
-    return [f"### {title}", markdown(table)] if table.rows else []
+    parts += titled("What the stop leaves out", full_table(name, ledger))
+    return parts + titled("Protocols (H7)", protocol_table(found.rows, found.seeds))
 
 
 def _seeds_said(found: Findings) -> str:

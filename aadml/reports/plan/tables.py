@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 from aadml.reports.plan.statistics import ByMethod, Compared, complete_seeds, corrected_flips
-from aadml.reports.tables import Cell, Table
-from aadml.retrieval.significance import LEVEL, spread
+from aadml.reports.tables import Cell, Table, markdown
+from aadml.retrieval.significance import LEVEL, Difference, spread
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
 from aadml.sweeps.plan.experiment import PROTOCOLS
 from aadml.sweeps.plan.finals import (
@@ -137,7 +137,8 @@ def budget_table(rows: ByMethod) -> Table:
     for line in final_table(rows, every_seed(rows)).rows:
         known = [row for row in rows[str(line[0])].values() if row.test_map is not None]
         budgets = {str(dict(json.loads(row.options))[BUDGET]) for row in known}
-        lines.append((*line[:2], ", ".join(sorted(budgets)), _over(known, "epochs"), *line[2:]))
+        budget = ", ".join(sorted(budgets)) if any(row.epochs for row in known) else None  # a closed form has none
+        lines.append((*line[:2], budget, _over(known, "epochs"), *line[2:]))
     return Table(("method", "seeds", "epochs of its schedule", "taken", *_FIGURES.values()), tuple(lines))
 
 
@@ -212,6 +213,26 @@ def protocol_table(rows: ByMethod, seeds: Sequence[int]) -> Table:
 def interval(ends: tuple[float, float]) -> str:
     """Write an interval."""
     return f"[{_signed(ends[0])}, {_signed(ends[1])}]"
+
+
+def ends(one: Difference) -> str:
+    """Write the interval of a difference."""
+    return interval((one.low, one.high))
+
+
+def gain(one: Compared) -> str:
+    """Write a mean difference with its interval over seeds and queries."""
+    return f"{one.over_seeds.mean:+.3f} {ends(one.over_both)}"
+
+
+def chance_of(rows: ByMethod) -> float | None:
+    """Give the chance level of what was scored; None where nothing was."""
+    return next((row.chance for own in rows.values() for row in own.values() if row.chance is not None), None)
+
+
+def titled(title: str, table: Table) -> list[str]:
+    """Put a table under its title; nothing where it has no rows."""
+    return [f"### {title}", markdown(table)] if table.rows else []
 
 
 def _signed(value: float) -> str:

@@ -4,11 +4,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.nn import functional as F
 
 from aadml.comparison import Comparison
 from aadml.comparison.masks import MaskCodes
 from aadml.losses import LOSSES
-from aadml.losses.kernels import row_blocks
+from aadml.losses.kernels import row_blocks, scores
 from aadml.losses.kernels.likelihood import mean_over_positives
 
 THROUGH_BLOCKS = (
@@ -34,7 +35,9 @@ def test_the_height_of_blocks_changes_nothing(monkeypatch, name, entries):
     comparison, points = batch()
     whole = LOSSES[name](comparison)
     expected = gradients(whole, points)
-    monkeypatch.setitem(row_blocks.BLOCK, "cpu", entries)
+    monkeypatch.setitem(scores.BLOCK, "cpu", entries)
+    monkeypatch.setattr(scores, "SLAB", 3 * entries)
+    monkeypatch.setattr(scores, "ROWS", 1)
     cut = LOSSES[name](comparison)
     assert torch.allclose(cut.total, whole.total, rtol=1e-12, atol=1e-12)
     assert torch.equal(cut.active, whole.active)
@@ -86,6 +89,46 @@ def test_masks_of_all_pairs_are_never_made(name):
     assert callable(fresh.__dict__["negatives"])
 
 
+@pytest.mark.parametrize("name", sorted({*THROUGH_BLOCKS} - {"cross-clr"}))
+def test_codes_that_leave_nobody_out_cost_what_their_masks_cost(name):
+    points = batch()[1]
+    labels = torch.arange(40) % 5, torch.arange(37) % 7  # no anchor is of the classes 5 and 6
+    by_codes = Comparison.of_labels(*points, *labels)
+    by_masks = Comparison(*points, by_codes.positives, by_codes.negatives, by_codes.own)
+    by_codes = Comparison.of_labels(*points, *labels)
+    assert by_codes.is_whole()
+    assert not by_masks.is_whole()
+    terms, expected = LOSSES[name](by_codes), LOSSES[name](by_masks)
+    assert torch.allclose(terms.total, expected.total, rtol=1e-12, atol=1e-12)
+    assert torch.equal(terms.active, expected.active)
+    assert torch.equal(terms.possible, expected.possible)
+    for one, other in zip(gradients(terms, points), gradients(expected, points), strict=True):
+        assert torch.allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def test_who_is_compared_with_nobody_has_no_gradient_at_all():
+    comparison, (x, r) = batch(dtype=torch.float32)
+    aside = torch.zeros(37, dtype=torch.bool)
+    aside[::3] = True
+    for name in ("supcon", "nt-xent", "dsl"):
+        narrowed = replace(comparison, positives=comparison.positives & ~aside, negatives=comparison.negatives & ~aside)
+        gradient = gradients(LOSSES[name](narrowed, temperature=0.01), (x, r))[1]
+        assert not gradient[aside].any()
+        assert gradient[~aside].any(1).all()
+
+
+def test_unit_vectors_have_the_gradient_of_torchs_own():
+    vectors = torch.randn(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    vectors[1], vectors[2], vectors[3] = 0, vectors[2] * 1e-14, vectors[3] * 1e6
+    vectors.requires_grad_()
+    weights = torch.arange(15.0, dtype=torch.float64).view(5, 3)
+    mine, torchs = (
+        torch.autograd.grad((made * weights).sum(), vectors)[0]
+        for made in (scores._unit(vectors), F.normalize(vectors, dim=1, eps=1e-12))
+    )
+    assert torch.allclose(mine, torchs, rtol=1e-10, atol=0)
+
+
 @given(seed=st.integers(0, 2**32 - 1), spread=st.floats(1, 200))
 def test_no_slope_is_a_denormal_number(seed, spread):
     random = torch.Generator().manual_seed(seed)
@@ -99,7 +142,7 @@ def test_no_slope_is_a_denormal_number(seed, spread):
         return costs
 
     comparison = Comparison.of_labels(x, r, labels, labels)
-    row_blocks.summed(comparison, row_blocks.scores_of(comparison, "dot"), cost)
+    row_blocks.summed(comparison, scores.scores_of(comparison, "dot"), cost)
     sizes = torch.cat(slopes).abs()
     assert not ((sizes > 0) & (sizes < torch.finfo(torch.float32).tiny)).any()
 

@@ -1,0 +1,190 @@
+"""Scores of anchors and candidates as losses by blocks of rows need them: a matrix, or vectors and what they become."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from aadml.comparison import Comparison
+from aadml.comparison.pairwise import TINY, normalized
+from aadml.comparison.scores import SCORES, Score
+from feature_extraction.ground.tables import lookup
+
+BLOCK = {"cpu": 1 << 17, "cuda": 1 << 25}
+"""Scores of a block: on a processor they stay in the cache of a core."""
+SLAB = 1 << 20
+"""Scores of a slab."""
+ROWS = 256
+"""Rows that a slab of vectors of as many dimensions has at least."""
+
+NO_DISTANCE = (1.01 * TINY) ** 0.5
+"""Distances up to this are of vectors that coincide."""
+
+Kind = Literal["product", "squared distance", "distance"]
+KEPT = {"squared-euclidean": "squared_distance", "euclidean": "distance", "cosine": "cosine", "dot": "dot"}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of a anchors and c candidates: a matrix, or vectors of whose inner products they are a function.
+
+    Attributes:
+        left: (a, c) where `right` is None, else (a, e).
+        right: (c, e) or None.
+        kind: what is made of the products: nothing, their positive part, or its root.
+        scale: what the inner products are multiplied by.
+    """
+
+    left: Tensor
+    right: Tensor | None = None
+    kind: Kind = "product"
+    scale: float = 1.0
+
+    def products(self, rows: slice) -> Tensor:
+        """Give some rows of the matrix, or of the products that the scores are made of (r, c)."""
+        if self.right is None:
+            return self.left[rows]
+        nothing = self.left.new_zeros(1, 1)
+        return torch.addmm(nothing, self.left[rows], self.right.T, beta=0, alpha=self.scale)
+
+    def of_products(self, products: Tensor) -> Tensor:
+        """Turn products into scores, in place."""
+        if self.kind == "product" or self.right is None:
+            return products
+        products.relu_()
+        return products if self.kind == "squared distance" else products.add_(TINY).sqrt_()
+
+    def put_slope(self, slope: Tensor, scores: Tensor, out: Tensor) -> None:
+        """Write slopes by products, from slopes by scores, where they are wanted; a distance of zero has none.
+
+        The half of a root's derivative is left to the product (see `factor`).
+        """
+        if self.kind == "distance" and self.right is not None:
+            torch.div(slope, F.threshold(scores, NO_DISTANCE, torch.inf), out=out)
+        else:
+            out.copy_(slope)
+
+    @property
+    def factor(self) -> float:
+        """What the products of slopes are multiplied by."""
+        return 0.5 * self.scale if self.kind == "distance" else self.scale
+
+    def slabs(self) -> list[slice]:
+        """Cut the rows into slabs, whose products are made together."""
+        width = 0 if self.right is None else min(self.right.shape[1], ROWS)
+        return _cut(slice(0, len(self.left)), max(self._height(SLAB), self._height(self._block), width))
+
+    def blocks(self, rows: slice) -> list[slice]:
+        """Cut the rows of a slab into blocks, whose costs are made together."""
+        return _cut(rows, self._height(self._block))
+
+    @property
+    def _block(self) -> int:
+        return BLOCK.get(self.left.device.type, BLOCK["cpu"])
+
+    def _height(self, scores: int) -> int:
+        columns = len(self.right) if self.right is not None else self.left.shape[1]
+        return max(scores // max(columns, 1), 1)
+
+
+def _cut(rows: slice, height: int) -> list[slice]:
+    """Cut rows into pieces; no rows are one piece."""
+    starts = range(rows.start, max(rows.stop, rows.start + 1), height)
+    return [slice(start, min(start + height, rows.stop)) for start in starts]
+
+
+def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0) -> Scores:
+    """Lay out a score of a comparison, times a factor; one that a selection has computed is taken as it is.
+
+    Args:
+        comparison: a anchors against c candidates.
+        name: a key of SCORES; a similarity is taken as it is, not with a minus sign.
+        factor: of similarities; one that is learned is a tensor.
+    """
+    kept = KEPT[name]
+    if comparison.relevance is not None or kept in comparison.__dict__:
+        return Scores(factor * getattr(comparison, kept))
+    anchors, candidates = comparison.vectors(name)
+    if name in ("squared-euclidean", "euclidean"):
+        kind: Kind = "distance" if name == "euclidean" else "squared distance"
+        return Scores(*_as_products(anchors, candidates), kind, -2.0)
+    if name == "cosine":
+        anchors, candidates = _unit(anchors), _unit(candidates)
+    if isinstance(factor, Tensor):
+        return Scores(factor * anchors, candidates)
+    return Scores(anchors, candidates, scale=factor)
+
+
+def dissimilarities(comparison: Comparison, name: Score) -> Scores:
+    """Lay out a score in which smaller is nearer, see SCORES."""
+    lookup(SCORES, name, "score")
+    return scores_of(comparison, name, 1.0 if "euclidean" in name else -1.0)
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    """Bring vectors (n, d) to length 1 as `normalized` does; the gradient takes half the passes."""
+    if torch.compiler.is_compiling():
+        return normalized(vectors)
+    unit: Tensor = _applied(_Unit, vectors)
+    return unit
+
+
+class _Unit(torch.autograd.Function):
+    """x / |x|, whose gradient is that from above less its part along x, over |x|."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+        length = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+        unit: Tensor = vectors / length.clamp_min(TINY)
+        ctx.save_for_backward(unit, length)
+        return unit
+
+    @staticmethod
+    def backward(ctx: Any, above: Tensor) -> Tensor:
+        unit, length = ctx.saved_tensors
+        along = (above * unit).sum(1, keepdim=True) * (length >= TINY)
+        across = torch.addcmul(above, unit, along, value=-1)
+        return torch.div(across, length.clamp_min(TINY))
+
+
+def _as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """Give vectors (a, d + 2) and (c, d + 2) of which -2 times the inner products are the squared distances.
+
+    Both sets are seen from the candidates' mean, which changes no distance and saves the digits that large norms would
+    cancel; each vector has -1/2 of its squared norm and a one appended.
+    """
+    center = candidates.detach().mean(0) if len(candidates) else torch.zeros_like(candidates.sum(0))
+    if torch.compiler.is_compiling():
+        return _with_norms(anchors, center, 0), _with_norms(candidates, center, 1)
+    return _applied(_WithNorms, anchors, center, 0), _applied(_WithNorms, candidates, center, 1)
+
+
+def _with_norms(vectors: Tensor, center: Tensor, place: int) -> Tensor:
+    """Append -1/2 of the squared norm, at a place behind the vector, and a one at the other (n, d) -> (n, d + 2)."""
+    seen = vectors - center
+    norm = seen.square().sum(1, keepdim=True).mul(-0.5)
+    one = torch.ones_like(norm)
+    return torch.cat([seen, one, norm] if place else [seen, norm, one], 1)
+
+
+class _WithNorms(torch.autograd.Function):
+    """See `_with_norms`; the gradient takes one pass."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, center: Tensor, place: int) -> Tensor:
+        made = _with_norms(vectors, center, place)
+        ctx.place = place
+        ctx.save_for_backward(made)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor, None, None]:
+        (made,) = ctx.saved_tensors
+        width = made.shape[1] - 2
+        return torch.addcmul(above[:, :width], made[:, :width], above[:, width + ctx.place, None], value=-1), None, None
+
+
+def _applied(function: type[torch.autograd.Function], *arguments: Any) -> Any:
+    return function.apply(*arguments)

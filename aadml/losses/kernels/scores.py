@@ -95,13 +95,13 @@ def _cut(rows: slice, height: int) -> list[slice]:
     return [slice(start, min(start + height, rows.stop)) for start in starts]
 
 
-def scores_of(comparison: Comparison, name: Score, factor: float = 1.0) -> Scores:
+def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0) -> Scores:
     """Lay out a score of a comparison, times a factor; one that a selection has computed is taken as it is.
 
     Args:
         comparison: a anchors against c candidates.
         name: a key of SCORES; a similarity is taken as it is, not with a minus sign.
-        factor: of similarities.
+        factor: of similarities; one that is learned is a tensor.
     """
     kept = KEPT[name]
     if comparison.relevance is not None or kept in comparison.__dict__:
@@ -112,6 +112,8 @@ def scores_of(comparison: Comparison, name: Score, factor: float = 1.0) -> Score
         return Scores(*_as_products(anchors, candidates), kind, -2.0)
     if name == "cosine":
         anchors, candidates = _unit(anchors), _unit(candidates)
+    if isinstance(factor, Tensor):
+        return Scores(factor * anchors, candidates)
     return Scores(anchors, candidates, scale=factor)
 
 

@@ -2,7 +2,10 @@
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Cosine, Scale
-from aadml.losses.kernels.soft_sums import log_one_plus_sum
+from aadml.losses.kernels.likelihood import some
+from aadml.losses.kernels.row_blocks import Costs, Rows, summed
+from aadml.losses.kernels.scores import scores_of
+from aadml.losses.kernels.soft_sums import with_shares
 
 
 def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale = 50.0, base: Cosine = 0.5) -> Terms:
@@ -32,9 +35,12 @@ def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale 
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    above = comparison.cosine - base
-    pulled = log_one_plus_sum(-alpha * above, comparison.positives) / alpha
-    pushed = log_one_plus_sum(beta * above, comparison.negatives) / beta
-    total = pulled + pushed
-    possible = (comparison.positives | comparison.negatives).any(1)
-    return Terms(total, (total > 0).long(), possible.long())
+
+    def cost(rows: Rows) -> Costs:
+        above = rows.scores - base
+        pulled, closer = with_shares(-alpha * above, rows.positives)
+        pushed, apart = with_shares(beta * above, rows.negatives)
+        total, possible = pulled / alpha + pushed / beta, some(rows.positives).maximum(some(rows.negatives))
+        return Costs(total, total > 0, possible, apart.sub_(closer))
+
+    return summed(comparison, scores_of(comparison, "cosine"), cost)

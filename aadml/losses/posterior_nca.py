@@ -44,8 +44,9 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
 def _cost(rows: Rows) -> Costs:
     possible = some(rows.positives) * some(rows.negatives)
     alike = (rows.scores * rows.positives).sum(1) + torch.finfo(rows.scores.dtype).tiny
-    every = alike + (rows.scores * rows.negatives).sum(1)
+    rivals = rows.rivals
+    every = (rows.scores if rivals is None else rows.scores * rivals).sum(1) + torch.finfo(rows.scores.dtype).tiny
     total = (every.log() - alike.log()) * possible
-    by_every, by_alike = possible / every, possible / alike
-    slope = (rows.positives + rows.negatives) * by_every[:, None] - rows.positives * by_alike[:, None]
+    by_every, by_alike = (possible / every)[:, None], (possible / alike)[:, None]
+    slope = (by_every if rivals is None else rivals * by_every) - rows.positives * by_alike
     return Costs(total, total > 0, possible, slope)

@@ -5,7 +5,8 @@ Usage: python scripts/bench/losses.py OUT [--quick] [--batches 100 400 1000] [--
 Every case (a loss, a side, a batch size, a device) runs in a child process limited to 16 GiB of address space (on a
 GPU: of device memory) and to --limit seconds. Both sides start from embeddings that ask for gradients (10 classes, 10
 dimensions, as in the label space of VEGAS) and end with gradients; what a batch needs besides (masks, selections,
-mined tuples) is part of the time, which is that of the fastest of up to 30 steps. Memory is the growth of the
+mined tuples) is part of the time, which is that of the fastest of up to 30 steps (on the CPU: the processor's, with as
+many threads as OMP_NUM_THREADS says). Memory is the growth of the
 process's peak from just before the first step. Once a side fails at a batch size it is not tried at larger ones. OUT
 receives losses.md, losses.json and losses.png.
 """
@@ -146,17 +147,18 @@ def child(name, side, size, device):
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         torch.cuda.set_per_process_memory_fraction(min(1.0, MEMORY / torch.cuda.mem_get_info()[1]))
+    clock = time.perf_counter if device == "cuda" else time.process_time
     seconds = []
     while not seconds or (sum(seconds) < 1 and len(seconds) < 30):
         x.grad = r.grad = None
         if device == "cuda":
             torch.cuda.synchronize()
-        start = time.perf_counter()
+        start = clock()
         loss = step(x, r, labels)
         loss.backward()
         if device == "cuda":
             torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - start)
+        seconds.append(clock() - start)
     memory = torch.cuda.max_memory_allocated() if device == "cuda" else peak_bytes() - before
     print(json.dumps({"seconds": min(seconds), "bytes": memory, "loss": loss.item()}))
 

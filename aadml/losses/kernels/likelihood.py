@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.losses.kernels.row_blocks import Costs, counted, exp_of_falls, without
+from aadml.losses.kernels.row_blocks import LOWEST, Costs, counted, exp_of_falls, without
 from feature_extraction.ground.errors import InputError
 
 T = TypeVar("T", float, Tensor)
@@ -36,9 +36,9 @@ def of_each_positive(
     parts, mass, rivals = _exponentials(logits, outside)
     weights = positives if shares is None else _targets(positives, shares) * positives.sum(1, keepdim=True)
     gap = rivals - logits  # without negatives so far below 0 that nothing is left
-    cost = softplus(gap) * weights
+    cost = F.threshold(softplus(gap.clamp_min(LOWEST)) * weights, NOTHING, 0.0)
     here = torch.sigmoid(gap).mul_(weights)
-    slope = _scaled(parts, here.sum(1, keepdim=True) / mass).sub_(here)
+    slope = scaled(parts, here.sum(1, keepdim=True) / mass).sub_(here)
     possible = positives.sum(1) * (outside.sum(1) < outside.shape[1])
     return Costs(cost.sum(1), counted(cost), possible, slope)
 
@@ -66,7 +66,7 @@ def mean_over_positives(
     count = positives.sum(1)
     possible = count.clamp_max(1)
     parts, mass, everyone = _exponentials(logits, None if rivals is None else 1 - rivals)
-    share = _scaled(parts, possible[:, None] / mass)
+    share = scaled(parts, possible[:, None] / mass)
     if shares is not None:
         targets = _targets(positives, shares)
         total = (everyone[:, 0] * possible - (logits * targets).sum(1)).clamp_min_(0)
@@ -91,7 +91,7 @@ def _exponentials(logits: Tensor, outside: Tensor | None) -> tuple[Tensor, Tenso
     return parts, mass, peak + mass.log()
 
 
-def _scaled(parts: Tensor, factor: Tensor) -> Tensor:
+def scaled(parts: Tensor, factor: Tensor) -> Tensor:
     """Multiply exponentials (a, c) by a factor of their row; what is smaller than any rounding becomes nothing.
 
     Denormal numbers slow down products a hundred times.
@@ -133,5 +133,5 @@ def inverse(temperature: T) -> T:
 
 
 def softplus(values: Tensor) -> Tensor:
-    """log(1 + exp(x)), exact for large x too (torch's own becomes the identity at 20)."""
-    return -F.logsigmoid(-values)
+    """log(1 + exp(x)), exact to the last bit of a float64 (torch's own becomes the identity at 20 already)."""
+    return F.softplus(values, threshold=40.0)

@@ -239,11 +239,13 @@ class _Columns(torch.autograd.Function):
         with torch.autocast(left.device.type, enabled=False):
             for rows in (block for slab in scores.slabs() for block in scores.blocks(slab)):
                 block = Rows(scores.of_products(scores.products(rows)), task.comparison, rows, None)
-                rivals = block.positives + block.negatives
-                values = without(factor * block.scores, 1 - rivals)
-                higher = torch.maximum(peak, values.amax(0))
-                mass = mass * (peak - higher).exp() + exp_of_falls(values.sub_(higher)).mul_(rivals).sum(0)
-                count, peak = count + rivals.sum(0), higher
+                rivals = block.rivals
+                values = factor * block.scores
+                values = values if rivals is None else without(values, 1 - rivals)
+                higher = torch.maximum(peak, values.amax(0)) if len(values) else peak
+                parts = exp_of_falls(values.sub_(higher))
+                mass = mass * (peak - higher).exp() + (parts if rivals is None else parts.mul_(rivals)).sum(0)
+                count, peak = count + (len(values) if rivals is None else rivals.sum(0)), higher
         result = (peak + mass.log() - count.log()).masked_fill_(count == 0, 0)
         ctx.task, ctx.factor = task, factor
         ctx.save_for_backward(left, right, result, count)
@@ -255,8 +257,8 @@ class _Columns(torch.autograd.Function):
         weight = ctx.factor * above / count.clamp_min(1)
 
         def cost(rows: Rows) -> Costs:
-            share = (ctx.factor * rows.scores).sub_(result).exp_().mul_(rows.positives + rows.negatives)
-            return replace(_no_cost(rows), slope=share.mul_(weight))
+            share = (ctx.factor * rows.scores).sub_(result).exp_().mul_(weight)
+            return replace(_no_cost(rows), slope=share if rows.rivals is None else share.mul_(rows.rivals))
 
         task = replace(ctx.task, cost=cost)
         wanted = (ctx.needs_input_grad[0], ctx.needs_input_grad[1], False)

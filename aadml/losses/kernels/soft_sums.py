@@ -1,12 +1,25 @@
 """Soft maxima that are 0 where there is nothing to be the largest of."""
 
 from torch import Tensor
+from torch.nn import functional as F
 
 from aadml.comparison.pairwise import masked_logsumexp
-from aadml.losses.kernels.likelihood import softplus
+from aadml.losses.kernels.likelihood import NOTHING, scaled, softplus
+from aadml.losses.kernels.row_blocks import exp_of_falls, without
 
 
 def log_one_plus_sum(values: Tensor, mask: Tensor) -> Tensor:
     """log(1 + sum of exp(x) over the entries of `mask`), by row: (a, c) -> (a,); 0 for a row without entries."""
     some = mask.any(1)
     return softplus(masked_logsumexp(values, mask).masked_fill(~some, 0)).masked_fill(~some, 0)
+
+
+def with_shares(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Give `log_one_plus_sum` under a mask of zeros and ones, and its derivatives by the values (a, c)."""
+    if not values.shape[1]:
+        return values.new_zeros(len(values)), values
+    kept = without(values, 1 - mask)
+    peak = kept.amax(1, keepdim=True).clamp_min(0)
+    parts = exp_of_falls(kept - peak)
+    above_one = F.threshold(parts.sum(1, keepdim=True) + (-peak).expm1(), NOTHING, 0.0)
+    return (peak + above_one.log1p())[:, 0], scaled(parts, 1 / (1 + above_one))

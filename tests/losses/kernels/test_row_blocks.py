@@ -14,6 +14,7 @@ from aadml.losses.kernels.likelihood import mean_over_positives
 
 THROUGH_BLOCKS = (
     "triplet", "ranking", "contrastive", "hinge", "n-pair", "supcon", "nt-xent", "cross-clr", "dsl", "posterior-nca",
+    "multi-similarity",
 )  # fmt: skip
 
 
@@ -115,6 +116,17 @@ def test_who_is_compared_with_nobody_has_no_gradient_at_all():
         gradient = gradients(LOSSES[name](narrowed, temperature=0.01), (x, r))[1]
         assert not gradient[aside].any()
         assert gradient[~aside].any(1).all()
+
+
+@pytest.mark.parametrize("name", ["supcon", "nt-xent", "cross-clr", "dsl"])
+def test_a_temperature_can_be_learned(name):
+    comparison, _ = batch()
+    temperature = torch.tensor(0.2, dtype=torch.float64, requires_grad=True)
+    learned, given = LOSSES[name](comparison, temperature=temperature), LOSSES[name](comparison, temperature=0.2)
+    assert torch.allclose(learned.total, given.total, rtol=1e-12, atol=0)
+    (slope,) = torch.autograd.grad(learned.total.sum(), temperature)
+    above, below = (LOSSES[name](comparison, temperature=0.2 + step).total.sum().detach() for step in (1e-6, -1e-6))
+    assert float(slope) == pytest.approx(float(above - below) / 2e-6, rel=1e-5)
 
 
 def test_unit_vectors_have_the_gradient_of_torchs_own():

@@ -1,0 +1,13 @@
+"""Tables of docs/speed.md that scripts write themselves, between two comments that name them."""
+
+from pathlib import Path
+
+
+def put(page: Path, name: str, text: str) -> None:
+    """Replace what stands in a page between the comments that name a table."""
+    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, _, rest = page.read_text().partition(start)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise SystemExit(f"{page} has no place for '{name}': it takes the lines {start} and {end}")
+    page.write_text(f"{before}{start}\n\n{text.strip()}\n\n{end}{after}")

@@ -17,6 +17,7 @@ from feature_extraction.feature_file import (
     ModalityRows,
     Rows,
     Shard,
+    Texts,
     gathered,
     is_feature_file,
     spread,
@@ -26,7 +27,7 @@ from feature_extraction.ground.atomic import remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ledger import Ledger, Record, Track
-from feature_extraction.manifest import Row
+from feature_extraction.manifest import FURTHER_TEXT, Row, is_text
 from feature_extraction.plan import Plan, fingerprint
 
 Descriptions = Callable[[], Iterator[Description]]
@@ -112,6 +113,7 @@ def assemble(
     """
     good = array("q")
     tracks = {modality: Track() for modality in plan.by_modality}
+    wanted = len(plan.extractors)
     failures: list[tuple[int, Failure]] = []
     lacking: list[Failure] = []
     warnings: list[tuple[str, str]] = []
@@ -119,7 +121,7 @@ def assemble(
         found = {modality: ledger.find(row.id, modality, settings) for modality, settings in plan.settings.items()}
         records = {modality: record for modality, record in found.items() if record is not None and not record.reason}
         troubles = [*missing.get(number, {}).values(), *_troubles(row, found.values())]
-        failure = deciding(troubles, len(tracks), plan.incomplete)
+        failure = deciding(troubles, wanted, plan.incomplete)
         if failure is not None:
             failures.append((number, failure))
             continue
@@ -167,7 +169,7 @@ def _assembled(
 ) -> Assembled:
     splits = tuple(row.split for row in rows)
     numbers = {name: number for number, name in enumerate(plan.manifest.class_names)}
-    made, fitted = {}, {}
+    made, fitted, own_names = {}, {}, [one.modality for one in plan.extractors]
     for modality, one in plan.by_modality.items():
         read = partial(tracks[modality].descriptions, ledger)
         if one.fit is not None and modality not in plan.pending:
@@ -183,14 +185,24 @@ def _assembled(
         ids=tuple(row.id for row in rows),
         splits=splits,
         class_names=plan.manifest.class_names,
-        provenance={modality: _origin(plan, modality) for modality in plan.by_modality},
+        provenance={modality: _origin(plan, modality) for modality in own_names},
         columns={name: tuple(row.columns[name] for row in rows) for name in plan.manifest.rows[0].columns},
         fitted=fitted,
         shard=shard,
-        fingerprints={modality: track.fingerprints for modality, track in tracks.items() if modality != "text"},
-        present={modality: track.present for modality, track in tracks.items() if not track.present.all()},
+        fingerprints={modality: tracks[modality].fingerprints for modality in own_names if modality != "text"},
+        present={modality: tracks[modality].present for modality in own_names if not tracks[modality].present.all()},
+        texts=_texts(made, tracks),
     )
-    return Assembled(head, made)
+    return Assembled(head, {modality: made[modality] for modality in own_names})
+
+
+def _texts(made: Mapping[str, ModalityRows], tracks: Mapping[str, Track]) -> Texts | None:
+    """Gather all texts, where a clip has several."""
+    if not any(track.present.any() for modality, track in tracks.items() if modality.startswith(FURTHER_TEXT)):
+        return None
+    there = {modality: track.present for modality, track in tracks.items() if is_text(modality)}
+    values = np.concatenate([made[modality].pooled.array()[own] for modality, own in there.items()])
+    return Texts.sorted(values, np.concatenate([np.flatnonzero(own) for own in there.values()]).astype(np.int64))
 
 
 def _origin(plan: Plan, modality: str) -> JsonObject:

@@ -27,7 +27,7 @@ from feature_extraction.feature_file import Incomplete
 from feature_extraction.file_content import content_of, stamp_of, text_stamp
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
-from feature_extraction.manifest import Manifest, Row
+from feature_extraction.manifest import Manifest, Row, is_text
 from feature_extraction.media import Limits
 from feature_extraction.plan import Plan
 
@@ -197,7 +197,9 @@ def _tasks(job: _Job) -> Iterator[Task]:
         records: dict[str, Record] = {}
         media: dict[str, str] = {}
         for modality in job.plan.by_modality:
-            stamp = text_stamp(row.media[modality]) if modality == "text" else stamp_of(row.media[modality])
+            if modality not in row.media:  # nobody misses a further text
+                continue
+            stamp = text_stamp(row.media[modality]) if is_text(modality) else stamp_of(row.media[modality])
             if stamp is None:
                 absent = not row.media[modality] and any(row.media.values())
                 why = (ABSENT[modality], "the manifest names none") if absent else ("missing", "no such file")
@@ -224,7 +226,7 @@ def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ..
         record = None
     if record is not None and record.stamp == stamp:
         return record
-    content = f"{stamp[0]:x}" if modality == "text" else content_of(row.media[modality], stamp)
+    content = f"{stamp[0]:x}" if is_text(modality) else content_of(row.media[modality], stamp)
     if record is not None and record.content == content:
         return record
     job.contents[number, modality] = (content, stamp)

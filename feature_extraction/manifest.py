@@ -16,7 +16,11 @@ ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
 """Other words for a split, in lower case."""
 
 TEXT_COLUMNS = ("text", "caption", "caption_1")
-"""Columns that hold the text of a clip; the first that a manifest has is taken."""
+"""Columns that hold the text of a clip; the first that a manifest has is taken. Where that is `caption_1`, the texts of
+`caption_2`, `caption_3`, ... are further ones."""
+
+FURTHER_TEXT = "text_"
+"""How the names of further texts of a clip begin: `text_2`, `text_3`, ..."""
 
 LABELS_SEPARATOR = "|"
 """What stands between the classes of a clip in the column `labels`."""
@@ -33,7 +37,7 @@ class Row:
     Attributes:
         id: its name, unique in the manifest, UTF-8.
         media: where each modality is found, `audio` and `visual`: the same file unless the manifest has two columns;
-            and as `text` the text itself, where the manifest has one.
+            and as `text` the text itself, where the manifest has one; as `text_2`, `text_3`, ... further ones.
         label: the name of its class; of several, the first; empty where the clip has none.
         split: `train`, `valid` or `test`.
         columns: what further columns say.
@@ -69,6 +73,12 @@ class Manifest:
     class_names: tuple[str, ...]
 
     @property
+    def further_texts(self) -> tuple[str, ...]:
+        """The names of the texts that some clip has beyond its first, in their order."""
+        most = max((sum(is_text(name) for name in row.media) for row in self.rows), default=0)
+        return tuple(f"{FURTHER_TEXT}{number}" for number in range(2, most + 1))
+
+    @property
     def has_several_labels(self) -> bool:
         """Whether some clip has more than one class."""
         return any(row.more_labels for row in self.rows)
@@ -78,8 +88,8 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read a manifest and check all of it.
 
     The first line names the columns: `id,media,label,split`, or `id,audio,visual,label,split` where sound and picture
-    are in different files; further columns are kept, and one called `text` or `caption` (or the first of several,
-    `caption_1`) is the text of the clip. Instead of `label` there may be `labels` with the classes of each
+    are in different files; further columns are kept, and one called `text` or `caption` is the text of the clip;
+    `caption_1`, `caption_2`, ... are several. Instead of `label` there may be `labels` with the classes of each
     clip, separated by `|`, or neither: such clips can be extracted and embedded. Media paths are relative to the
     manifest and may be any bytes; everything else is UTF-8. `val` is read as `valid`.
 
@@ -168,8 +178,7 @@ def _row(cells: dict[str, str], folder: str) -> Row:
         media = dict.fromkeys(("audio", "visual"), _joined(folder, known["media"]))
     else:
         media = {modality: _joined(folder, known.get(modality, "")) for modality in ("audio", "visual")}
-    if (column := next((name for name in TEXT_COLUMNS if name in cells), None)) is not None:
-        media["text"] = cells[column]
+    media |= _texts(cells)
     split = known["split"].strip().lower()
     labels = [known["label"]] if known.get("label", "").strip() else split_labels(known.get("labels", ""))
     return Row(
@@ -180,6 +189,24 @@ def _row(cells: dict[str, str], folder: str) -> Row:
         columns=cells,
         more_labels=tuple(map(intern, labels[1:])),
     )
+
+
+def _texts(cells: Mapping[str, str]) -> dict[str, str]:
+    """Name the texts of a clip; of `caption_1`, `caption_2`, ... those that say something."""
+    column = next((name for name in TEXT_COLUMNS if name in cells), None)
+    if column is None:
+        return {}
+    written = [cells[column]]
+    if column == "caption_1":
+        names = (f"caption_{number}" for number in range(1, len(cells) + 1))
+        written = [cells[name] for name in names if cells.get(name, "").strip()] or written
+    further = {f"{FURTHER_TEXT}{number}": text for number, text in enumerate(written[1:], 2)}
+    return {"text": written[0], **further}
+
+
+def is_text(modality: str) -> bool:
+    """Tell whether what a manifest names is a text itself, and no file."""
+    return modality == "text" or modality.startswith(FURTHER_TEXT)
 
 
 def _joined(folder: str, name: str) -> str:

@@ -20,6 +20,7 @@ from feature_extraction.feature_file import (
     ModalityRows,
     Rows,
     Shard,
+    Texts,
     gathered,
     open_features,
     spread,
@@ -172,6 +173,7 @@ def _joined(parts: Sequence[_Part]) -> Assembled:
             for name in first.content.fingerprints
             if all(name in c.fingerprints for c in contents)
         },
+        texts=_texts(parts, order),
     )
     present = {name: np.concatenate([content.has(name) for content in contents])[order] for name in first.rows}
     rows = {name: _interleaved([part.rows[name] for part in parts], order) for name in first.rows}
@@ -181,6 +183,23 @@ def _joined(parts: Sequence[_Part]) -> Assembled:
         rows[name], fitted[name] = _fitted(rows[name], fit, head.splits, there, keep=first.shard.sequence)
     lacking = {name: there for name, there in present.items() if not there.all()}
     return Assembled(replace(head, fitted=fitted, present=lacking), rows)
+
+
+def _texts(parts: Sequence[_Part], order: NDArray[np.int64]) -> Texts | None:
+    """Join all texts, where a clip of any part has several."""
+    if all(part.content.texts is None for part in parts):
+        return None
+    own = [part.content.texts or _one_each(part) for part in parts]
+    starts = np.cumsum([0, *(len(part.content.ids) for part in parts)])
+    rows = np.concatenate([texts.rows + start for texts, start in zip(own, starts[:-1], strict=True)])
+    filled = [texts.values for texts in own if len(texts.values)]  # of a part without clips, no width is known
+    return Texts.sorted(np.concatenate(filled), np.argsort(order)[rows])
+
+
+def _one_each(part: _Part) -> Texts:
+    """Give the texts of a part whose clips have one each."""
+    there = part.content.has("text")
+    return Texts(part.rows["text"].pooled.array()[there], np.flatnonzero(there).astype(np.int64))
 
 
 def _origin(part: _Part, modality: str) -> JsonObject:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,7 +40,7 @@ class Plan:
         index, count = self.shard
         if not 0 <= index < count:
             raise InputError(f"shard {index}/{count}: the shards of {count} are 0/{count} to {count - 1}/{count}")
-        if not self.extractors or len(self.by_modality) != len(self.extractors):
+        if not self.extractors or len({one.modality for one in self.extractors}) != len(self.extractors):
             raise InputError("one extractor a modality is needed, of at least one modality")
         if count > 1:
             for one in self.extractors:
@@ -58,8 +58,11 @@ class Plan:
 
     @cached_property
     def by_modality(self) -> dict[str, Extractor]:
-        """The extractors, by what they listen to or look at."""
-        return {one.modality: one for one in self.extractors}
+        """The extractors, by what they listen to or look at; that of text stands for each text that a clip has."""
+        found = {one.modality: one for one in self.extractors}
+        if "text" in found:
+            found |= {name: replace(found["text"], modality=name) for name in self.manifest.further_texts}
+        return found
 
     @cached_property
     def provenance(self) -> dict[str, JsonObject]:
@@ -75,7 +78,7 @@ class Plan:
                 "decoding": DECODING,
                 "limits": dict(vars(self.limits)),
             }
-            for one in self.extractors
+            for one in self.by_modality.values()
         }
 
     @cached_property
@@ -89,7 +92,7 @@ class Plan:
                     "keeps_time": self.keeps_time(one),
                 }
             )[:16]
-            for one in self.extractors
+            for one in self.by_modality.values()
         }
 
     @cached_property

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from aadml.comparison.arrays import all_finite, to_rows
 from aadml.comparison.relevance import Relevance, relevance_of
 from aadml.comparison.stored_rows import StoredRows
-from feature_extraction.feature_file import UNLABELLED, check_modality
+from feature_extraction.feature_file import UNLABELLED, Texts, check_modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
@@ -64,6 +64,7 @@ class Clips:
             where there are no classes.
         present: modality -> (n,) bool, whether a clip has it; a modality that all have is left out. What stands in the
             features of a clip that lacks it is not looked at.
+        texts: all texts, where clips have several and `aadml.data.several_texts` has not laid them out yet.
     """
 
     features: Mapping[Modality, Features]
@@ -73,6 +74,7 @@ class Clips:
     all_labels: Tensor | None = None
     relevance: Relevance | None = None
     present: Mapping[Modality, Tensor] = field(default_factory=dict)
+    texts: Texts | None = None
 
     @classmethod
     def of(
@@ -199,7 +201,8 @@ class Clips:
     def keeping(self, modalities: Collection[Modality]) -> "Clips":
         """Return the same clips with some of their modalities."""
         features = {m: values for m, values in self.features.items() if m in modalities}
-        return replace(self, features=features, present={m: own for m, own in self.present.items() if m in modalities})
+        present = {m: own for m, own in self.present.items() if m in modalities}
+        return replace(self, features=features, present=present, texts=self.texts if "text" in modalities else None)
 
     def rows(self, modality: Modality) -> Tensor:
         """Number the clips (m,) that have a modality, in order."""
@@ -229,6 +232,7 @@ class Clips:
             ids=tuple(self.ids[i] for i in index.tolist()),
             all_labels=None if self.all_labels is None else self.all_labels[index],
             present={m: there[index] for m, there in self.present.items()},
+            texts=None if self.texts is None else self.texts.select(index.numpy()),
         )
 
     def embedded(

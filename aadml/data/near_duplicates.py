@@ -13,6 +13,9 @@ SHARE = 0.15
 """Rows nearer than this share of the usual distance between nearest neighbors are called duplicates."""
 
 SAMPLE = 1000
+"""Rows of a set that decide what distance is usual; fewer, but at least `_FEWEST`, where they would have more than
+`_DISTANCES` to the others."""
+_FEWEST, _DISTANCES = 100, 100_000_000
 _BLOCK = 512
 _NUMBERS_AT_ONCE = 1 << 22
 """Of a set that are held in double precision: 32 MiB."""
@@ -90,7 +93,8 @@ class _Scaled:
 
 def _usual(known: _Scaled) -> float:
     mean = torch.stack([part.sum(0) for _, part in known.blocks()]).sum(0) / len(known)
-    chosen = torch.linspace(0, len(known) - 1, min(SAMPLE, len(known))).round().long()
+    count = min(len(known), SAMPLE, max(_FEWEST, _DISTANCES // len(known)))
+    chosen = torch.linspace(0, len(known) - 1, count).round().long()
     found = torch.cat([_to_another((known.at(rows) - mean).float(), known, mean) for rows in chosen.split(_BLOCK)])
     finite = found[torch.isfinite(found)]
     return float(finite.median()) if len(finite) else 0.0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file import UNLABELLED, FeatureFile, check
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts, check
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
@@ -28,6 +28,7 @@ def assemble(
     class_names: Sequence[str] | None = None,
     notes: Sequence[str] = (),
     present: Mapping[str, NDArray[Any]] | None = None,
+    texts: Texts | None = None,
     sources: Sequence[str | os.PathLike[str]] = (),
 ) -> FeatureFile:
     """Put the parts of a data set together and check them.
@@ -42,6 +43,7 @@ def assemble(
         class_names: names of the classes in the order of the sorted label values; by default these values.
         notes: what people should know about the data, one sentence each.
         present: modality -> (n,) whether a clip has it, where some lack it; their features do not matter.
+        texts: all texts, where clips have several; the features of `text` are the first of each.
         sources: the files whose SHA-256 is kept; by default `place`.
 
     Returns:
@@ -69,6 +71,7 @@ def assemble(
         splits=tuple(splits),
         class_names=values,
         provenance=dict.fromkeys(features, origin),
+        texts=texts,
     )
     check(content, str(place))
     return content

@@ -21,7 +21,8 @@ ones are at 0.38, 0.13 and 0.53; the same clips encoded anew at 0.5, 0.07 and 0.
 
 BOTH_SHARE = 0.4
 _BOTH = "both fingerprints"
-_PAIRS = (("test", "train"), ("valid", "train"), ("test", "valid"))
+_LATER = {"train": ("test", "valid"), "valid": ("test",)}
+"""The splits whose clips are looked for in a split."""
 _LARGEST = 1e12  # products: minutes
 SAMPLE_SEED = 0
 """Of the clips that are looked for where looking for all would take too long."""
@@ -59,7 +60,7 @@ def searched(content: FeatureFile, *, limit: bool) -> dict[str, NDArray[np.int64
     dimensions = sum(values.shape[1] for values in content.features.values())
     dimensions += sum(prints.shape[1] for prints in content.fingerprints.values())
     counts = Counter(content.splits)
-    products = sum(counts[one] * counts[other] for one, other in _PAIRS) * dimensions
+    products = sum(counts[one] * counts[known] for known, later in _LATER.items() for one in later) * dimensions
     found = {}
     for split in ("test", "valid"):
         rows = content.rows(split)
@@ -83,8 +84,9 @@ def duplicate_pairs(content: FeatureFile, *, limit: bool = False) -> list[Duplic
     rows = searched(content, limit=limit)
     return [
         DuplicatePair(content.ids[one], split, content.ids[other], known, distances)
-        for split, known in _PAIRS
-        for (one, other), distances in _matches(content, rows[split], content.rows(known)).items()
+        for known, later in _LATER.items()
+        for split, found in _matches(content, {split: rows[split] for split in later}, known).items()
+        for (one, other), distances in found.items()
     ]
 
 
@@ -108,17 +110,22 @@ def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> 
     return content, [f"{counts} clips that stand in two splits up to noise or encoding were left out"]
 
 
-def _matches(content: FeatureFile, rows: NDArray[np.int64], known: NDArray[np.int64]) -> _Matches:
-    """Find pairs of row numbers, and by what they are alike."""
-    found: _Matches = {}
+def _matches(content: FeatureFile, asked: Mapping[str, NDArray[np.int64]], known: str) -> dict[str, _Matches]:
+    """Find pairs of row numbers, nearest first, and by what they are alike, for each split that is asked for.
+
+    All are looked for together: what takes long is to go through a large known split.
+    """
+    found: dict[str, _Matches] = {split: {} for split in asked}
+    rows, stored = np.concatenate(list(asked.values())), content.rows(known)
     train = content.rows("train")
-    largest = train if len(train) > len(known) else known
+    largest = train if len(train) > len(stored) else stored
     for kind, values, there, share, scaled in _compared(content, largest):
-        one, other, among = (part[there[part]] for part in (rows, known, largest))
-        asked, stored, wide = (values.select(torch.from_numpy(part)) for part in (one, other, among))
-        for i, j, distance in near_duplicates(asked, stored, share=share, scaled=scaled, among=wide):
-            found.setdefault((int(one[i]), int(other[j])), {})[kind] = distance
-    return dict(sorted(found.items(), key=lambda match: min(match[1].values())))
+        one, other, among = (part[there[part]] for part in (rows, stored, largest))
+        some, all_known, wide = (values.select(torch.from_numpy(part)) for part in (one, other, among))
+        for i, j, distance in near_duplicates(some, all_known, share=share, scaled=scaled, among=wide):
+            row = int(one[i])
+            found[content.splits[row]].setdefault((row, int(other[j])), {})[kind] = distance
+    return {split: dict(sorted(own.items(), key=lambda match: min(match[1].values()))) for split, own in found.items()}
 
 
 def _compared(

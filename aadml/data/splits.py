@@ -113,7 +113,8 @@ def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) ->
     marked = None if content.all_labels is None else torch.from_numpy(content.all_labels.astype(bool))
     masks = {m: torch.from_numpy(content.has(m)) for m in wanted if not content.has(m).all()}
     labels = torch.from_numpy(content.labels)
-    return Clips(tensors, labels, content.ids, content.class_names, marked, present=masks)
+    texts = content.texts if "text" in wanted else None
+    return Clips(tensors, labels, content.ids, content.class_names, marked, present=masks, texts=texts)
 
 
 def matrix_of(values: NDArray[np.float32]) -> Matrix:

@@ -1,7 +1,7 @@
 """Captions as sources: the words themselves, and the ids of their tokens."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +38,7 @@ class Captions:
         return [self.texts[i] for i in index.tolist()]
 
     @property
-    def failures(self) -> Mapping[str, str]:
+    def failures(self) -> dict[str, str]:
         """Texts are always there."""
         return {}
 

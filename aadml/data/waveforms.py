@@ -37,6 +37,7 @@ class Waveforms:
         rate: in Hz; all sound is resampled to it.
         seconds: what is longer is cut off after so many seconds.
         failures: path -> why it could not be decoded; shared by everything selected from one source.
+        known: path -> SHA-256 of the file; shared as `failures`.
     """
 
     paths: tuple[str, ...]
@@ -44,6 +45,7 @@ class Waveforms:
     rate: int = PACKED_RATE
     seconds: float = 60.0
     failures: dict[str, str] = field(default_factory=dict)
+    known: dict[str, bytes] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -55,6 +57,10 @@ class Waveforms:
     def content(self) -> Iterator[bytes]:
         """Give the SHA-256 of every file in use and the file of each item, for the hash of the data."""
         yield from MediaFiles(self.paths, self.items).content()
+
+    def sums(self, files: Sequence[int]) -> list[bytes]:
+        """Give the SHA-256 of the files of these numbers; empty for one that cannot be read."""
+        return MediaFiles(self.paths, self.items, known=self.known).sums(files)
 
     def at(self, rate: int) -> "Waveforms":
         """Return the same sounds at another rate."""

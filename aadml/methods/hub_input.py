@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Features
-from aadml.data.kept_arrays import KeptArrays
 from aadml.data.kept_vectors import kept_vectors
+from aadml.data.loading import Loading
 from aadml.data.log_mels import at_most_once
 from aadml.data.media_files import MediaFiles
 from aadml.data.network_items import Item, ItemBatch, NetworkItems, text_items
@@ -93,27 +93,26 @@ class HubInput(nn.Module):
             part.training = mode
         return self
 
-    def prepared(self, features: Features, budget: int, kept: KeptArrays | None = None) -> Features:
+    def prepared(self, features: Features, loading: Loading) -> Features:
         """Lay the preparation over media or captions; what is laid out already passes unchanged.
 
         Args:
             features: of n items.
-            budget: bytes of prepared items that stay in memory.
-            kept: where what was decoded of media is kept.
+            loading: how media are decoded and kept; of a network of which nothing is trained, on disk are its vectors.
         """
-        made = self.preparation
+        made, loading = self.preparation, loading.without_disk() if self.still else loading
         if isinstance(features, Captions):
-            return text_items(features, made.items, budget=budget)
+            return text_items(features, made.items, loading)
         if isinstance(features, PackedWaveforms):
             assert isinstance(made.inputs, Sound)
-            return NetworkItems(features.at(made.inputs.sample_rate), made.items, features.items, budget)
+            return NetworkItems(features.at(made.inputs.sample_rate), made.items, features.items, loading)
         if isinstance(features, Waveforms | MediaFiles):
             assert not isinstance(made.inputs, Text)
             shortest, known = getattr(made, "minimum_seconds", 0.0), getattr(features, "known", {})
             files = MediaFiles(
-                features.paths, features.items, made.inputs, shortest, kept, features.failures, known
+                features.paths, features.items, made.inputs, shortest, loading.disk, features.failures, known
             )  # fmt: skip
-            return NetworkItems(files, made.items, files.items, budget)
+            return NetworkItems(files, made.items, files.items, loading)
         return features
 
     def forward(self, batch: ItemBatch) -> Tensor:

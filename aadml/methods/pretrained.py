@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
+from aadml.data.loading import Loading
 from feature_extraction.ground.markers import Written
 from feature_extraction.hub_names import PREFIX, without_folder
 
@@ -13,6 +14,7 @@ HubModel = Annotated[str, Written(PREFIX, f"{PREFIX}MODEL[@revision][#pooling]")
 Blocks = Annotated[int, Interval(ge=0, le=10_000)] | Literal["all"]
 """How many of a network's blocks are trained, from the end."""
 Mebibytes = Annotated[int, Interval(ge=0, le=1 << 24)]
+Workers = Annotated[int, Interval(ge=0, le=256)]
 TRAINED: tuple[Literal["audio", "visual", "text"], ...] = ("audio", "visual", "text")
 
 
@@ -30,6 +32,7 @@ class PretrainedOptions:
             then the method's own layers alone are trained.
         memory_mib: prepared windows, frames and texts kept in memory instead of decoding them again.
         disk_mib: decoded media of trained networks that are kept in `$AADML_CACHE/decoded`, in all.
+        workers: processes that decode for the steps to come what is not in memory; 0 decodes between two steps.
     """
 
     audio: HubModel | None = None
@@ -39,6 +42,12 @@ class PretrainedOptions:
     train: tuple[Literal["audio", "visual", "text"], ...] = TRAINED
     memory_mib: Mebibytes = 1024
     disk_mib: Mebibytes = 4096
+    workers: Workers = 0
+
+    @property
+    def loading(self) -> Loading:
+        """Say how media are decoded and kept."""
+        return Loading.of(memory_mib=self.memory_mib, disk_mib=self.disk_mib, workers=self.workers)
 
     @property
     def networks(self) -> dict[Literal["audio", "visual", "text"], str]:

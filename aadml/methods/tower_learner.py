@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Features, Modality
-from aadml.data.kept_arrays import KeptArrays
 from aadml.data.network_items import ItemBatch, NetworkItems
 from aadml.methods.hub_input import HubInput
 from aadml.methods.inputs import Inputs, Scaling, fit_scaling
@@ -42,8 +41,7 @@ class TowerLearner(Learner):
         self.networks = nn.ModuleDict(dict(networks))
         self.criterion, self.takes_criterion = inner.criterion, inner.takes_criterion
         self.margin, self.in_bfloat16 = inner.margin, inner.in_bfloat16
-        self._inputs, self._budget = inputs, options.memory_mib << 20
-        self._kept = KeptArrays(options.disk_mib << 20)
+        self._inputs, self._loading = inputs, options.loading
         for modality, network in networks.items():
             self.register_buffer(f"shift_{modality}", torch.zeros(network.dimension))
             self.register_buffer(f"scale_{modality}", torch.ones(network.dimension))
@@ -94,7 +92,7 @@ class TowerLearner(Learner):
     def prepared(self, features: Features, modality: Modality) -> NetworkItems:
         """Lay a network's preparation over media or texts."""
         network = self.network(modality)
-        laid = network.prepared(features, self._budget, None if network.still else self._kept)
+        laid = network.prepared(features, self._loading)
         assert isinstance(laid, NetworkItems)
         return laid
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.types import Clips, Features, Modality
+from aadml.data.batches_ahead import BatchesAhead
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, Validation, on_device
 from aadml.methods.optimization import Optimization
 from aadml.methods.precision import computed_in, passed_in_parts, resolved
@@ -91,6 +92,10 @@ class _Loop:
         self.optimization = Optimization(self.learner.players(), self.settings)
         self._continue(_of_first(self.session.resume()))
         self.session.plan(sum(stage.epochs for stage in stages), self.progress.epochs_done)
+        with BatchesAhead(self.train.features) as self.ahead:
+            self._run_stages(stages)
+
+    def _run_stages(self, stages: Sequence[Stage]) -> None:
         for number in range(self.progress.stage, len(stages)):
             if number != self.progress.stage:
                 self._enter(stages[number], number)
@@ -145,7 +150,7 @@ class _Loop:
         players = {n: p for n, p in self.learner.players().items() if stage.players is None or n in stage.players}
         figures: dict[str, list[Tensor]] = {}
         steps = 0
-        for rows in batches:
+        for rows in self.ahead.over(batches):
             steps += 1
             self.session.step(steps)
             own = rows[group.own(len(rows))]

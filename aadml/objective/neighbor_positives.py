@@ -25,7 +25,7 @@ class NeighborOptions:
     picture agree: "agreeing", equal weights. CWCL (Srinivasa et al., NeurIPS 2023), every clip a positive by its
     similarity within the anchor's modality: "all", "affine" weights, loss supcon; there the similarity is that of a
     frozen encoder, as it is here in input space. HSC-MAE (2026), soft top-k InfoNCE: "own", "softmax" weights, loss
-    supcon; its teacher is a DCCA, which is not part of this. Robust-xID (Morgado et al., CVPR 2021) softens targets by
+    supcon, in the space of a DCCA as teacher: "dcca". Robust-xID (Morgado et al., CVPR 2021) softens targets by
     such similarities too, FNAC (Sun et al., CVPR 2023) takes them to find false negatives, and NNCLR (Dwibedi et al.,
     ICCV 2021) puts the nearest neighbor in the place of the anchor.
 
@@ -33,7 +33,8 @@ class NeighborOptions:
         positives: "none" but the own partner; the k nearest clips in the anchor's "own" modality, in "either" of all
             modalities, or by the least similarity of all, "agreeing"; or "all" clips, by their similarity.
         k: neighbors a list.
-        space: find them among "embedding" vectors, anew each epoch, or "input" features.
+        space: find them among "embedding" vectors, anew each epoch, "input" features, or the vectors of a "dcca"
+            that is trained first, on the training clips alone.
         control: "random" puts random clips in the neighbors' places, with the neighbors' weights; "none" does not.
         weights: "equal"; "affine" (1 + s) / 2 of the similarity s, or "softmax" of s / temperature, the own partner
             counting as a clip of similarity 1.
@@ -45,7 +46,7 @@ class NeighborOptions:
 
     positives: Literal["none", "own", "either", "agreeing", "all"] = "none"
     k: Annotated[int, Interval(ge=1, le=10_000)] = 10
-    space: Literal["embedding", "input"] = "embedding"
+    space: Literal["embedding", "input", "dcca"] = "embedding"
     control: Literal["none", "random"] = "none"
     weights: Literal["equal", "affine", "softmax"] = "equal"
     temperature: Temperature = 0.1
@@ -66,7 +67,8 @@ class NeighborOptions:
         """Give the options of the correlation graph that finds the lists."""
         across: Literal["within", "agreeing"] = "agreeing" if self.positives == "agreeing" else "within"
         shared = self.positives == "either"
-        return GraphOptions(k=self.k, space=self.space, same_class=False, graph_modality=across, shared_lists=shared)
+        space: Literal["embedding", "input"] = "embedding" if self.space == "embedding" else "input"
+        return GraphOptions(k=self.k, space=space, same_class=False, graph_modality=across, shared_lists=shared)
 
 
 Neighbors = Annotated[NeighborOptions, OwnSection()]
@@ -113,7 +115,7 @@ class NeighborPositives:
 
         Args:
             bank: modality -> (n, d) embeddings of the training set.
-            inputs: modality -> (n, f) features.
+            inputs: modality -> (n, f) features, or in the space of a teacher its vectors.
             groups: (n,) codes; clips of one code are never neighbors.
             generator: of the control's draws.
 

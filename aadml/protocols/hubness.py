@@ -7,7 +7,14 @@ import torch
 from aadml.comparison.types import Embeddings
 from aadml.protocols.protocol import Protocol, Subject
 from aadml.retrieval import mean_average_precision
-from aadml.retrieval.hubness import Bias, corrected, csls, inverted_softmax
+from aadml.retrieval.hubness import (
+    Bias,
+    corrected,
+    csls,
+    dual_bank_sinkhorn,
+    dual_inverted_softmax,
+    inverted_softmax,
+)
 
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 NEIGHBORS = (1, 3, 10, 30, 100)
@@ -25,14 +32,29 @@ def by_csls(subject: Subject, embeddings: Embeddings) -> Embeddings:
 
 def by_random_queries(subject: Subject, embeddings: Embeddings) -> Embeddings:
     """Correct by inverted softmax with random directions in the place of the training queries."""
-    return _best(subject, embeddings, [partial(inverted_softmax, scale=scale) for scale in SCALES], random_queries=True)
+    return _best(subject, embeddings, [partial(inverted_softmax, scale=scale) for scale in SCALES], random_bank=True)
 
 
-def _best(subject: Subject, embeddings: Embeddings, choices: list[Bias], *, random_queries: bool = False) -> Embeddings:
+def by_dual_inverted_softmax(subject: Subject, embeddings: Embeddings) -> Embeddings:
+    """Divide by what an item scores against training queries and training items; the scale is chosen on valid."""
+    return _best(subject, embeddings, [partial(dual_inverted_softmax, scale=scale) for scale in SCALES])
+
+
+def by_dual_bank_sinkhorn(subject: Subject, embeddings: Embeddings) -> Embeddings:
+    """Correct by both banks of the training set, balanced; the scale is chosen on valid, or no correction."""
+    return _best(subject, embeddings, [partial(dual_bank_sinkhorn, scale=scale) for scale in SCALES])
+
+
+def by_random_banks(subject: Subject, embeddings: Embeddings) -> Embeddings:
+    """Correct by two banks of random directions, balanced."""
+    return _best(subject, embeddings, [partial(dual_bank_sinkhorn, scale=scale) for scale in SCALES], random_bank=True)
+
+
+def _best(subject: Subject, embeddings: Embeddings, choices: list[Bias], *, random_bank: bool = False) -> Embeddings:
     """Apply the correction of the highest validation MAP, or none where none is higher than without."""
     bank = subject.encoder.embed_clips(subject.splits.train)
     queries = {modality: bank.there(modality) for modality in bank.vectors}
-    if random_queries:
+    if random_bank:
         generator = torch.Generator().manual_seed(0)
         lengths = {m: values.norm(dim=1, keepdim=True) for m, values in queries.items()}
         drawn = {m: torch.randn(v.shape, generator=generator, dtype=v.dtype) for m, v in queries.items()}
@@ -61,3 +83,12 @@ CSLS = Protocol(correct=by_csls)
 
 INVERTED_SOFTMAX_RANDOM = Protocol(correct=by_random_queries)
 """Inverted softmax with random queries: the control of `inverted-softmax` and `csls`."""
+
+DUAL_INVERTED_SOFTMAX = Protocol(correct=by_dual_inverted_softmax)
+"""Inverted softmax by a bank of queries and a bank of items (DBNorm's DualIS); the scale is chosen on valid."""
+
+DUAL_BANK_SINKHORN = Protocol(correct=by_dual_bank_sinkhorn)
+"""Inverted softmax whose queries weigh as Sinkhorn iterations between both banks say (DBSN)."""
+
+DUAL_BANK_RANDOM = Protocol(correct=by_random_banks)
+"""`dual-bank-sinkhorn` with random banks: the control of both dual ones."""

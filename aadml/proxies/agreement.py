@@ -7,8 +7,19 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.pairwise import TINY
-from aadml.proxies.exact_search import BLOCK, DECIMALS, SLACK_ITEMS, exact_scores, unit_error
-from aadml.proxies.graph import NeighborLists
+from aadml.proxies.exact_search import (
+    BLOCK,
+    COLUMNS,
+    DECIMALS,
+    SLACK_GROUPS,
+    SLACK_ITEMS,
+    exact_scores,
+    group_size,
+    least,
+    unit_error,
+    within_groups,
+)
+from aadml.proxies.graph import NeighborLists, by_class
 from feature_extraction.ground.errors import InputError
 
 
@@ -37,46 +48,51 @@ def agreeing_neighbors(
     """
     _check(vectors, k)
     count, device = len(vectors[0]), vectors[0].device
-    kind = torch.zeros(count, dtype=torch.int64) if labels is None else labels
-    group = torch.arange(count) if groups is None else groups
-    kind, group = kind.to(device), group.to(device)
     index = torch.full((count, k), -1, dtype=torch.int64, device=device)
     score = torch.full((count, k), -torch.inf, dtype=torch.float64, device=device)
-    unit = [F.normalize(values.double(), dim=1, eps=TINY).float() for values in vectors]
-    error = max(unit_error(values.shape[1], torch.float32, device) for values in vectors) + 10.0**-DECIMALS
-    wanted = min(k, count)
+    group = (torch.arange(count) if groups is None else groups).to(device)
     with torch.autocast(device.type, enabled=False):
-        for rows in torch.arange(count, device=device).split(max(1, BLOCK.get(device.type, BLOCK["cpu"]) // count)):
-            barred = (group[rows, None] == group[None]) | (kind[rows, None] != kind[None])
-            rough = _least([values[rows] @ values.T for values in unit]).masked_fill_(barred, -torch.inf)
-            value, candidates = rough.topk(min(wanted + SLACK_ITEMS, count), 1)
-            candidates = candidates.sort(1).values
-            _fill(index, score, vectors, rows, candidates, barred.gather(1, candidates), wanted)
-            unsure = value[:, -1] >= score[rows, wanted - 1] - 2 * error
-            unsure &= (value[:, -1] > -torch.inf) & (candidates.shape[1] < count)
-            for row in unsure.nonzero()[:, 0].tolist():
-                whole = torch.arange(count, device=device)[None]
-                _fill(index, score, vectors, rows[row : row + 1], whole, barred[row : row + 1], wanted)
+        for rows, _ in by_class(count, count, None if labels is None else labels.to(device), None, device):
+            found, score[rows] = _among([values[rows] for values in vectors], group[rows], k)
+            index[rows] = torch.where(found < 0, -1, rows[found.clamp_min(0)])
     return NeighborLists(index, index >= 0, score)
 
 
+def _among(vectors: Sequence[Tensor], group: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Find the lists (n, k) and similarities of n clips of one class; clips of one group (n,) are never neighbors."""
+    count, device = len(group), group.device
+    index = torch.full((count, k), -1, dtype=torch.int64, device=device)
+    score = torch.full((count, k), -torch.inf, dtype=torch.float64, device=device)
+    unit = [F.normalize(values.double(), dim=1, eps=TINY).float() for values in vectors]
+    width = max(values.shape[1] for values in vectors)
+    error = unit_error(width, torch.float32, device) + 10.0**-DECIMALS
+    alike = int(torch.unique(group, return_counts=True)[1].max())
+    wanted, few = min(k + alike, count), min(k + alike + SLACK_ITEMS, count)
+    size = group_size(count, wanted, width)
+    banks = [torch.cat([one, one[-1:].expand(-count % size, -1)]) for one in unit]
+    at_once = BLOCK.get(device.type, BLOCK["cpu"])
+    opening = size * (wanted + SLACK_GROUPS) * width
+    for rows in torch.arange(count, device=device).split(max(1, min(at_once // COLUMNS, 8 * at_once // opening))):
+        asked = [one[rows] for one in unit]
+        value, candidates, closed = within_groups(banks, asked, size=size, count=count, wanted=wanted, few=few)
+        outside = torch.maximum(value[:, -1], closed)
+        _fill(index, score, vectors, rows, candidates.sort(1).values, group)
+        unsure = (outside >= score[rows, min(k, count) - 1] - 2 * error) & (candidates.shape[1] < count)
+        for row in unsure.nonzero()[:, 0].tolist():
+            _fill(index, score, vectors, rows[row : row + 1], torch.arange(count, device=device)[None], group)
+    return index, score
+
+
 def _fill(
-    index: Tensor, score: Tensor, vectors: Sequence[Tensor], rows: Tensor, candidates: Tensor, barred: Tensor, k: int
+    index: Tensor, score: Tensor, vectors: Sequence[Tensor], rows: Tensor, candidates: Tensor, group: Tensor
 ) -> None:
-    """Write the k best of the candidates (r, s), ascending by index, into the lists of `rows` (r,)."""
-    exact = _least([exact_scores(values[rows, None], values[candidates], "cosine") for values in vectors])
+    """Write the best of the candidates (r, s), ascending by index, into the lists of `rows` (r,)."""
+    exact = least([exact_scores(values[rows, None], values[candidates], "cosine") for values in vectors])
+    barred = group[rows, None] == group[candidates]
     best, order = exact.masked_fill_(barred, -torch.inf).sort(dim=1, descending=True, stable=True)
-    best, order = best[:, :k], order[:, :k]
-    score[rows, :k] = best
-    index[rows, :k] = candidates.gather(1, order).masked_fill(best == -torch.inf, -1)
-
-
-def _least(scores: Sequence[Tensor]) -> Tensor:
-    """Give the least of several scores, entry by entry."""
-    least = scores[0]
-    for other in scores[1:]:
-        least = torch.minimum(least, other)
-    return least
+    best, order = best[:, : index.shape[1]], order[:, : index.shape[1]]
+    score[rows, : best.shape[1]] = best
+    index[rows, : best.shape[1]] = candidates.gather(1, order).masked_fill(best == -torch.inf, -1)
 
 
 def _check(vectors: Sequence[Tensor], k: int) -> None:

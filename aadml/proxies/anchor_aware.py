@@ -222,6 +222,16 @@ class AnchorAware(nn.Module):
             raise InputError(f"proxy.{crossing[0]}: needs two modalities, not {len(self.modalities)}")
 
 
+def reaches_no_encoder(options: JsonObject) -> bool:
+    """Tell whether proxies pass no gradient on: an affine map of detached vectors alone, in every place of the loss.
+
+    Args:
+        options: all of them.
+    """
+    fixed = options["reading"] == "R2" and not options["live"] and options["scope"] == "bank"
+    return fixed and options["residual"] == "none" and options["aa_mix"] == 1 and options["aa_on"] == "all"
+
+
 def degeneracy(options: JsonObject) -> str | None:
     """Say in one sentence what a choice of options degenerates to; None where it is what it seems.
 
@@ -237,6 +247,10 @@ def degeneracy(options: JsonObject) -> str | None:
     if reading in ("R1", "R4"):
         what = "the anchor itself" if free else "an affine map of the anchor"
         return f"reading {reading}: attention returns {what}; graph, k and query have no effect"
+    if reaches_no_encoder(chosen):
+        return (
+            f"reading {reading}: on detached neighbors, without residual, the metric loss does not reach the encoders"
+        )
     if reading == "R2":
         what = "the mean of the neighbors" if free else "an affine map of the neighbors' mean"
         return f"reading R2: attention returns {what}, with equal weights; query and key projections learn nothing"

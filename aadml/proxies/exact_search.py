@@ -11,6 +11,7 @@ enough (vectors that coincide) scored whole by those sums.
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -185,7 +186,7 @@ def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int, dtype
     sums = unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
     error = error + (sums if similarity != "cosine" else 10.0**-DECIMALS)
     whole = len(b) <= NARROW + NARROW_BY * b.shape[1]
-    group = 1 if whole else _group_size(len(b), wanted, b.shape[1])
+    group = 1 if whole else group_size(len(b), wanted, b.shape[1])
     b = torch.cat([b, b[-1:].expand(-len(b) % group, -1)]) if len(b) % group else b
     return _Prepared(q, b, error.to(dtype), len(bank), group)
 
@@ -231,7 +232,7 @@ def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> floa
     return float(2.0**-bits * min(dimension + 3.0, 8 * math.sqrt(dimension) + 3))
 
 
-def _group_size(count: int, wanted: int, dimension: int) -> int:
+def group_size(count: int, wanted: int, dimension: int) -> int:
     """Balance the search among groups (count / size) against the search within (wanted * size * dimension)."""
     size = math.sqrt(count / (wanted * max(1.0, dimension / 4)))
     return int(2 ** min(7, max(3, round(math.log2(size)))))
@@ -256,28 +257,52 @@ def _candidates(prepared: _Prepared, rows: Tensor, wanted: int) -> tuple[Tensor,
         value, candidates = (queries @ prepared.bank.T).topk(few, 1)
         outside = value[:, -1]
     else:
-        value, candidates, unopened = _within_groups(prepared, queries, wanted, few)
+        value, candidates, unopened = within_groups(
+            [prepared.bank], [queries], size=prepared.group, count=prepared.count, wanted=wanted, few=few
+        )
         outside = torch.maximum(value[:, -1], unopened)
     sure = (outside < value[:, wanted - 1] - 2 * error) | (few == prepared.count)
     apart = value[:, : few - 1] - value[:, 1:few] > 2 * error[:, None]
     return candidates, sure, sure & apart[:, :wanted].all(1)
 
 
-def _within_groups(prepared: _Prepared, queries: Tensor, wanted: int, few: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Open the best groups; returns the best `few` products (r, s), their rows (r, s), the best left closed (r,)."""
-    groups = prepared.bank.unflatten(0, (-1, prepared.group))  # (groups, size, e)
-    maxima = queries.new_empty(len(groups), len(queries))
-    for part in torch.arange(len(groups)).split(max(1, COLUMNS // prepared.group)):
+def within_groups(
+    banks: Sequence[Tensor], queries: Sequence[Tensor], *, size: int, count: int, wanted: int, few: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Open the groups of the best products; of several views the least product of all counts.
+
+    Args:
+        banks: of each view (m, e), whole groups of rows.
+        queries: of each view (r, e).
+        size: rows of a group.
+        count: rows of a bank that count; those behind fill the last group up.
+        wanted: how many best rows must lie in the opened groups.
+        few: how many are given.
+
+    Returns:
+        The best products (r, s), their rows (r, s), and the best of the groups that stayed closed (r,).
+    """
+    groups = [bank.unflatten(0, (-1, size)) for bank in banks]  # (groups, size, e)
+    maxima = queries[0].new_empty(len(groups[0]), len(queries[0]))
+    for part in torch.arange(len(maxima)).split(max(1, COLUMNS // size)):
         span = slice(int(part[0]), int(part[-1]) + 1)
-        products = groups[span].flatten(0, 1) @ queries.T
+        products = least([own[span].flatten(0, 1) @ asked.T for own, asked in zip(groups, queries, strict=True)])
         torch.amax(products.unflatten(0, (len(part), -1)), 1, out=maxima[span])
-    opened = min(wanted + SLACK_GROUPS, len(groups))
+    opened = min(wanted + SLACK_GROUPS, len(maxima))
     best, chosen = maxima.T.topk(opened, 1)
-    rows = (chosen[:, :, None] * prepared.group + torch.arange(prepared.group, device=queries.device)).flatten(1)
-    products = torch.bmm(groups[chosen].flatten(1, 2), queries[:, :, None])[:, :, 0]
-    value, place = products.masked_fill_(rows >= prepared.count, -torch.inf).topk(min(few, rows.shape[1]), 1)
-    unopened = best[:, -1] if opened < len(groups) else torch.full_like(best[:, -1], -torch.inf)
+    rows = (chosen[:, :, None] * size + torch.arange(size, device=maxima.device)).flatten(1)
+    pairs = zip(groups, queries, strict=True)
+    products = least([torch.bmm(own[chosen].flatten(1, 2), asked[:, :, None])[:, :, 0] for own, asked in pairs])
+    value, place = products.masked_fill_(rows >= count, -torch.inf).topk(min(few, rows.shape[1]), 1)
+    unopened = best[:, -1] if opened < len(maxima) else torch.full_like(best[:, -1], -torch.inf)
     return value, rows.gather(1, place), unopened
+
+
+def least(scores: Sequence[Tensor]) -> Tensor:
+    """Give the least of several scores, entry by entry; the first is overwritten where there are more."""
+    for other in scores[1:]:
+        torch.minimum(scores[0], other, out=scores[0])
+    return scores[0]
 
 
 def exact_scores(queries: Tensor, bank: Tensor, similarity: str) -> Tensor:

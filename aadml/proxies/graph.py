@@ -73,7 +73,7 @@ def neighbors(
     excluded = 0 if codes is None else _largest(codes)
     index = torch.full((len(asked), k), -1, dtype=torch.int64, device=bank.device)
     score = torch.full((len(asked), k), -torch.inf, dtype=torch.float64, device=bank.device)
-    for rows, members in _classes(len(asked), len(bank), labels, query_labels, bank.device):
+    for rows, members in by_class(len(asked), len(bank), labels, query_labels, bank.device):
         part, own = bank[members], group.own(len(rows))
         itself = asked is bank and rows is members and own == slice(0, len(rows))
         rows = rows[own]
@@ -211,7 +211,7 @@ def _largest(codes: Tensor) -> int:
     return int(torch.unique(codes, return_counts=True)[1].max()) if len(codes) else 0
 
 
-def _classes(
+def by_class(
     asked: int, count: int, labels: Tensor | None, query_labels: Tensor | None, device: torch.device
 ) -> list[tuple[Tensor, Tensor]]:
     """Pair the queries of each class with the bank rows of it, ascending; one pair of all without labels."""

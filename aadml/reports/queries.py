@@ -93,12 +93,12 @@ def queries(
 def picked(embeddings: Embeddings, result: DirectionResult) -> Iterator[Shown]:
     """Pick queries of a direction, from the best to the worst, each with its first results."""
     query, candidates = result.direction
-    labels = embeddings.labels.cpu().numpy()
-    ranked = items(embeddings, candidates)
+    labels, ids = embeddings.labels.cpu().numpy(), np.asarray(embeddings.ids)
+    asking, ranked = items(embeddings, query), items(embeddings, candidates)
+    asked = asking[embeddings.relevant.along(result.direction, embeddings, asking, ranked).some]
     order = np.argsort(-result.average_precision, kind="stable")
     picks = order[np.unique(np.linspace(0, len(order) - 1, min(QUERIES, len(order))).round().astype(int))]
-    row_of = {name: number for number, name in enumerate(embeddings.ids)}
-    rows = np.array([row_of[result.ids[pick]] for pick in picks])
+    rows = asked[picks]
     source = score_source(
         embeddings.of(query, torch.from_numpy(rows)),
         embeddings.of(candidates, torch.from_numpy(ranked)),
@@ -106,7 +106,7 @@ def picked(embeddings: Embeddings, result: DirectionResult) -> Iterator[Shown]:
     )
     hits = embeddings.relevant.along(result.direction, embeddings, rows, ranked).block(np.arange(len(rows)))
     for pick, row, line, hit in zip(picks, rows, np.asarray(source.block(0, len(rows))), hits, strict=True):
-        is_own = labels[ranked] == labels[row] if candidates in embeddings.once else ranked == row
+        is_own = labels[ranked] == labels[row] if candidates in embeddings.once else ids[ranked] == ids[row]
         own = line[is_own].max() if is_own.any() else None
         found = [
             Result(int(ranked[n]), float(line[n]), bool(hit[n]), bool(is_own[n]))

@@ -19,6 +19,7 @@ from aadml.reports.page import Fact, Section
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval import Evaluation, evaluate
 from aadml.retrieval.record import EvaluationRecord
+from aadml.retrieval.results import DirectionResult
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
 from aadml.runs.environment import Environment, read_environment
 from aadml.runs.later_data import not_empty, read_for
@@ -146,14 +147,20 @@ def _epoch(facts: Facts) -> str:
 
 
 def _figures(evaluation: Evaluation) -> Table:
-    cutoffs = evaluation.directions[0].cutoffs
+    cutoffs = sorted({k for result in evaluation.directions for k in result.cutoffs})  # galleries may differ in size
     columns = ["direction", "MAP", "MAP, worst to best order of ties", "chance", "queries", "gallery"]
     rows: list[tuple[Cell, ...]] = [
         (result.name, result.map, "{:.3f} to {:.3f}".format(*result.map_bounds), float(result.chance.mean()),
-         len(result.ids), result.gallery, *map(float, result.curves.at(result.cutoffs).precision))
+         len(result.ids), result.gallery, *_precisions(result, cutoffs))
         for result in evaluation.directions
     ]  # fmt: skip
     return Table((*columns, *(f"precision@{k}" for k in cutoffs)), tuple(rows), "Figures of each direction")
+
+
+def _precisions(result: DirectionResult, cutoffs: Sequence[int]) -> list[Cell]:
+    """Give precision@k of a direction for each cutoff; nothing for one beyond its gallery."""
+    found = dict(zip(result.cutoffs, map(float, result.curves.at(result.cutoffs).precision), strict=True))
+    return [found.get(k) for k in cutoffs]
 
 
 def _training(records: Sequence[Record], facts: Facts) -> Section:

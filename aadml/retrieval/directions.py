@@ -40,7 +40,6 @@ def score_direction(
     Raises:
         InputError: no query has anything relevant, a NaN score, or an unknown metric.
     """
-    _check_counts(source, len(query_groups), len(gallery_groups))
     relevant = Grouped(np.asarray(query_groups), np.asarray(gallery_groups))
     return score_relevance(source, relevant, groups=np.asarray(query_groups), **options)
 
@@ -79,7 +78,9 @@ def score_relevance(
         InputError: no query has anything relevant, a NaN score, or an unknown metric.
     """
     queries, items = source.shape
-    _check_counts(source, *relevant.shape)
+    if source.shape != relevant.shape:
+        asked = "scores of {} queries against {} items, but groups of {} and {}"
+        raise InputError(asked.format(*source.shape, *relevant.shape))
     if partner is not None and not relevant.at(partner)[relevant.some].all():
         raise InputError(f"{'-'.join(direction)}: a query and its own clip are of different groups")
     items -= exclude_partner
@@ -113,13 +114,6 @@ def score_relevance(
         cutoffs=tuple(int(k) for k in shown),
         figures=figures if partner is None or exclude_partner else figures | _without_partner(parts),
     )
-
-
-def _check_counts(source: ScoreSource, queries: int, items: int) -> None:
-    if (queries, items) != source.shape:
-        raise InputError(
-            "scores of {} queries against {} items, but groups of {} and {}".format(*source.shape, queries, items)
-        )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
 from aadml.data.captioned_sets import captioned_splits, is_captioned
 from aadml.data.media_sets import is_manifest, read_media, with_media
 from aadml.data.reading import SYNTHETIC, Views
+from aadml.data.several_texts import with_texts
 from aadml.data.splits import has_one_label, require_one_label
 from aadml.data.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.retrieval.judgments import chosen_relevance
@@ -70,9 +71,10 @@ def _divided(config: Config, content: FeatureFile) -> Splits:
 
 
 def as_configured(splits: Splits, common: Common) -> Splits:
-    """Keep the modalities and the clips that a config reads, and set what is relevant."""
+    """Keep the modalities, clips and texts that a config reads, and set what is relevant."""
     splits = without_unlabelled(splits) if common.unlabelled == "drop" else splits
-    return with_relevance(with_modalities(splits, common.modalities), common.relevance)
+    splits = with_texts(with_modalities(splits, common.modalities), common.texts)
+    return with_relevance(splits, common.relevance)
 
 
 def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:

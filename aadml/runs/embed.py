@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from aadml.comparison.types import Modality
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
-from aadml.data.splits import matrix_of
+from aadml.data.several_texts import every_text
+from aadml.data.splits import clips_of
 from aadml.model.model import Model
 from aadml.retrieval.embeddings_file import LISTED
 from aadml.runs.later_data import check_features, read_for
@@ -46,7 +47,8 @@ def embed_file(
         on_note: called with notes for the user.
 
     Returns:
-        How many clips, and the name of the similarity that belongs to the embeddings.
+        How many clips, and the name of the similarity that belongs to the embeddings. Further texts of a clip have rows
+        of their own.
 
     Raises:
         InputError: the file's modalities, dimensions or features are not those the model was trained on.
@@ -56,12 +58,12 @@ def embed_file(
         return _embed_media(model, features, Path(output))
     content = open_data(features)
     check_features(model, content, str(features), allow=allow_other_features, on_note=on_note)
-    vectors: dict[Modality, torch.Tensor] = {
-        m: model.embed_features(matrix_of(content.features[m]), m) for m in model.modalities
-    }
-    texts = {"id": content.ids, "split": content.splits, "class_names": content.class_names}
-    present = {m: content.has(m) for m in model.modalities if not content.has(m).all()}
-    _write(Path(output), model, vectors, content.labels, texts, present)
+    clips = every_text(clips_of(content, model.modalities))
+    vectors = {m: model.embed_features(clips[m], m) for m in model.modalities}
+    splits = dict(zip(content.ids, content.splits, strict=True))
+    texts = {"id": clips.ids, "split": [splits[name] for name in clips.ids], "class_names": content.class_names}
+    present = {m: there.numpy() for m, there in clips.present.items()}
+    _write(Path(output), model, vectors, clips.labels.numpy(), texts, present)
     return len(content.ids), model.method.similarity
 
 

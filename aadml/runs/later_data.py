@@ -11,6 +11,7 @@ from aadml.comparison.types import Clips, Modality, Splits
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
 from aadml.data.media_sets import read_media, with_media
+from aadml.data.several_texts import every_text
 from aadml.data.splits import clips_of
 from aadml.model.facts import difference, fingerprint
 from aadml.model.model import Model
@@ -103,7 +104,8 @@ def _divided(content: FeatureFile, place: str, model: Model) -> Splits:
             marked[:, codes] = content.all_labels
             content = replace(content, all_labels=marked)
     whole = clips_of(content, model.modalities)
-    train, valid, test = (whole.select(torch.from_numpy(content.rows(split))) for split in ("train", "valid", "test"))
+    rows = [torch.from_numpy(content.rows(split)) for split in ("train", "valid", "test")]
+    train, valid, test = (every_text(whole.select(own)) for own in rows)
     return Splits(train, valid, test, name=place, notes=content.notes(), provenance=content.provenance)
 
 

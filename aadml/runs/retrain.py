@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.configuration.config import Config
@@ -71,13 +72,19 @@ def _trained(config: Config, content: FeatureFile) -> Model:
 
 def _with_noise(content: FeatureFile, split: str) -> FeatureFile:
     rows, generator = content.rows(split), np.random.default_rng(0)
-    features = {}
-    for name, values in content.features.items():
+
+    def noisy(values: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
         changed = values.copy()
         drawn = generator.standard_normal((len(rows), values.shape[1]))
         changed[rows] = (drawn * values.std() + values.mean()).astype(np.float32)
-        features[name] = changed
-    return replace(content, features=features, sequences={})
+        return changed
+
+    features = {name: noisy(values, rows) for name, values in content.features.items()}
+    texts = content.texts
+    if texts is not None:
+        texts = replace(texts, values=noisy(texts.values, np.flatnonzero(np.isin(texts.rows, rows))))
+        features["text"] = texts.first_of_each(len(content.ids))[0]
+    return replace(content, features=features, sequences={}, texts=texts)
 
 
 def _with_permuted(content: FeatureFile, split: str) -> FeatureFile:

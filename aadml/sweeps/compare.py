@@ -83,7 +83,7 @@ class Settings:
 
 def method_names() -> list[str]:
     """Name the methods that learn from any features: zero-shot, which wants those of one model, is named by itself."""
-    return [name for name in METHODS if name != ZERO_SHOT and not _takes_sound(resolve(_values_of(name)))]
+    return [name for name in METHODS if name != ZERO_SHOT and not _takes_sound(resolve(values_of(name)))]
 
 
 def loss_names() -> list[str]:
@@ -142,7 +142,7 @@ def named_rows(methods: Sequence[str], losses: Sequence[str], settings: Settings
     for name in losses:
         found += _loss_rows(name, settings, refused)
     if losses:
-        base = _config(_base(settings), "losses", settings, refused)
+        base = fitted_config(_base(settings), "losses", settings, refused)
         if settings.with_controls:
             found.append(("losses", NONE, "", weighted(without_proxy(base), 0.0), tuning_space(_base(settings))))
     items = [*methods, *losses]
@@ -156,8 +156,8 @@ def named_rows(methods: Sequence[str], losses: Sequence[str], settings: Settings
 
 
 def _method_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
-    values = _base(settings) if name == DEFAULT_METHOD else _values_of(name)
-    config = _config(values, name, settings, refused)
+    values = _base(settings) if name == DEFAULT_METHOD else values_of(name)
+    config = fitted_config(values, name, settings, refused)
     space = tuning_space(values)
     rows: list[Draft] = [("methods", name, "", config, space)]
     return rows + [("methods", name, control, changed, space) for control, changed in _beside(config, settings).items()]
@@ -166,8 +166,8 @@ def _method_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -
 def _loss_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
     base = _base(settings)
     space = tuning_space(base)
-    plain = _config(with_setting(base, "loss", name), name, settings, refused)
-    anchored = _config(with_setting(base, "loss", AnchorAware.prefix + name), name, settings, refused)
+    plain = fitted_config(with_setting(base, "loss", name), name, settings, refused)
+    anchored = fitted_config(with_setting(base, "loss", AnchorAware.prefix + name), name, settings, refused)
     rows: list[Draft] = [("losses", name, "", plain, space), ("losses", AnchorAware.prefix + name, "", anchored, space)]
     beside = {control: changed for control, changed in _beside(anchored, settings).items() if control not in SHARED}
     return rows + [
@@ -185,8 +185,12 @@ def _base(settings: Settings) -> JsonObject:
     return read_yaml(settings.config or DEFAULT_METHOD)
 
 
-def _values_of(name: str) -> JsonObject:
-    """Read the config of a method, or a shipped config."""
+def values_of(name: str) -> JsonObject:
+    """Read the config of a method, or a shipped config.
+
+    Raises:
+        InputError: neither has that name.
+    """
     stem = name.replace("-", "_")
     if name not in METHODS and not (configs_folder() / f"{stem}.yaml").is_file():
         lookup(known_methods(), name, "method or config")
@@ -201,8 +205,15 @@ def known_methods() -> Mapping[str, "Callable[..., Method] | Path"]:
     return Joined(METHODS, shipped | {stem.replace("_", "-"): path for stem, path in shipped.items()})
 
 
-def _config(values: JsonObject, row: str, settings: Settings, refused: dict[str, list[str]]) -> Config:
-    """Resolve the config of a row with the shared changes; one that does not fit it is noted."""
+def fitted_config(values: JsonObject, row: str, settings: Settings, refused: dict[str, list[str]]) -> Config:
+    """Resolve the config of a row with the shared changes.
+
+    Args:
+        values: of the config.
+        row: its name.
+        settings: what all rows share.
+        refused: key of a change that does not fit -> rows, to which this one is added.
+    """
     values = with_setting(values, "data", settings.data)
     config = resolve(values)
     for key, value in settings.changes:
@@ -247,4 +258,4 @@ def cells_of_rows(rows: Sequence[Row]) -> list[Cell]:
 
 def sound_only(names: Sequence[str]) -> list[str]:
     """Name those of `names` that learn from captioned sound instead of features."""
-    return [name for name in names if _takes_sound(resolve(_values_of(name)))]
+    return [name for name in names if _takes_sound(resolve(values_of(name)))]

@@ -9,7 +9,7 @@ in the main process on several clips at once: the network. A descriptor without 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import numpy as np
 from annotated_types import Interval
@@ -58,7 +58,7 @@ class Extractor:
 
     Attributes:
         name: its name in `EXTRACTORS`, or its place.
-        modality: what it listens to, looks at or reads.
+        modality: what it listens to, looks at or reads: audio, visual or text.
         dimension: d of its features, after `fit` where there is one.
         inputs: what is to be decoded.
         parameters: everything that decides its values, JSON-able: variant, front-end settings, precision, `weights`
@@ -84,7 +84,7 @@ class Extractor:
     """
 
     name: str
-    modality: Literal["audio", "visual", "text"]
+    modality: str
     dimension: int
     inputs: "Sound | Frames | Text"
     parameters: JsonObject

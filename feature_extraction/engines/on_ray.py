@@ -18,6 +18,7 @@ from typing import Any
 from feature_extraction.decoding_workers import Part, Task, Wanted, decoded_by, decoders
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.worker_pool import WorkerPool
+from feature_extraction.manifest import is_text
 from feature_extraction.media import Limits
 
 _SILENCE_SECONDS = 600.0  # beyond what a clip may take: the cluster gives us nothing
@@ -117,7 +118,7 @@ def _decoded(
 
 def _from_anywhere(task: Task) -> Task:
     """Name the media of a clip so that they are found from any folder."""
-    media = {m: value if m == "text" else str(Path(value).absolute()) for m, value in task.media.items()}
+    media = {m: value if is_text(m) else str(Path(value).absolute()) for m, value in task.media.items()}
     return replace(task, media=media)
 
 

@@ -8,13 +8,14 @@ known again after another encoding.
 
 Version 2 adds modalities of other names than `audio`, `visual` and `text`, which the root attribute `modalities` lists
 (JSON); `/<modality>_present` bool (n,) where some clips lack a modality, whose features are then zeros;
-`/<modality>_times` float64 (total,) beside a sequence; `/label` -1 in every row of a file without labels, which has no
-class names; and `/labels` uint8 (n, C) where clips are of several classes (`/label` is then the first). A file is
-written in the lowest version that can hold it, and every version is read.
+`/<modality>_times` float64 (total,) beside a sequence; `/text_row` int64 (m,), not decreasing, where clips have several
+texts: the clip of each row of `/text`, which is then (m, d); `/label` -1 in every row of a file without labels, which
+has no class names; and `/labels` uint8 (n, C) where clips are of several classes (`/label` is then the first). A file
+is written in the lowest version that can hold it, and every version is read.
 """
 
 from feature_extraction.feature_file.checks import check
-from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile, Incomplete, Shard, Timeline
+from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile, Incomplete, Shard, Texts, Timeline
 from feature_extraction.feature_file.names import MODALITIES, check_modality, in_order, is_modality
 from feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
 from feature_extraction.feature_file.rows import Cursor, ModalityRows, Rows, gathered, is_large, spread
@@ -30,6 +31,7 @@ __all__ = [
     "ModalityRows",
     "Rows",
     "Shard",
+    "Texts",
     "Timeline",
     "check",
     "check_modality",

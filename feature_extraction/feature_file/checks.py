@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file.content import UNLABELLED, FeatureFile
+from feature_extraction.feature_file.content import UNLABELLED, FeatureFile, Texts
 from feature_extraction.feature_file.names import MODALITIES, check_modality
 from feature_extraction.feature_file.rows import ModalityRows, Rows
 from feature_extraction.ground.errors import InputError
@@ -54,6 +54,9 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
         check_modality(name, place)
         _check_matrix(found.pooled, n, f"{place}: /{name}")
     _check_head(content, n, place)
+    if content.texts is not None:
+        check_texts(content.texts, n, place)
+        _check_first_texts(content.texts, rows, n, place)
     _check_present(content, rows, place)
     alone = sorted(set(content.sequences) - set(rows))
     if alone:
@@ -96,6 +99,26 @@ def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place
     nothing = np.flatnonzero(~np.any([content.has(name) for name in rows], axis=0))
     if len(nothing):
         raise InputError(f"{place}: clip {content.ids[nothing[0]]!r} has no modality at all; leave such clips out")
+
+
+def check_texts(texts: Texts, n: int, place: str) -> None:
+    """Refuse texts that are not of the n clips.
+
+    Raises:
+        InputError: shapes, types, NaN or infinity, a clip that is not there, or texts out of order.
+    """
+    values, rows = texts.values, texts.rows
+    if values.ndim != 2 or not values.shape[1] or values.dtype != np.float32 or not np.isfinite(values).all():
+        raise InputError(f"{place}: /text is {values.dtype} {values.shape}; finite float32 (texts, d) is needed")
+    if rows.dtype != np.int64 or rows.shape != values.shape[:1]:
+        raise InputError(f"{place}: /text_row is {rows.dtype} {rows.shape}; int64 ({len(values)},) is needed")
+    if len(rows) and (rows[0] < 0 or rows[-1] >= n or (np.diff(rows) < 0).any()):
+        raise InputError(f"{place}: /text_row must name clips 0 to {n - 1} in order, without a step back")
+
+
+def _check_first_texts(texts: Texts, rows: Mapping[str, ModalityRows], n: int, place: str) -> None:
+    if "text" not in rows or not np.array_equal(rows["text"].pooled.array(), texts.first_of_each(n)[0]):
+        raise InputError(f"{place}: the text features are not the first text of each clip; /text_row holds others")
 
 
 def _check_count(count: int, n: int, place: str) -> None:

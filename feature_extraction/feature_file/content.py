@@ -64,6 +64,43 @@ class Timeline:
 
 
 @dataclass(frozen=True)
+class Texts:
+    """All texts of clips that have several, in the order of the clips.
+
+    Attributes:
+        values: (m, d) float32.
+        rows: (m,) int64, the clip of each text, not decreasing.
+    """
+
+    values: NDArray[np.float32]
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def sorted(cls, values: NDArray[np.float32], rows: NDArray[np.int64]) -> "Texts":
+        """Take texts in any order; those of one clip keep theirs."""
+        order = np.argsort(rows, kind="stable")
+        return cls(values[order], rows[order])
+
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Say which texts (m,) are the first of their clip."""
+        return np.diff(self.rows, prepend=-1) > 0
+
+    def first_of_each(self, clips: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Give the first text of each of n clips (n, d), zeros where it has none, and who has one (n,)."""
+        values = np.zeros((clips, self.values.shape[1]), dtype=np.float32)
+        values[self.rows[self.is_first]] = self.values[self.is_first]
+        return values, np.isin(np.arange(clips), self.rows)
+
+    def select(self, clips: NDArray[np.int64]) -> "Texts":
+        """Give the texts of some clips, in that order."""
+        starts, stops = (np.searchsorted(self.rows, clips, side=side) for side in ("left", "right"))
+        places = [np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)]
+        own = np.concatenate([np.empty(0, dtype=np.int64), *places])
+        return Texts(self.values[own], np.repeat(np.arange(len(clips)), stops - starts))
+
+
+@dataclass(frozen=True)
 class Shard:
     """Which part of a job a file holds; a whole job has none.
 
@@ -112,6 +149,7 @@ class FeatureFile:
             `feature_extraction.fingerprints`. Files made elsewhere, and older ones, have none.
         present: per modality (n,) bool, whether a clip has it; a modality that all have is left out. The features of a
             clip that lacks it are zeros, and a sequence has no rows of it.
+        texts: all texts, where some clip has several; the features of `text` are the first of each clip.
     """
 
     features: Mapping[str, NDArray[np.float32]]
@@ -127,6 +165,7 @@ class FeatureFile:
     all_labels: NDArray[np.uint8] | None = None
     fingerprints: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
     present: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    texts: Texts | None = None
 
     def has(self, modality: str) -> NDArray[np.bool_]:
         """Say which clips (n,) have a modality."""
@@ -150,6 +189,7 @@ class FeatureFile:
             all_labels=None if self.all_labels is None else self.all_labels[rows],
             fingerprints={name: values[rows] for name, values in self.fingerprints.items()},
             present={name: there[rows] for name, there in self.present.items()},
+            texts=None if self.texts is None else self.texts.select(rows),
         )
 
     def rows_by_modality(self) -> dict[str, ModalityRows]:
@@ -175,4 +215,7 @@ class FeatureFile:
             lacking = int((~self.has(modality)).sum())
             if lacking:
                 found.append(f"{lacking} of {len(self.ids)} clips have no {modality}: masked, not left out")
+        if self.texts is not None:
+            several = int((np.bincount(self.texts.rows) > 1).sum())
+            found.append(f"{several} of {len(self.ids)} clips have several texts, {len(self.texts.rows)} in all")
         return tuple(dict.fromkeys(found))

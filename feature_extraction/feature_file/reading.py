@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file.checks import checked
-from feature_extraction.feature_file.content import FORMAT, FeatureFile, Shard, Timeline
+from feature_extraction.feature_file.checks import check_texts, checked
+from feature_extraction.feature_file.content import FORMAT, FeatureFile, Shard, Texts, Timeline
 from feature_extraction.feature_file.names import MODALITIES, check_modality, in_order
 from feature_extraction.feature_file.rows import ModalityRows, Rows, block_rows, is_large
 from feature_extraction.foreign import open_hdf5
@@ -83,6 +83,7 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
     names = _modalities(file, place)
     columns, fitted = _group(file, "column", place), _group(file, "fitted", place)
     fingerprints = _group(file, "fingerprint", place)
+    texts = _texts(file, place) if "text_row" in file else None
     content = FeatureFile(
         features={},
         labels=_array(file, "label", np.int64, place),
@@ -96,8 +97,21 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
         all_labels=_array(file, "labels", np.uint8, place) if "labels" in file else None,
         present={name: _flags(file, f"{name}_present", place) for name in names if f"{name}_present" in file},
         fingerprints={name: _array(fingerprints, name, np.uint8, place) for name in names if name in fingerprints},
+        texts=texts,
     )
-    return content, {name: _modality(file, name, place) for name in names}
+    rows = {name: _modality(file, name, place) for name in names}
+    if texts is None:
+        return content, rows
+    first, there = texts.first_of_each(len(content.ids))
+    masks = content.present if there.all() else {**content.present, "text": there}
+    return replace(content, present=masks), rows | {"text": replace(rows["text"], pooled=Rows.of(first))}
+
+
+def _texts(file: h5py.File, place: str) -> Texts:
+    """Read texts of which a clip may have several."""
+    texts = Texts(_array(file, "text", np.float32, place), _array(file, "text_row", np.int64, place))
+    check_texts(texts, len(_strings(file, "id", place)), place)
+    return texts
 
 
 def _modalities(file: h5py.File, place: str) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRow
     if not set(rows) <= set(MODALITIES):
         file.attrs["modalities"] = json.dumps(in_order(rows))
     for name, each in sorted(rows.items()):
-        _write_blocks(file, name, each.pooled)
+        _write_blocks(file, name, _written(content, name, each))
         provenance = json.dumps(content.provenance.get(name, {}), sort_keys=True, ensure_ascii=False)
         file[name].attrs["provenance"] = provenance
     for name, each in sorted(rows.items()):
@@ -60,6 +60,8 @@ def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRow
         file.create_dataset(f"{name}_offsets", data=each.offsets, track_times=False)
         if each.times is not None:
             _write_blocks(file, f"{name}_times", each.times)
+    if content.texts is not None:
+        file.create_dataset("text_row", data=content.texts.rows, track_times=False)
     for name in _masked(content):
         file.create_dataset(f"{name}_present", data=content.present[name], track_times=False)
     for name, arrays in sorted(content.fitted.items()):
@@ -98,6 +100,11 @@ def _write_blocks(file: h5py.File, name: str, rows: Rows) -> None:
         start += len(block)
 
 
+def _written(content: FeatureFile, name: str, rows: ModalityRows) -> Rows:
+    """Give the numbers of a modality as they stand in the file: of several texts a clip, all."""
+    return rows.pooled if name != "text" or content.texts is None else Rows.of(content.texts.values)
+
+
 def _masked(content: FeatureFile) -> list[str]:
     """Name the modalities that some clips lack."""
     return sorted(name for name, there in content.present.items() if not there.all())
@@ -110,6 +117,7 @@ def _needs_version_2(content: FeatureFile, rows: Mapping[str, ModalityRows]) -> 
         bool(_masked(content))
         or further
         or timed
+        or content.texts is not None
         or content.all_labels is not None
         or bool((content.labels == UNLABELLED).any())
     )

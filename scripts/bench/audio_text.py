@@ -1,14 +1,17 @@
-"""Memory of audio-text training: epochs over waveforms, and the relevance of a batch within audio.
+"""Audio-text training: memory of epochs over waveforms and of the relevance of a batch, and how long steps wait.
 
-Usage: python scripts/bench/audio_text.py [--clips 200] [--seconds 10] [--threads 2]
+Usage: python scripts/bench/audio_text.py [--clips 300] [--seconds 10] [--threads 2]
 
 Each part runs in a process of its own. Waveforms: that many wav files at 44.1 kHz are decoded to 32 kHz in batches of
 32, two epochs; the peak after the first tenth of the first epoch is compared with the peak at the end. Relevance: 32
-clips of 1,500 frames against each other, 300 dimensions, without and with gradients.
+clips of 1,500 frames against each other, 300 dimensions, without and with gradients. Waiting: the second of two epochs
+of a narrow `audio-text`, batches of 30; the share of its wall time in which no step could be computed because its
+spectrograms were not there yet, for spectrograms that are made each time, kept on disk or in memory, or made ahead.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -23,22 +26,28 @@ def peak_mib():
     return peak_bytes() / 2**20
 
 
-def waveforms(arguments):
+def written(folder, arguments):
     import numpy as np
     import torch
 
     from aadml.data.waveforms import Waveforms
 
+    paths = []
+    for i in range(arguments.clips):
+        path = Path(folder) / f"{i}.wav"
+        with wave.open(str(path), "wb") as file:
+            samples = arguments.seconds * 44_100
+            file.setparams((1, 2, 44_100, samples, "NONE", ""))
+            file.writeframes(np.random.default_rng(i).integers(-9000, 9000, samples).astype("<i2").tobytes())
+        paths.append(str(path))
+    return Waveforms(tuple(paths), torch.arange(arguments.clips))
+
+
+def waveforms(arguments):
+    import torch
+
     with tempfile.TemporaryDirectory() as folder:
-        paths = []
-        for i in range(arguments.clips):
-            path = Path(folder) / f"{i}.wav"
-            with wave.open(str(path), "wb") as file:
-                samples = arguments.seconds * 44_100
-                file.setparams((1, 2, 44_100, samples, "NONE", ""))
-                file.writeframes(np.random.default_rng(i).integers(-9000, 9000, samples).astype("<i2").tobytes())
-            paths.append(str(path))
-        source = Waveforms(tuple(paths), torch.arange(arguments.clips))
+        source = written(folder, arguments)
         started, early, done = time.perf_counter(), 0.0, 0
         for epoch in range(2):
             order = torch.randperm(arguments.clips, generator=torch.Generator().manual_seed(epoch))
@@ -50,6 +59,77 @@ def waveforms(arguments):
     seconds = time.perf_counter() - started
     print(json.dumps({"early_peak_mib": round(early), "peak_mib": round(peak_mib()),
                       "clips_a_second": round(done / seconds, 1)}))  # fmt: skip
+
+
+WAITING = {
+    "made each time": {"memory_mib": 0, "disk_mib": 0},
+    "on disk": {"memory_mib": 0},
+    "in memory": {"disk_mib": 0},
+    "ahead, 1 process": {"memory_mib": 0, "disk_mib": 0, "workers": 1},
+    "ahead, 2 processes": {"memory_mib": 0, "disk_mib": 0, "workers": 2},
+}
+
+
+def waiting(arguments):
+    """Train, and add up the time between a step's end and the moment when the next has its spectrograms."""
+    import torch
+
+    torch.set_num_threads(arguments.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        source = written(folder, arguments)
+        os.environ["AADML_CACHE"] = folder
+        for name, loading in WAITING.items():
+            waited, processor, seconds = epoch_of(source, loading, arguments.clips)
+            share = round(100 * waited / seconds)
+            print(json.dumps({"spectrograms": name, "seconds_waited": round(waited, 2), "seconds": round(seconds, 2),
+                              "percent": share, "own_processor_seconds": round(processor, 1),
+                              "load": round(os.getloadavg()[0], 1)}), flush=True)  # fmt: skip
+
+
+def epoch_of(source, loading, clips):
+    import torch
+
+    from aadml.comparison.types import Clips
+    from aadml.data.texts import Captions
+    from aadml.methods import METHODS, training
+    from aadml.methods.audio_text.options import CaptionedOptions, TowerOptions
+    from aadml.methods.method import Context
+    from aadml.methods.session import Session
+
+    made, over, waited, marks = training.on_device, training.BatchesAhead.over, [], []
+
+    def timed(function, *given):
+        began = time.perf_counter()
+        try:
+            return function(*given)
+        finally:
+            waited.append(time.perf_counter() - began)
+
+    def timed_over(self, batches):
+        waited.clear()
+        marks[:] = [time.process_time()]
+        given = over(self, batches)
+        while (rows := timed(next, given, None)) is not None:
+            yield rows
+        marks.append(time.process_time())
+
+    training.on_device = lambda *given: timed(made, *given)
+    training.BatchesAhead.over = timed_over
+    try:
+        torch.manual_seed(0)
+        narrow = TowerOptions(audio="cnn10", audio_width=4, text_layers=1, text_dimension=64, dimension=64, hidden=64)
+        settings = training.Training(epochs=2, batch=30)
+        fitted = METHODS["audio-text"](
+            Context({"audio": 0, "text": 0}, clips), settings, towers=narrow, captioned=CaptionedOptions(**loading)
+        )
+        words = Captions(tuple(f"clip number {i} of {clips}" for i in range(clips)))
+        names = tuple(str(i) for i in range(clips))
+        given = Clips({"audio": source, "text": words}, torch.arange(clips), names, names)
+        session = Session()
+        fitted.fit(given, given.select(torch.arange(0)), session)
+    finally:
+        training.on_device, training.BatchesAhead.over = made, over
+    return sum(waited), marks[1] - marks[0], session.history[-1]["seconds"]
 
 
 def relevance(arguments):
@@ -68,15 +148,15 @@ def relevance(arguments):
     print(json.dumps({"peak_mib": round(peak_mib()), "grown_mib": round(peak_mib() - before), "seconds": seconds}))
 
 
-PARTS = {"waveforms": waveforms, "relevance": relevance, "relevance-gradient": relevance}
+PARTS = {"waveforms": waveforms, "relevance": relevance, "relevance-gradient": relevance, "waiting": waiting}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clips", type=int, default=200)
+    parser.add_argument("--clips", type=int, default=300)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
+    parser.add_argument("--part", choices=PARTS, help="this one alone, in this process")
     arguments = parser.parse_args()
     if arguments.part:
         PARTS[arguments.part](arguments)

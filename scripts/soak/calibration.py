@@ -4,8 +4,10 @@ Usage: scripts/soak/calibration.py [--seeds N] [--validation SHARE] FEATURES... 
 and model, over all kinds of question and seeds (of the training, and of the validation clips where the data have none):
 how often the expected calibration error of best hits is inside what 95 % of perfectly calibrated scorers of that size
 stay below, whether the 95 % interval of the precision at the threshold covers 0.9, and the AUROC of clips whose class
-was taken out of the index. `--each` prints a row for every kind of question. With --unseen: the AUROC of test clips of
-classes that the model has not trained on either, against test clips of those it has.
+was taken out of the index. The control is the share inside where validation and test clips of the same model were
+mixed, so that the ones are like the others: what is outside then is due to a curve fitted on so many clips.
+`--each` prints a row for every kind of question, without the control. With --unseen: the AUROC of test clips of classes
+that the model has not trained on either, against test clips of those it has.
 """
 
 import argparse
@@ -24,8 +26,8 @@ from feature_extraction.feature_file import write_features
 
 SETTINGS = {"network.hidden": [128], "training.batch": 100}
 HEAD = (
-    "| data | model | clips: validation, test | questions x seeds | inside the noise | calibration error "
-    "| of which noise | threshold 0.9: covered, above, below | AUROC absent class |\n" + 9 * "|---" + "|"
+    "| data | model | clips: validation, test | questions x seeds | inside the noise | if mixed | calibration error "
+    "| of which noise | threshold 0.9: covered, above, below | AUROC absent class |\n" + 10 * "|---" + "|"
 )
 
 
@@ -64,6 +66,16 @@ def with_validation(data, place, share, seed):
     return place
 
 
+def mixed(data, place, seed):
+    """Write the features with validation and test clips drawn anew from both, as many of each as before."""
+    content = open_data(data)
+    rows = np.concatenate([content.rows("valid"), content.rows("test")])
+    splits = np.asarray(content.splits, dtype=object)
+    splits[rows] = splits[np.random.default_rng(seed).permutation(rows)]
+    write_features(place, replace(content, splits=tuple(splits)))
+    return place
+
+
 @dataclass(frozen=True)
 class Measured:
     """One kind of question of one index, asked by test clips."""
@@ -92,30 +104,31 @@ def measured(index, asked, to):
 
 
 def measure(data, share, seed, **options):
-    """Train, index, ask in every way."""
+    """Train, index, ask in every way: as the clips are, and with validation and test clips mixed."""
     with tempfile.TemporaryDirectory() as folder:
         place = with_validation(data, Path(folder) / f"{Path(data).stem}.h5", share, seed)
         settings = {} if options.get("config") == "pairs" else SETTINGS
         model = aadml.fit(place, epochs=20, settings=settings, seed=seed, **options)
         model = aadml.load(model.save(Path(folder) / "model"))
-        with Index.build(place, Path(folder) / "index", model=model) as index:
-            return [measured(index, asked, to) for asked, to in index._state.calibrations]
+        for name, one in (("index", place), ("control", mixed(place, Path(folder) / "mixed.h5", seed))):
+            with Index.build(one, Path(folder) / name, model=model) as index:
+                yield [measured(index, asked, to) for asked, to in index._state.calibrations]
 
 
-def each(data, model, found):
+def each(data, model, found, _):
     """Print a row for every kind of question."""
     for one in found:
         words = "-" if one.over is None else "{:.2f} ({:.2f} to {:.2f}), reached by {:.0%}".format(*one.over)
         print(f"| {data} | {model} | {one.question} | {one.error:.3f} | {one.noise:.3f} | {words} | {one.absent:.3f} |")
 
 
-def summary(data, model, found, precision=0.9):
+def summary(data, model, found, control, precision=0.9):
     """Print one row."""
-    inside = sum(one.error <= one.noise for one in found)
+    inside, of_mixed = (f"{np.mean([one.error <= one.noise for one in each]):.0%}" for each in (found, control))
     over = [one.over for one in found if one.over is not None]
     above, below = sum(one[1] > precision for one in over), sum(one[2] < precision for one in over)
     print(
-        f"| {data} | {model} | {found[0].valid}, {found[0].test} | {len(found)} | {inside / len(found):.0%} "
+        f"| {data} | {model} | {found[0].valid}, {found[0].test} | {len(found)} | {inside} | {of_mixed} "
         f"| {np.mean([one.error for one in found]):.3f} | {np.mean([one.noise for one in found]):.3f} "
         f"| {len(over) - above - below}, {above}, {below} | {np.mean([one.absent for one in found]):.3f} |",
         flush=True,
@@ -177,8 +190,9 @@ def main():
     for data in given.features:
         labelled = bool(open_data(data).class_names)
         for options in ({"config": "recommended"}, {"loss": "aa-triplet"}) if labelled else ({"config": "pairs"},):
-            found = [one for seed in range(given.seeds) for one in measure(data, given.validation, seed, **options)]
-            (each if given.each else summary)(Path(data).stem, next(iter(options.values())), found)
+            rounds = [measure(data, given.validation, seed, **options) for seed in range(given.seeds)]
+            found, control = ([one for each in every for one in each] for every in zip(*rounds, strict=True))
+            (each if given.each else summary)(Path(data).stem, next(iter(options.values())), found, control)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ import pytest
 
 from aadml.data.synthetic import synthetic
 from aadml.reports.reproduction import reproduce
-from aadml.sweeps.plan import stages
-from aadml.sweeps.plan.contenders import RIVALS
+from aadml.sweeps.plan import finals, shipped
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
 from aadml.sweeps.plan.experiment import Run
 from aadml.sweeps.plan.ledger import Row
+from aadml.sweeps.plan.search import SEARCHES
 from aadml.sweeps.plan.stages import STAGES
 from aadml.sweeps.sweep import Outcome, sweep
 from feature_extraction.feature_file import write_features
@@ -35,14 +36,16 @@ def few_runs(monkeypatch):
     """The stages with two points, two or three seeds, and one rival."""
     for name in list(RIVALS)[1:]:
         monkeypatch.delitem(RIVALS, name)
-    few = [replace(one, kept=kept) for one, kept in zip(stages.ROUNDS, (2, 2, 1), strict=True)]
-    monkeypatch.setattr(stages, "ROUNDS", tuple(few))
-    monkeypatch.setattr(stages, "LOOKS", (2, 3))
+    for prefix, search in SEARCHES.items():
+        few = [replace(one, kept=kept) for one, kept in zip(search.rounds, (2, 2, 1), strict=False)]
+        monkeypatch.setitem(SEARCHES, prefix, replace(search, rounds=tuple(few)))
+    monkeypatch.setattr(finals, "LOOKS", (2, 3))
+    monkeypatch.setattr(shipped, "published_methods", lambda: ["cca", "dscmr"])
 
 
 @pytest.fixture
-def untrained(monkeypatch):
-    """Rows made up from the names of their runs; nothing is trained."""
+def untrained(monkeypatch, toy):
+    """Rows made up from the names of their runs; nothing is trained, measured or drawn."""
 
     def row(run, outcome):
         key = run.key
@@ -55,7 +58,9 @@ def untrained(monkeypatch):
         return replace(made, test_map=score), np.array([score, score])
 
     monkeypatch.setattr(Run, "row", row)
-    monkeypatch.setattr("aadml.reports.plan.page.drawings", lambda name, ledger: {})
+    monkeypatch.setattr("aadml.reports.plan.page.drawings", lambda *given: {})
+    monkeypatch.setattr("aadml.reports.plan.reproduction.cost_in_words", lambda runs, *others: f"{len(runs)} runs")
+    monkeypatch.setattr("aadml.reports.plan.reproduction.drawn_place", lambda share: str(toy))
     return lambda jobs, workers: [Outcome(job) for job in jobs]
 
 
@@ -110,7 +115,8 @@ def test_a_killed_experiment_goes_on_to_the_same_ledger(aadml, toy, tmp_path):
 @pytest.mark.slow
 def test_a_run_that_has_a_row_is_not_run_again_and_every_stage_has_its_runs(untrained, toy, tmp_path):
     first = call(tmp_path / "out", toy, work=untrained)
-    assert {name.removesuffix(".csv") for name in ledger(tmp_path / "out")} >= set(STAGES)
+    no_longer_than_the_cap = {"stage-5-capped"}
+    assert {name.removesuffix(".csv") for name in ledger(tmp_path / "out")} >= set(STAGES) - no_longer_than_the_cap
     assert len(first.outcomes) == len({str(one.job.folder) for one in first.outcomes})
     assert [table.columns[-1] for table in first.tables] == ["toy", "hours"]
     before = ledger(tmp_path / "out")
@@ -130,8 +136,8 @@ def test_two_shards_merge_into_what_one_call_finds(untrained, toy, tmp_path):
         if not any(result.outcomes for result in done):
             break
         assert all(result.page is None for result in done)
-    assert any("nothing to do yet" in note for note in notes)
-    merged = call(two, toy, merge=True)
+    assert any("nothing to do, or not yet" in note for note in notes)
+    merged = reproduce("plan", output=two, merge=True)  # the shards know the data
     assert merged.page == two / "results.md"
     assert ledger(two) == ledger(one)
     assert merged.page.read_text() == (one / "results.md").read_text()
@@ -141,7 +147,9 @@ def test_a_failed_run_is_written_down_and_the_others_go_on(toy, tmp_path, monkey
     def breaks(jobs, workers):
         return [Outcome(job, "the loss became nan") for job in jobs]
 
-    result = call(tmp_path / "out", toy, only="stage-1a", work=breaks)
+    notes = []
+    result = call(tmp_path / "out", toy, only="stage-1a", work=breaks, on_note=notes.append)
+    assert "6 runs are known to be needed (stage-1a 6), at most about" in notes[0]
     rows = ledger(tmp_path / "out")["stage-1a.csv"]
     assert {row["failed"] for row in rows} == {"the loss became nan"}
     assert result.failed == len(rows) == 6
@@ -172,6 +180,23 @@ def test_other_data_of_the_same_name_are_refused(untrained, toy, tmp_path):
     write_features(toy, synthetic(classes=3, train=41, valid=0, test=15, dimensions=(5, 6), difficulty=0.2))
     with pytest.raises(InputError, match="toy is other data"):
         call(tmp_path / "out", toy, only="stage-1a", work=untrained)
+
+
+def test_controls_that_are_the_chosen_training_are_said_before_it_begins(untrained, toy, tmp_path, monkeypatch):
+    only_r1 = {**CONTENDERS[ANCHOR_AWARE].space, "proxy.reading": ("R1",), "proxy.attention": ("mha",)}
+    main = SEARCHES["stage-"]
+    changed = replace(main.methods[ANCHOR_AWARE], space=only_r1)
+    monkeypatch.setitem(SEARCHES, "stage-", replace(main, methods={**main.methods, ANCHOR_AWARE: changed}))
+    call(tmp_path, toy, only="stage-1", work=untrained)
+    notes = []
+    call(tmp_path, toy, only="stage-3", seeds=1, work=untrained, on_note=notes.append)
+    said = "affine map of the anchor is the same training as the chosen AA, not run: reading R1: attention returns"
+    assert any(said in note for note in notes)
+    assert "aa-triplet, affine map of the anchor" not in {row["method"] for row in ledger(tmp_path)["stage-3.csv"]}
+    assert len(ledger(tmp_path)["stage-3.csv"]) == 6
+    assert (
+        "affine map of the anchor: the same training as the chosen AA, not run" in (tmp_path / "results.md").read_text()
+    )
 
 
 def test_data_are_of_the_plan_alone(toy):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from aadml.data.near_duplicates import near_duplicates
+from aadml.data.near_duplicates import _to_another, near_duplicates
 
 
 def drawn(n, d, seed):
@@ -15,6 +15,21 @@ def test_planted_rows_are_found_with_their_origin(noise):
     found = near_duplicates(torch.cat([rows, planted]), known)
     assert sorted((i, j) for i, j, _ in found) == [(60 + i, 10 + i) for i in range(10)]
     assert all(0 <= distance <= 0.15 for _, _, distance in found)
+
+
+def test_of_a_large_set_few_rows_say_what_is_usual(monkeypatch):
+    rows, known = drawn(60, 32, 1), drawn(2000, 32, 0)
+    expected = near_duplicates(torch.cat([rows, known[:20] + 1e-3 * drawn(20, 32, 2)]), known)
+    monkeypatch.setattr("aadml.data.near_duplicates._DISTANCES", 1)
+    asked = []
+    monkeypatch.setattr(
+        "aadml.data.near_duplicates._to_another",
+        lambda rows, *given: asked.append(len(rows)) or _to_another(rows, *given),
+    )
+    found = near_duplicates(torch.cat([rows, known[:20] + 1e-3 * drawn(20, 32, 2)]), known)
+    assert asked == [100]
+    assert [pair[:2] for pair in found] == [pair[:2] for pair in expected]
+    assert [pair[2] for pair in found] == pytest.approx([pair[2] for pair in expected], rel=0.1)
 
 
 def test_rows_that_are_merely_alike_are_not():

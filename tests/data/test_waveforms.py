@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from aadml.comparison.types import Source
+from aadml.data.loading import Loading
 from aadml.data.log_mels import LogMels, at_most_once, log_mels
 from aadml.data.padded import pad
 from aadml.data.texts import Captions, tokens
@@ -71,7 +72,7 @@ def test_a_glance_finds_what_is_missing_empty_or_cut_short(sounds, tmp_path):
 
 def test_spectrograms_are_those_of_each_sound_alone_whatever_is_kept(sounds):
     for budget in (0, 40_000, 1 << 30):
-        source = log_mels(sounds, PANNS, budget=budget)
+        source = log_mels(sounds, PANNS, Loading(memory=budget))
         for _ in range(2):
             batch = source.batch(torch.arange(5))
             for i in range(5):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from feature_extraction.feature_file import (
     FeatureFile,
     Shard,
+    Texts,
     Timeline,
     check,
     is_feature_file,
@@ -369,3 +370,51 @@ def test_numbers_that_stay_in_the_file_are_checked_too(tmp_path, all_large):
         file["visual"][2, 1] = np.nan
     with pytest.raises(InputError, match="/visual: row 2 holds NaN"):
         read_features(tmp_path / "f.h5")
+
+
+def with_texts(rows=(0, 0, 1, 3, 3, 3), **changes) -> FeatureFile:
+    values = np.random.default_rng(1).normal(size=(len(rows), 2)).astype(np.float32)
+    texts = Texts.sorted(values, np.asarray(rows, dtype=np.int64))
+    first, there = texts.first_of_each(4)
+    several = content(texts=texts, present={} if there.all() else {"text": there})
+    return dataclasses.replace(several, features=several.features | {"text": first}, **changes)
+
+
+def test_several_texts_a_clip_are_kept(tmp_path):
+    written = with_texts()
+    write_features(tmp_path / "f.h5", written)
+    read = read_features(tmp_path / "f.h5")
+    assert same(read, dataclasses.replace(written, provenance=read.provenance))
+    assert read.has("text").tolist() == [True, True, False, True]
+    assert "2 of 4 clips have several texts, 6 in all" in read.notes()
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert file.attrs["version"] == 2
+        assert file["text"].shape == (6, 2)
+        assert file["text_row"][()].tolist() == [0, 0, 1, 3, 3, 3]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1), st.lists(st.integers(0, 3)))
+def test_texts_follow_their_clips(rows, chosen):
+    values = np.arange(len(rows), dtype=np.float32)[:, None]
+    found = Texts.sorted(values, np.asarray(rows, dtype=np.int64)).select(np.asarray(chosen, dtype=np.int64))
+    expected = [(place, number) for place, clip in enumerate(chosen) for number, row in enumerate(rows) if row == clip]
+    assert list(zip(found.rows.tolist(), found.values[:, 0].tolist(), strict=True)) == expected
+    first, there = found.first_of_each(len(chosen))
+    assert there.tolist() == [clip in rows for clip in chosen]
+    assert first[:, 0].tolist() == [rows.index(clip) if clip in rows else 0 for clip in chosen]
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (Texts(np.ones((2, 2), np.float32), np.array([0, 4])), "clips 0 to 3 in order"),
+        (Texts(np.ones((2, 2), np.float32), np.array([1, 0])), "clips 0 to 3 in order"),
+        (Texts(np.ones((2, 2), np.float32), np.array([0])), r"/text_row is int64 \(1,\)"),
+        (Texts(np.full((1, 2), np.nan, np.float32), np.array([0])), "finite float32"),
+        (Texts(np.ones((1, 2)), np.array([0])), "finite float32"),
+        (Texts(np.ones((1, 2), np.float32), np.array([0])), "not the first text of each clip"),
+    ],
+)
+def test_texts_that_contradict_the_clips_are_refused(texts, reason):
+    with pytest.raises(InputError, match=reason):
+        check(with_texts(texts=texts), "f.h5")

@@ -7,6 +7,7 @@ from aadml.comparison.types import Clips
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
+from aadml.methods.label_space_learner import LabelSpaceLearner
 from aadml.methods.method import Context
 from aadml.methods.session import Session
 from aadml.model.files import build_method
@@ -58,9 +59,17 @@ def test_the_look_is_taken_every_tenth_epoch_and_in_the_last():
     assert looked == [1, 11, 12]
 
 
+def test_the_look_is_taken_at_the_first_batch_alone(monkeypatch):
+    looks, probe = [], LabelSpaceLearner._probe
+    monkeypatch.setattr(LabelSpaceLearner, "_probe", lambda self, parts: looks.append(1) or probe(self, parts))
+    _, session = trained(read_yaml("aadml"), epochs=2)
+    assert [record["steps"] for record in session.history] == [2, 2]
+    assert len(looks) == 2
+
+
 def test_the_look_at_the_gradient_changes_nothing_that_is_trained(monkeypatch):
     method, _ = trained(read_yaml("aadml"))
-    monkeypatch.setattr("aadml.methods.label_space_learner.LabelSpaceLearner._probe", lambda self, parts: {})
+    monkeypatch.setattr(LabelSpaceLearner, "_probe", lambda self, parts: {})
     blind, _ = trained(read_yaml("aadml"))
     assert all(torch.equal(value, blind.state()[key]) for key, value in method.state().items())
 

@@ -34,8 +34,9 @@ def test_few_training_clips_all_ask():
     assert "queries" not in found
 
 
-def test_of_many_a_fixed_sample_asks_and_all_are_ranked(monkeypatch):
-    monkeypatch.setattr(train_scores, "QUERIES", 7)
+@pytest.mark.parametrize(("name", "limit"), [("QUERIES", 7), ("PAIRS", 7 * 30 + 29)])
+def test_of_many_a_fixed_sample_asks_and_all_are_ranked(monkeypatch, name, limit):
+    monkeypatch.setattr(train_scores, name, limit)
     given = Linear().eval().embed_clips(clips(30))
     found = train_scores.train_scores(given)
     asking = np.sort(np.random.default_rng(0).choice(30, 7, replace=False))

@@ -356,3 +356,13 @@ def test_a_metric_loss_that_stays_at_its_margin_or_costs_nothing_is_told():
     _, session = run(Training(epochs=12, batch=8), learner=Stuck())
     assert any("margin" in warning for warning in session.warnings)
     assert any("cost anything" in warning for warning in session.warnings)
+
+
+def test_embeddings_that_are_one_point_are_told_by_their_modality():
+    class Pointed(Linear):
+        def embed(self, features, modality):
+            return torch.ones(len(features), 3) if modality == "visual" else super().embed(features, modality)
+
+    _, session = run(Training(epochs=1, batch=8), learner=Pointed())
+    (told,) = (warning for warning in session.warnings if "collapsed" in warning)
+    assert "the visual embeddings: " in told

@@ -152,6 +152,13 @@ def test_on_the_side_both_neighbors_are_positives_of_either_modality_and_nobody_
     assert torch.equal(columns[comparison.own[b:]], ROWS)
 
 
+@pytest.mark.parametrize("positives", ["own", "either", "agreeing"])
+def test_as_many_neighbors_as_there_are_clips_are_refused_but_where_all_count(positives):
+    with pytest.raises(InputError, match=f"neighbors.k: {COUNT} asked of {COUNT} clips"):
+        refreshed(positives=positives, k=COUNT)
+    refreshed(positives="all", k=COUNT, weights="affine")
+
+
 def test_equal_weights_of_all_clips_say_nothing():
     with pytest.raises(InputError, match="take affine"):
         NeighborOptions(positives="all")

@@ -40,6 +40,13 @@ def test_no_terms_reduce_to_zero_and_a_penalty_is_added_as_it_is():
     assert reduce(Terms(none, none, none, torch.tensor(0.5)), "mean").item() == 0.5
 
 
+@pytest.mark.parametrize(("labels", "share"), [([0], 1.0), ([0, 0], 1.0), ([0, 1], 1 / 2), ([0, 1, 2], 1 / 3)])
+def test_the_share_of_terms_that_cost_anything_is_that_of_the_possible_ones(labels, share):
+    vectors = {"audio": torch.ones(len(labels), 2), "visual": -torch.ones(len(labels), 2)}  # beyond every margin
+    given = Embedded(vectors, torch.tensor(labels), torch.arange(len(labels)))
+    assert float(objective(directions=["audio-visual"])(given, draws())["active"]) == pytest.approx(share)
+
+
 def test_directions_combine_by_mean_or_sum():
     one = objective(directions=["audio-visual"])(batch(), draws())["loss"]
     other = objective(directions=["visual-audio"])(batch(), draws())["loss"]

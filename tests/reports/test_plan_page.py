@@ -11,17 +11,23 @@ import pytest
 from scipy.stats import nct, t, ttest_rel
 
 from aadml.reports.plan.page import PAGE, page_of, write_plan_page
+from aadml.reports.plan.shares import share_differences, slopes
 from aadml.reports.plan.statistics import by_look, overall, power_of, verdict
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, NO_METRIC, PARTNER, PLAIN, SUMS_ALONE
+from aadml.sweeps.plan.finals import finals
 from aadml.sweeps.plan.ledger import Ledger, Row
-from aadml.sweeps.plan.sets import SetFacts, keep_facts
-from aadml.sweeps.plan.stages import STAGES, finals
+from aadml.sweeps.plan.sets import SHARED, SetFacts, drawn_name, is_drawn, keep_facts
+from aadml.sweeps.plan.shipped import ALONE, NEIGHBORS, few
+from aadml.sweeps.plan.stages import STAGES
 from feature_extraction.ground.errors import InputError
 
+BUDGET = '{"training.epochs": 500}'
 SHIPPED = Path(__file__).parents[2] / "docs" / "experiments"
 
 
-def fill(folder, shift, *, seeds=10, spread=0.004, stage="stage-2", methods=tuple(CONTENDERS)):
+def fill(
+    folder, shift, *, seeds=10, spread=0.004, stage="stage-2", methods=tuple(CONTENDERS), name="toy", options="{}"
+):
     """Write a ledger of finalists whose mean MAP is 0.5 plus a shift by method."""
     generator, ledger = np.random.default_rng(0), Ledger((folder,))
     rows, queries = [], {}
@@ -30,13 +36,13 @@ def fill(folder, shift, *, seeds=10, spread=0.004, stage="stage-2", methods=tupl
         for method in methods:
             precision = np.clip(0.5 + shift.get(method, 0.0) + easy + generator.normal(0, spread, 40), 0, 1).round(4)
             mean = float(precision.mean())
-            row = Row(data_set="toy", method=method, options="{}", seed=seed, steps=700, epoch=3, epochs=100,
+            row = Row(data_set=name, method=method, options=options, seed=seed, steps=700, epoch=3, epochs=100,
                       seconds=9.0, valid_map=0.6, train_map=0.9, test_map=mean, audio_visual=mean, visual_audio=mean,
                       chance=0.1, bank=mean + 0.01, label_graph=0.9, partner=0.95, commit="c0ffee")  # fmt: skip
             rows.append(row)
             queries[row.key] = precision
     ledger.add(stage, rows, queries)
-    keep_facts(folder, {"toy": SetFacts("toy", 30, 10, 40, 5, "ab")})
+    keep_facts(folder, {name: SetFacts(name, 30, 10, 40, 5, "ab")})
     return ledger
 
 
@@ -125,6 +131,82 @@ def test_controls_and_the_other_protocols_stand_beside_the_contenders(tmp_path):
     assert "| H6 | Does any reading of Equation 7 train under the paper's own sums? | not run |" in page
 
 
+def test_a_reading_that_trains_under_sums_is_named_as_the_best_of_some(tmp_path):
+    methods = ("R2, live", "R5, detached", NO_METRIC, SUMS_ALONE)
+    fill(tmp_path, {"R2, live": 0.05, SUMS_ALONE: 0.2}, stage="readings-2", methods=methods)
+    page = page_of(tmp_path)
+    assert re.search(
+        r"\| H6 \| .* \| R2, live, the best of 2: \+0\.05\d \[.*\], 10 seeds; yes: above no metric loss", page
+    )
+    assert re.search(r"\| R2, live - no metric loss \| 10 \| \+0\.05\d .*\| yes \|", page)
+    fill(tmp_path, {}, stage="readings-2", methods=methods)
+    assert "none found above no metric loss" in page_of(tmp_path)
+    fill(tmp_path / "few", {"R2, live": 0.05}, stage="readings-2", methods=methods, seeds=4)
+    assert "4 seeds; not tested yet" in page_of(tmp_path / "few")
+
+
+def test_the_graph_without_labels_and_with_few_is_held_against_pairs(tmp_path):
+    fill(tmp_path, {NEIGHBORS: 0.03}, stage="stage-6-pairs", methods=(ALONE, NEIGHBORS))
+    several = [few(name, count) for name in (ALONE, NEIGHBORS) for count in (4, 12)]
+    fill(tmp_path, {few(NEIGHBORS, 4): -0.04}, stage="stage-6-few-labels", methods=several)
+    page = page_of(tmp_path)
+    answer = (
+        r"without labels: \+0\.0[23]\d \[.*\], 10 seeds; 4 labels a class: -0\.0[34]\d \[.*12 labels a class: [+-]0\.00"
+    )
+    assert re.search(answer, page)
+    assert re.search(r"\| agreeing neighbors, 4 labels a class - pairs, 4 labels a class \| 10 \| -0\.0", page)
+    assert "agreeing neighbors, 4 labels a class - pairs, 12 labels a class" not in page
+    assert page.count("Chance: 0.100.") == 2
+
+
+def test_slopes_over_the_shares_are_those_of_numpy(tmp_path):
+    for share in SHARED:
+        fill(tmp_path, {ANCHOR_AWARE: 0.1 * share}, stage="shares-2", methods=(PLAIN, ANCHOR_AWARE, PARTNER),
+             name=drawn_name(share), seeds=8)  # fmt: skip
+    ledger = Ledger((tmp_path,))
+    aware, partner = slopes(ledger)
+    rows = [finals(drawn_name(share), ledger, "shares-2") for share in SHARED]
+    by_seed = [np.polyfit(SHARED, [own[ANCHOR_AWARE][seed].test_map - own[PLAIN][seed].test_map for own in rows], 1)[0]
+               for seed in range(100, 108)]  # fmt: skip
+    assert aware.over_seeds.mean == pytest.approx(np.mean(by_seed)) == pytest.approx(0.1, abs=0.02)
+    assert (aware.seeds, aware.flip) == (8, pytest.approx(2 / 256))
+    assert partner.flip > 0.01
+    keep_facts(tmp_path, {"toy": SetFacts("toy", 30, 10, 40, 5, "ab")})
+    page = page_of(tmp_path)
+    assert (
+        "| H9 | Where should AA help, if its idea is right? | on drawn sets, aa-triplet - triplet: slope +0.1" in page
+    )
+    assert re.search(r"\| aa-triplet - triplet \| 8 \| \+0\.\d{3} \| \[.*\] \| 0\.01\d \| yes \|", page)
+    assert "| 0.75 | 8 | 0." in page
+    assert "## synthetic AVE" not in page
+    assert re.search(r"### A share of 0\.5\n\n.*\n.*\n\| triplet \| 8 \| 700 \| 3 \| 0\.600", page)
+
+
+def test_methods_stand_beside_their_schedules_and_failures_are_named(tmp_path):
+    ledger = fill(tmp_path, {}, stage="stage-5", methods=("cca", "dscmr"), seeds=3, options=BUDGET)
+    lost = replace(ledger.rows("stage-5")[-1], test_map=None, failed="the loss became nan")
+    ledger.add("stage-5", [lost], {})
+    fill(tmp_path, {}, stage="stage-5-capped", methods=("dscmr",), seeds=3, options='{"training.epochs": 9}')
+    page = page_of(tmp_path)
+    assert "### All methods at their own schedules" in page
+    assert re.search(r"\| cca \| 3 \| 500 \| 100 \| 700 \| 3 \| 0\.600 .*\| 0\.900", page)
+    assert re.search(r"\| dscmr \| 2 \| 500 \|", page)
+    assert "Failed runs: dscmr: 1 (the loss became nan)." in page
+    assert re.search(r"ended after 600 steps\n\n.*\n.*\n\| dscmr \| 3 \| 9 \|", page)
+
+
+def test_a_control_that_is_the_chosen_training_itself_answers_its_question(tmp_path):
+    ledger = fill(tmp_path, {})
+    options = '{"proxy.attention": "mha", "proxy.reading": "R1"}'
+    rows = [Row(data_set="toy", method=ANCHOR_AWARE, options=options, seed=seed, valid_map=0.5) for seed in (1, 2)]
+    for stage, row in zip(("stage-1b", "stage-1c"), rows, strict=True):
+        ledger.add(stage, [row], {})
+    page = page_of(tmp_path)
+    assert "| H4 | Is it the graph? | the same training as AA, not run: reading R1: attention returns an affine" in page
+    assert "aa-triplet, affine map of the anchor: the same training as the chosen AA, not run (reading R1:" in page
+    assert re.search(r"\| H3 \| Is it attention\? \| not run \|", page)
+
+
 def test_trainings_to_the_last_step_stand_beside_those_that_were_stopped(tmp_path):
     fill(tmp_path, {}, seeds=2)
     fill(tmp_path, {}, seeds=1, stage="full")
@@ -152,6 +234,20 @@ def test_figures_are_drawn_of_what_is_there(tmp_path):
     fill(tmp_path, {ANCHOR_AWARE: -0.03})
     page = write_plan_page(tmp_path).read_text(encoding="utf-8")
     for name in ("toy-map.svg", "toy-differences.svg"):
+        assert f"({name})" in page
+        assert (tmp_path / name).read_text().startswith("<svg")
+    assert not (tmp_path / "shares.svg").exists()
+
+
+def test_methods_and_shares_are_drawn_too(tmp_path):
+    fill(tmp_path, {"dscmr": 0.2}, stage="stage-5", methods=("cca", "dscmr"), seeds=3, options=BUDGET)
+    for share in SHARED[:2]:
+        fill(tmp_path, {ANCHOR_AWARE: 0.1 * share}, stage="shares-2", methods=(PLAIN, ANCHOR_AWARE), seeds=3,
+             name=drawn_name(share))  # fmt: skip
+    lines = share_differences(Ledger((tmp_path,)))
+    assert [place for place, _, _ in lines["aa-triplet - triplet"]] == list(SHARED[:2])
+    page = write_plan_page(tmp_path).read_text(encoding="utf-8")
+    for name in ("toy-methods.svg", "shares.svg"):
         assert f"({name})" in page
         assert (tmp_path / name).read_text().startswith("<svg")
 
@@ -198,7 +294,8 @@ def test_means_on_the_shipped_page_are_those_of_the_shipped_rows():
             assert row.failed or row.steps, f"{stage}: {row.key} has neither figures nor a reason"
         counts = re.search(rf"\| {stage} \| [^|]* \| [^|]* \| (\d+)", page)
         assert counts is not None
-        assert int(counts[1]) == sum(row.data_set == "corsmal" for row in ledger.rows(stage))
+        first = drawn_name(SHARED[0]) if is_drawn(ledger.rows(stage)[0].data_set) else "corsmal"
+        assert int(counts[1]) == sum(row.data_set == first for row in ledger.rows(stage))
     for row in ledger.rows("stage-2"):
         precision = ledger.precisions("stage-2")[row.key]
         assert precision.mean() == pytest.approx(row.test_map, abs=1e-4)

@@ -70,3 +70,17 @@ def test_ties_of_the_own_clip_are_said_and_absent_media_too():
     assert any("--media" in note for note in section.notes)
     assert not players.previews
     assert "no preview" in section.content
+
+
+def test_further_texts_of_a_clip_are_shown_as_queries_of_their_own():
+    clip = torch.tensor([0, 1, 2, 0, 1])
+    vectors = {"audio": torch.eye(3)[clip], "text": torch.eye(3)[clip] + 0.1 * torch.arange(5.0)[:, None]}
+    present = {"audio": torch.arange(5) < 3}
+    ids = tuple("abcab")
+    embeddings = Embeddings(vectors, torch.full((5,), -1), ids, "dot", present=present)
+    (result,) = [one for one in evaluate(embeddings).directions if one.direction == ("text", "audio")]
+    found = list(picked(embeddings, result))
+    assert sorted(one.row for one in found) == [0, 1, 2, 3, 4]
+    for one in found:
+        assert [ids[r.row] for r in one.results if r.own] == [ids[one.row]]
+        assert one.own_rank == (1, 1)

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from aadml.retrieval import scores
-from aadml.retrieval.scores import SIMILARITIES, find_copies, score_source
+from aadml.retrieval.scores import SIMILARITIES, find_copies, score_source, unit_of_scores
 from feature_extraction.ground.errors import InputError
 
 
@@ -33,6 +33,19 @@ def test_euclidean_and_dot_order_as_their_definitions_do_and_differ_by_a_power_o
         ratio = whole(queries, gallery, similarity, "float64") / expected.numpy()
         assert np.allclose(ratio, ratio[0, 0], rtol=1e-12)
         assert np.log2(ratio[0, 0]) == pytest.approx(round(np.log2(ratio[0, 0])), abs=1e-11)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_scores_times_their_unit_are_what_the_similarity_means(seed):
+    queries, gallery = vectors(7, 5, seed).double() * 9, vectors(11, 5, seed + 2).double() / 7
+    apart = (queries[:, None] - gallery[None]).square().sum(2)
+    agreeing = (2 * ((queries[:, None] > 0) == (gallery[None] > 0)).double() - 1).sum(2)
+    cosine = torch.nn.functional.cosine_similarity(queries[:, None], gallery[None], dim=2)
+    meant = {"cosine": cosine, "dot": queries @ gallery.T, "euclidean": -apart, "hamming": agreeing}
+    assert meant.keys() == SIMILARITIES.keys()
+    for similarity, expected in meant.items():
+        found = whole(queries, gallery, similarity, "float64") * unit_of_scores(queries, gallery, similarity)
+        np.testing.assert_allclose(found, expected.numpy(), rtol=1e-9, atol=1e-9, err_msg=similarity)
 
 
 def test_hamming_orders_by_the_number_of_agreeing_signs():

@@ -28,7 +28,6 @@ from feature_extraction.ground.errors import InputError
 
 OWN = ("README.md", "config.yaml", "environment.json", "evaluation.json", "manifest.json", "metrics.jsonl",
        "model.json", "model.safetensors")  # fmt: skip
-SAMPLE = {"aadml": 30, "tlca": 20, "video-adviser-lite": 30, "agah": 40, "cca": 25, "aadml, loss daml": 60}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,18 +78,10 @@ def same(folder, whole, beside=()):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLE)
-def test_a_killed_training_ends_in_the_same_bytes(name, tmp_path):
-    tally = kill_points(name, tmp_path, every=SAMPLE[name], twice=1, seed=2)
-    assert tally.kills >= 2
-    assert not tally.failures
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_killed_training_of_every_method_ends_in_the_same_bytes(name, tmp_path):
-    tally = kill_points(name, tmp_path, every=15, twice=2, seed=3)
-    assert tally.kills >= 5
+    tally = kill_points(name, tmp_path, every=30, twice=1, seed=3)
+    assert tally.kills >= 3
     assert not tally.failures
 
 

@@ -8,23 +8,26 @@ import pytest
 
 from aadml.configuration.files import read_yaml
 from aadml.sweeps.grid import applied
-from aadml.sweeps.plan import stages
+from aadml.sweeps.plan import finals
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, NARROW, PLAIN, RIVALS, drawn_points
-from aadml.sweeps.plan.experiment import PATIENCE, STEPS, DataSet
+from aadml.sweeps.plan.experiment import PATIENCE, STEPS, DataSet, Experiment
+from aadml.sweeps.plan.finals import seeds_needed
 from aadml.sweeps.plan.ledger import Ledger, Row
+from aadml.sweeps.plan.search import HALVING, SEARCHES, chosen_options
 from aadml.sweeps.plan.sets import SetFacts, keep_facts, read_facts
-from aadml.sweeps.plan.stages import ROUNDS, STAGES, Experiment, chosen_options, chosen_stages, runs_of, seeds_needed
+from aadml.sweeps.plan.stages import STAGES, chosen_stages, runs_of
 from feature_extraction.ground.errors import InputError
 
 BASE = applied({**read_yaml("aadml"), "data": "x.h5"}, NARROW)
-SET = DataSet(BASE, 7)
+SET = DataSet(BASE, 7, 350)
 
 
 @pytest.fixture(autouse=True)
 def few_points(monkeypatch):
     """Rounds of six, three and two points instead of the plan's."""
-    few = [replace(one, kept=kept) for one, kept in zip(ROUNDS, (6, 3, 2), strict=True)]
-    monkeypatch.setattr(stages, "ROUNDS", tuple(few))
+    few = [replace(one, kept=kept) for one, kept in zip(HALVING, (6, 3, 2), strict=True)]
+    for prefix in ("stage-", "rivals-"):
+        monkeypatch.setitem(SEARCHES, prefix, replace(SEARCHES[prefix], rounds=tuple(few)))
 
 
 @pytest.fixture
@@ -49,7 +52,7 @@ def rate(method, options, seed):
 
 
 def search(experiment, score=rate):
-    for one in ROUNDS:
+    for one in HALVING:
         finish(experiment, f"stage-{one.ending}", score)
 
 
@@ -169,7 +172,7 @@ def test_controls_are_of_the_chosen_options_and_none_is_the_chosen_training_itse
 
 
 def test_rivals_have_their_own_rounds(experiment):
-    for one in ROUNDS:
+    for one in HALVING:
         finish(experiment, f"rivals-{one.ending}", lambda method, options, seed: (options["network.dropout"], None))
     finals = runs_of("rivals-2", experiment)
     assert {run.key.method for run in finals} == set(RIVALS)
@@ -237,6 +240,6 @@ def test_other_data_under_a_known_name_are_refused(tmp_path):
 
 
 def test_the_rounds_are_those_of_the_plan():
-    assert [(one.kept, one.steps, one.seed) for one in ROUNDS] == [(27, 140, 0), (9, 420, 1), (3, 840, 2)]
-    assert stages.LOOKS == (10, 20, 30, 40)
-    assert (STEPS, PATIENCE, stages.CONTROL_SEEDS, stages.FULL_SEEDS) == (3600, 600, 10, 3)
+    assert [(one.kept, one.steps, one.seed) for one in HALVING] == [(27, 140, 0), (9, 420, 1), (3, 840, 2)]
+    assert finals.LOOKS == (10, 20, 30, 40)
+    assert (STEPS, PATIENCE, finals.CONTROL_SEEDS, finals.FULL_SEEDS) == (3600, 600, 10, 3)

@@ -158,6 +158,7 @@ def test_a_forecast_adds_up_and_long_runs_come_first(base, tmp_path):
     epochs, steps = config.training.epochs, 3
     assert rate.seconds(Job(tmp_path, config, diagnosis=1), 60) == 3 + epochs * (steps * 2 + 1) + (epochs + 1) * 0.5
     assert [in_words(s) for s in (0.1, 80, 600, 7200)] == ["1 s", "80 s", "10 min", "2.0 h"]
+    assert "in this process" in replace(told, workers=0).sentence()
 
 
 def test_every_kind_of_run_is_measured_once_and_finished_ones_cost_nothing(base, tmp_path, monkeypatch):

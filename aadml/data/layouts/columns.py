@@ -2,7 +2,8 @@
 
 Modalities of other names are those that `modalities` lists, as in what `aadml embed` writes, or that are named.
 
-The same file that `aadml evaluate --embeddings` takes, but for several captions a clip.
+Several texts a clip stand as `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each: the same
+file that `aadml evaluate --embeddings` takes.
 """
 
 from collections.abc import Mapping
@@ -12,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, h5_keys, require, same_rows
-from aadml.data.raw import assemble, text
-from feature_extraction.feature_file import MODALITIES, FeatureFile, check_modality, in_order
+from aadml.data.raw import assemble, matrix, text
+from feature_extraction.feature_file import MODALITIES, FeatureFile, Texts, check_modality, in_order
 from feature_extraction.foreign import npz_arrays, npz_keys
 from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
@@ -39,8 +40,11 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
     found = in_order(key for key in arrays if key not in _BESIDE)
     if len(found) < 2:
         require(path, KEYS, list(arrays))
-    if "text_row" in arrays or ("text" in arrays and arrays["text"].ndim == 3):
-        raise InputError(f"{path}: 'text' holds several captions a clip; features to train on have one row a clip")
+    other = next(name for name in found if name != "text")
+    texts = _texts(path, arrays, other)
+    if texts is not None:
+        arrays["text"], there = texts.first_of_each(len(arrays[other]))
+        present |= {} if there.all() else {"text": there}
     if "split" not in arrays and options.undivided:
         arrays["split"] = np.full(len(arrays[found[0]]), "train")
     if "split" not in arrays:
@@ -64,6 +68,7 @@ def read_columns(path: Path, options: ReadOptions) -> FeatureFile:
         ids=[text(value) for value in arrays["id"].ravel().tolist()] if "id" in arrays else None,
         class_names=options.class_names or _class_names(arrays),
         present=present,
+        texts=texts,
         notes=[f"left out: {', '.join(left)} (--view NAME=KEY takes an array as a modality)"] if left else [],
     )
 
@@ -82,6 +87,21 @@ def _arrays(path: Path, named: Mapping[str, str]) -> tuple[dict[str, NDArray[np.
     arrays = read(path, tuple(dict.fromkeys(places.values())))
     left = sorted(key for key in keys if key not in places.values())
     return {name: arrays[key] for name, key in places.items()}, left
+
+
+def _texts(path: Path, arrays: dict[str, NDArray[np.generic]], other: str) -> Texts | None:
+    """Take the texts (m, d) of clips that have several, and whose each is (m,), out of the columns."""
+    values, rows = arrays.get("text"), arrays.pop("text_row", None)
+    if values is None or (rows is None and values.ndim != 3):
+        return None
+    clips = len(arrays[other])
+    if rows is None:
+        rows, values = np.repeat(np.arange(len(values)), values.shape[1]), values.reshape(-1, values.shape[2])
+    values = matrix(values, f"{path}: text")
+    whole = rows.dtype.kind in "iu" and rows.shape == (len(values),)
+    if not whole or not np.isin(rows, np.arange(clips)).all():
+        raise InputError(f"{path}: text_row must hold {len(values)} rows of the {clips} clips, one for each text")
+    return Texts.sorted(values, rows.astype(np.int64))
 
 
 def _class_names(arrays: Mapping[str, NDArray[np.generic]]) -> tuple[str, ...] | None:

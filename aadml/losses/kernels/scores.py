@@ -101,7 +101,7 @@ def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0)
     Args:
         comparison: a anchors against c candidates.
         name: a key of SCORES; a similarity is taken as it is, not with a minus sign.
-        factor: of similarities.
+        factor: of similarities; one that is learned is a tensor.
     """
     kept = KEPT[name]
     if comparison.relevance is not None or kept in comparison.__dict__:
@@ -112,7 +112,7 @@ def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0)
         return Scores(*_as_products(anchors, candidates), kind, -2.0)
     if name == "cosine":
         anchors, candidates = _unit(anchors), _unit(candidates)
-    if isinstance(factor, Tensor):  # it is learned
+    if isinstance(factor, Tensor):
         return Scores(factor * anchors, candidates)
     return Scores(anchors, candidates, scale=factor)
 

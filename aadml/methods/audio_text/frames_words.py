@@ -9,6 +9,7 @@ from torch import Tensor
 
 from aadml.comparison.frame_word import relevance
 from aadml.comparison.types import Clips, Embeddings, Features, Modality
+from aadml.data.loading import Loading
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
 from aadml.methods.audio_text.options import RelevanceOptions
@@ -41,7 +42,7 @@ class FramesAgainstWords(Learner):
         objective: what is minimised; its scores are relevances of frames and words.
         options: how frames are scored against words.
         guides: modalities within which pairs are scored too, for a selection that follows it.
-        budget: bytes of spectrograms kept in memory.
+        loading: how sound is decoded and kept.
         batch: pairs a batch, for the validation loss.
     """
 
@@ -58,14 +59,14 @@ class FramesAgainstWords(Learner):
         options: RelevanceOptions,
         *,
         guides: Sequence[Modality],
-        budget: int,
+        loading: Loading,
         batch: int,
     ) -> None:
         super().__init__()
         self.audio, self.text, self.objective = audio, text, objective
         self.form, self.pooled = options.form, options.score_rate == "pooled"
         self.legacy_padding, self.choose = options.legacy_padding, options.choose
-        self.guides, self.budget, self.batch = tuple(guides), budget, batch
+        self.guides, self.loading, self.batch = tuple(guides), loading, batch
         self._collapse = ""
 
     def learn_words(self, captions: Captions) -> None:
@@ -142,7 +143,7 @@ class FramesAgainstWords(Learner):
         return super().load_state_dict(state_dict, strict=strict, assign=assign)
 
     def _prepared(self, features: Features, modality: Modality) -> Features:
-        return prepared(features, self.audio if modality == "audio" else self.text, self.budget)
+        return prepared(features, self.audio if modality == "audio" else self.text, self.loading)
 
     def _sequences(self, batch: Padded, modality: Modality) -> tuple[Tensor, Tensor]:
         if modality == "text":

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison.types import Clips, Features, Modality
+from aadml.data.loading import Loading
 from aadml.data.network_items import ItemBatch
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
@@ -33,7 +34,7 @@ class TwoTowers(Learner):
         text: the text tower.
         objective: what is minimised, on unit vectors, pairs by id.
         recall: the reading of the recall sum that chooses the epoch.
-        budget: bytes of spectrograms kept in memory.
+        loading: how sound is decoded and kept.
         curriculum: stages and batches, or None for one stage of shuffled batches.
     """
 
@@ -42,13 +43,19 @@ class TwoTowers(Learner):
     in_bfloat16 = "no"
 
     def __init__(
-        self, audio: Tower, text: Tower, objective: Objective, recall: str, budget: int, curriculum: Curriculum | None
+        self,
+        audio: Tower,
+        text: Tower,
+        objective: Objective,
+        recall: str,
+        loading: Loading,
+        curriculum: Curriculum | None,
     ) -> None:
         super().__init__()
         self.towers = nn.ModuleDict({"audio": audio, "text": text})
         self.objective = objective
         self.recall = recall
-        self.budget = budget
+        self.loading = loading
         self.curriculum = curriculum
         self._still: dict[Modality, Tensor] = {}  # vectors of all training rows on the side that a stage leaves alone
         self._known: dict[int, tuple[Features, Tensor]] = {}  # what was embedded since the weights last changed
@@ -76,7 +83,7 @@ class TwoTowers(Learner):
 
     def prepared(self, clips: Clips) -> Clips:
         """Lay the towers' inputs over sound and captions."""
-        laid = {m: prepared(f, self.tower(m).network, self.budget) for m, f in clips.features.items()}
+        laid = {m: prepared(f, self.tower(m).network, self.loading) for m, f in clips.features.items()}
         return replace(clips, features=laid)
 
     def settled(self, clips: Clips) -> Clips:
@@ -145,7 +152,7 @@ class TwoTowers(Learner):
             with torch.no_grad():
                 vectors = torch.cat([self.embed(part.to(self.device), modality).cpu() for part in features.split(1024)])
         else:
-            laid = prepared(features, self.tower(modality).network, self.budget)
+            laid = prepared(features, self.tower(modality).network, self.loading)
             vectors, present = self._described(laid, modality)
             refuse_absent(laid, present)
         self._known[id(features)] = (features, vectors)

@@ -74,7 +74,7 @@ def xie(
         objective,
         scoring,
         guides=[side for side in GUIDES if strategy.startswith(f"{side}-")],
-        budget=captioned.memory_mib << 20,
+        loading=captioned.loading,
         batch=settings.batch,
     )
     return AudioText(learner, context, settings)

@@ -8,7 +8,8 @@ from annotated_types import Interval, MinLen
 from aadml.comparison.frame_word import Form
 from aadml.comparison.options import Count, CountOrZero, Dropout, Width
 from aadml.data.captions import CLEANINGS
-from aadml.methods.pretrained import Blocks, HubModel
+from aadml.data.loading import Loading
+from aadml.methods.pretrained import Blocks, HubModel, Mebibytes, Workers
 from feature_extraction.backbones.panns import PANNS_NETWORKS
 from feature_extraction.ground.markers import Choice
 
@@ -24,13 +25,23 @@ class CaptionedOptions:
 
     Attributes:
         memory_mib: spectrograms kept in memory instead of decoding them again.
+        disk_mib: spectrograms of sound files, or what trained networks of `transformers` decode, that are kept in
+            `$AADML_CACHE/decoded`, in all.
+        workers: processes that decode for the steps to come what is not in memory; 0 decodes between two steps.
         cleaning: of captions, a key of CLEANINGS.
         captions: used of each clip, at most.
     """
 
-    memory_mib: Annotated[int, Interval(ge=0, le=1 << 24)] = 1024
+    memory_mib: Mebibytes = 1024
+    disk_mib: Mebibytes = 4096
+    workers: Workers = 0
     cleaning: Annotated[str, Choice(CLEANINGS)] = "mei"
     captions: Count = 5
+
+    @property
+    def loading(self) -> Loading:
+        """Say how sound is decoded and kept."""
+        return Loading.of(memory_mib=self.memory_mib, disk_mib=self.disk_mib, workers=self.workers)
 
 
 @dataclass(frozen=True, kw_only=True)

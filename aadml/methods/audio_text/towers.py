@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Features
+from aadml.data.loading import Loading
 from aadml.data.log_mels import LogMels, at_most_once, log_mels
 from aadml.data.network_items import ItemBatch, NetworkItems
 from aadml.data.padded import Padded
@@ -139,17 +140,17 @@ def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Fre
     return Tower(network, head, frozen=frozen, frozen_mode=freezing.frozen_mode)
 
 
-def prepared(features: Features, network: nn.Module, budget: int) -> Features:
+def prepared(features: Features, network: nn.Module, loading: Loading) -> Features:
     """Lay a network's input over captions or sound; what is laid out already passes unchanged."""
     if isinstance(network, HubInput):
-        return network.prepared(features, budget)
+        return network.prepared(features, loading)
     if isinstance(features, Captions):
         assert isinstance(network, BertInput | WordInput)
         return network.tokens(features)
     if isinstance(features, Waveforms | PackedWaveforms):
         settings = network.settings
         assert isinstance(settings, LogMelSettings)
-        return log_mels(features, settings, budget=budget)
+        return log_mels(features, settings, loading)
     return features
 
 
@@ -179,7 +180,7 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
 def with_sound(clips: Clips) -> Clips:
     """Leave out the clips whose sound cannot be decoded; each such file has been named in a warning.
 
-    Spectrograms are kept as far as their source's budget goes, so that nothing is decoded twice for this.
+    Spectrograms are kept in memory and on disk as far as that goes, so that nothing is decoded twice for this.
     """
     sounds = clips.features.get("audio")
     if not isinstance(sounds, LogMels | NetworkItems) or not len(sounds):
@@ -224,6 +225,5 @@ def refuse_absent(features: Features, present: Tensor) -> None:
         InputError: some of it is not present (n,); the message names it.
     """
     if not bool(present.all()):
-        failed = features.sounds.failures if isinstance(features, LogMels) else getattr(features, "failures", {})
-        failures = ", ".join(failed)
+        failures = ", ".join(getattr(features, "failures", {}))
         raise InputError(f"audio-text: cannot embed sound that cannot be decoded: {failures}")

@@ -115,4 +115,4 @@ def _learner(
     audio, text = audio_tower(towers, freezing, context), text_tower(towers, freezing, context)
     if context.architecture is None and not any(p.requires_grad for tower in (audio, text) for p in tower.parameters()):
         raise InputError("method.freeze: both networks are frozen and have no heads, so nothing is left to train")
-    return TwoTowers(audio, text, objective, towers.recall, captioned.memory_mib << 20, curriculum)
+    return TwoTowers(audio, text, objective, towers.recall, captioned.loading, curriculum)

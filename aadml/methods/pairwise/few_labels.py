@@ -76,7 +76,7 @@ class FewLabelsLearner(Learner):
         self.matching = Matching(
             Space(context.modalities, pair_dimension, classes=classes),
             loss=loss, selection=selection, proxy="identity", directions=directions, neighbors=neighbors,
-            learn_temperature=learn_temperature, masked=duplicates == "mask",
+            learn_temperature=learn_temperature, masked=duplicates == "mask", seed=context.seed,
         )  # fmt: skip
         self.temperature, self.labeled = temperature, labeled
         self._train: Clips | None = None

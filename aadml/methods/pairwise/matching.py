@@ -18,6 +18,7 @@ from aadml.comparison.types import Clips, Matrix, Modality
 from aadml.data.figures import row_hashes
 from aadml.losses import LOSSES, WEIGHS_POSITIVES
 from aadml.methods.learner import Batch, on_device
+from aadml.methods.teacher import dcca_space
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Bank, Relation
@@ -46,6 +47,7 @@ class Matching(nn.Module):
         learn_temperature: train the temperature of a loss that has one.
         masked: whether clips that share their features are kept from being each other's negatives.
         relation: whether labels say who matches, or the pairs alone do ("id").
+        seed: of a teacher.
 
     Raises:
         InputError: options that do not go together.
@@ -63,6 +65,7 @@ class Matching(nn.Module):
         learn_temperature: bool,
         masked: bool,
         relation: Relation = "id",
+        seed: int = 0,
     ) -> None:
         super().__init__()
         self.objective = compose_objective(space, loss=loss, selection=selection, proxy=proxy, directions=directions)
@@ -72,8 +75,14 @@ class Matching(nn.Module):
             self.objective.losses = tuple(partial(self._tempered, one) for one in self.objective.losses)
         self.masked, self.relation = masked, relation
         _check(neighbors, named(loss).name, self.objective.proxy, relation)
+        self._taught = neighbors.positives != "none" and neighbors.space == "dcca"
+        if self._taught and len(space.modalities) != 2:
+            raise InputError(
+                f"neighbors.space: dcca learns from two modalities, not {', '.join(space.modalities)}; take embedding"
+            )
         self.banked = neighbors.candidates == "bank"
         self.neighbors = None if neighbors.positives == "none" else NeighborPositives(space.modalities, neighbors)
+        self._seed, self._teacher = seed, dict[Modality, Tensor]()
         self._groups = torch.empty(0, dtype=torch.int64)
         self._bank: Bank | None = None
         self._train: Clips | None = None
@@ -90,6 +99,8 @@ class Matching(nn.Module):
             train: the training clips.
             embed_all: (clips, modality) -> (n, d), in evaluation mode.
         """
+        if self._taught and self._train is not train:
+            self._teacher = dcca_space(train, seed=self._seed)
         self._train = train
         device = train.labels.device
         if len(self._groups) != len(train):
@@ -101,7 +112,7 @@ class Matching(nn.Module):
         inputs = train.matrices
         generator = torch.Generator().manual_seed(torch.initial_seed() % 2**62)
         if self.neighbors is not None:
-            self.neighbors.refresh(bank, inputs, self._groups, generator)
+            self.neighbors.refresh(bank, self._teacher if self._taught else inputs, self._groups, generator)
         if proxy is not None:
             labels = train.labels if self.relation == "label" else None
             refresh: Any = proxy.refresh

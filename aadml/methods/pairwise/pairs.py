@@ -76,6 +76,7 @@ class PairLearner(Learner):
             Space(context.modalities, dimension, (0, *network.hidden)[-1], context.classes),
             loss=loss, selection=selection, proxy=proxy, directions=directions, neighbors=neighbors,
             learn_temperature=learn_temperature, masked=duplicates == "mask", relation="label" if by_label else "id",
+            seed=context.seed,
         )  # fmt: skip
 
     @property

@@ -3,6 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from aadml.configuration.config import DEFAULT_METHOD, resolve
+from aadml.configuration.files import read_yaml
+from aadml.reports.plan.hypotheses import graph_answer, readings_answer
+from aadml.reports.plan.shares import slope_answer
 from aadml.reports.plan.statistics import (
     ByMethod,
     Compared,
@@ -16,9 +20,11 @@ from aadml.reports.tables import Table
 from aadml.retrieval.sequential import LOOK_LEVEL
 from aadml.retrieval.significance import paired_t
 from aadml.sweeps.controls import AFFINE, RANDOM, UNIFORM
+from aadml.sweeps.grid import applied
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
+from aadml.sweeps.plan.finals import LOOKS, SECOND, THIRD, finals, same_training
 from aadml.sweeps.plan.ledger import Ledger
-from aadml.sweeps.plan.stages import LOOKS, SECOND, THIRD, finals
+from aadml.sweeps.plan.search import MAIN, chosen_options
 
 QUESTIONS = {
     "H1": ("Does AA raise the triplet loss where both are tuned alike?", PLAIN),
@@ -28,11 +34,9 @@ QUESTIONS = {
     "H5": ("Is it the neighbors at all?", f"{ANCHOR_AWARE}, {AFFINE}"),
 }
 """Question -> its words, and what AA is compared with."""
-NOT_BUILT = {
-    "H6": "Does any reading of Equation 7 train under the paper's own sums?",
-    "H8": "Does the graph help without labels, or with few?",
-    "H9": "Where should AA help, if its idea is right?",
-}
+READING = "Does any reading of Equation 7 train under the paper's own sums?"
+GRAPH = "Does the graph help without labels, or with few?"
+WHERE = "Where should AA help, if its idea is right?"
 BANK = "Does the test-time use of the bank help?"
 
 
@@ -49,6 +53,7 @@ class Findings:
         controls: AA against each control.
         rival_rows: rival -> seed -> row.
         rivals: AA against each rival.
+        same: control -> why it is the same training as the chosen AA, and was not run.
     """
 
     rows: ByMethod
@@ -59,6 +64,7 @@ class Findings:
     controls: Sequence[Compared]
     rival_rows: ByMethod
     rivals: Sequence[Compared]
+    same: Mapping[str, str]
 
     @property
     def looked(self) -> bool:
@@ -73,8 +79,18 @@ def findings_of(name: str, ledger: Ledger) -> Findings:
     against = {stage: _against(rows, others[stage], stage, ledger) for stage in others}
     return Findings(
         rows, seeds_of_look(rows), len(complete_seeds(rows)), by_look(name, ledger), others[THIRD], against[THIRD],
-        others["rivals-2"], against["rivals-2"],
+        others["rivals-2"], against["rivals-2"], _same(name, others[THIRD], ledger),
     )  # fmt: skip
+
+
+def _same(name: str, there: ByMethod, ledger: Ledger) -> dict[str, str]:
+    """Name the controls that were not run since they are the same training as the chosen AA."""
+    options = chosen_options(MAIN, name, ANCHOR_AWARE, ledger)
+    if options is None:
+        return {}
+    config = resolve(applied({**read_yaml(DEFAULT_METHOD), "data": name}, {"loss": ANCHOR_AWARE, **options}))
+    same = {f"{ANCHOR_AWARE}, {control}": reason for control, reason in same_training(config).items()}
+    return {control: reason for control, reason in same.items() if control not in there}
 
 
 def _against(rows: ByMethod, others: ByMethod, stage: str, ledger: Ledger) -> list[Compared]:
@@ -87,11 +103,13 @@ def _against(rows: ByMethod, others: ByMethod, stage: str, ledger: Ledger) -> li
     return found
 
 
-def answers(found: Mapping[str, Findings]) -> Table:
+def answers(found: Mapping[str, Findings], ledger: Ledger) -> Table:
     """Answer every question of the plan on every data set."""
     rows = [(key, words, *(_answer(one, other) for one in found.values())) for key, (words, other) in QUESTIONS.items()]
     rows += [("H7", BANK, *(_bank(one) for one in found.values()))]
-    rows += [(key, words, *("not run" for _ in found)) for key, words in NOT_BUILT.items()]
+    rows += [("H6", READING, *(readings_answer(name, ledger) for name in found))]
+    rows += [("H8", GRAPH, *(graph_answer(name, ledger) for name in found))]
+    rows += [("H9", WHERE, *(slope_answer(ledger) for _ in found))]
     return Table(("", "question", *found), tuple(sorted(rows)))
 
 
@@ -99,7 +117,7 @@ def _answer(found: Findings, other: str) -> str:
     compared_with = {one.pair[1]: one for one in (*found.primary, *found.controls) if one.pair[0] == ANCHOR_AWARE}
     one = compared_with.get(other)
     if one is None:
-        return "not run"
+        return f"the same training as AA, not run: {found.same[other]}" if other in found.same else "not run"
     mean = f"{one.over_seeds.mean:+.3f} {interval((one.over_both.low, one.over_both.high))}, {len(one.values)} seeds"
     if len(one.values) < LOOKS[0]:
         return f"{mean}; not tested yet"

@@ -3,34 +3,35 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from aadml.reports.plan.answers import Findings, answers, findings_of
+from aadml.reports.plan.drawings import SHARES, drawings, share_drawing
+from aadml.reports.plan.hypotheses import sections_of_set
+from aadml.reports.plan.shares import section_of_shares
 from aadml.reports.plan.statistics import overall, verdict
 from aadml.reports.plan.tables import (
     control_table,
     difference_table,
+    every_seed,
     final_table,
     full_table,
     option_table,
     progress_table,
     protocol_table,
     set_table,
+    titled,
 )
-from aadml.reports.reproduction.figures import drawn
-from aadml.reports.sweep_figures import spread_dots
 from aadml.reports.tables import Table, markdown
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
-from aadml.sweeps.plan.ledger import Ledger, Row
-from aadml.sweeps.plan.sets import read_facts
-from aadml.sweeps.plan.stages import LOOKS, STAGES
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
+from aadml.sweeps.plan.finals import LOOKS
+from aadml.sweeps.plan.ledger import Ledger
+from aadml.sweeps.plan.sets import SHARED, drawn_name, is_drawn, read_facts
+from aadml.sweeps.plan.stages import STAGES, is_of_shares
 from feature_extraction.ground.atomic import write_text
 
 PAGE = "results.md"
 PRIMARY_SETS = ("corsmal", "av_digits")
 """Of docs/experiments/plan.md."""
-OTHER_SETS = ("av_digits by speakers", "uci_digits_views", "mosi", "synthetic AVE")
-LATER = ("stage 5 (all methods at their own schedules)", "stage 6 (without labels, few labels)")
+OTHER_SETS = ("av_digits by speakers", "uci_digits_views", "mosi")
 
 
 def write_plan_page(folder: Path) -> Path:
@@ -43,9 +44,9 @@ def write_plan_page(folder: Path) -> Path:
         The page.
     """
     ledger = Ledger((folder,))
-    figures = {}
-    for name in read_facts(folder):
-        for kind, drawing in drawings(name, ledger).items():
+    figures = {SHARES: share_drawing(ledger)}
+    for name in _given(folder):
+        for kind, drawing in drawings(name, findings_of(name, ledger), ledger).items():
             figures[f"{name}-{kind}.svg"] = drawing
     for place, drawing in figures.items():
         if drawing:  # matplotlib is installed
@@ -56,40 +57,32 @@ def write_plan_page(folder: Path) -> Path:
 
 def summary(folder: Path) -> tuple[Table, ...]:
     """Give the answers so far, and what was run."""
-    ledger, names = Ledger((folder,)), list(read_facts(folder))
-    return answers({name: findings_of(name, ledger) for name in names}), progress_table(names, ledger)
+    ledger, names = Ledger((folder,)), _given(folder)
+    found = {name: findings_of(name, ledger) for name in names}
+    return answers(found, ledger), progress_table(names, [one for one in STAGES if not is_of_shares(one)], ledger)
+
+
+def _given(folder: Path) -> list[str]:
+    """Name the data sets that the plan did not draw itself."""
+    return [name for name in read_facts(folder) if not is_drawn(name)]
 
 
 def page_of(folder: Path) -> str:
     """Write the text of the page from the CSV files of a folder."""
-    ledger, names = Ledger((folder,)), list(read_facts(folder))
+    ledger, names = Ledger((folder,)), _given(folder)
     found = {name: findings_of(name, ledger) for name in names}
-    parts = [_INTRODUCTION, "## Where it stands", _standing(found, names), "## The questions", markdown(answers(found))]
+    parts = [_INTRODUCTION, "## Where it stands", _standing(found, names)]
+    parts += ["## The questions", markdown(answers(found, ledger))]
     parts += ["## What was run, and what was not", markdown(set_table(read_facts(folder), ledger))]
-    parts += [markdown(progress_table(names, ledger)), _not_run(names), _cost(ledger)]
+    drawn = [drawn_name(share) for share in SHARED]
+    for sets, of_shares in ((names, False), (drawn, True)):
+        stages = [stage for stage in STAGES if is_of_shares(stage) == of_shares]
+        parts.append(markdown(progress_table(sets, stages, ledger)))
+    parts += [_not_run(names), _cost(ledger)]
     for name in names:
         parts += _of_set(name, found[name], ledger)
+    parts += section_of_shares(ledger)
     return "\n\n".join(part.rstrip("\n") for part in [*parts, _LAST] if part) + "\n"
-
-
-def drawings(name: str, ledger: Ledger) -> dict[str, str]:
-    """Draw test MAPs and paired differences of the contenders on a data set; nothing before two seeds are there."""
-    found = findings_of(name, ledger)
-    if not found.primary:
-        return {}
-    maps = {method: _maps(found.rows[method], found.seeds) for method in CONTENDERS}
-    differences = {" - ".join(one.pair): np.array(one.values) for one in found.primary}
-    differences |= {
-        f"AA - {one.pair[1].removeprefix(f'{ANCHOR_AWARE}, ')}": np.array(one.values) for one in found.controls
-    }
-    return {
-        "map": drawn(spread_dots, maps, x="test MAP"),
-        "differences": drawn(spread_dots, differences, x="difference of test MAP", marks={"no difference": 0.0}),
-    }
-
-
-def _maps(rows: Mapping[int, Row], seeds: Sequence[int]) -> np.ndarray:
-    return np.array([rows[seed].test_map for seed in seeds], dtype=np.float64)
 
 
 def _standing(found: Mapping[str, Findings], names: Sequence[str]) -> str:
@@ -114,7 +107,7 @@ def _not_run(names: Sequence[str]) -> str:
     if not _is_own(names):
         return ""
     absent = [name for name in (*PRIMARY_SETS, *OTHER_SETS) if name not in names]
-    return f"Not run at all: {'; '.join([*(f'every stage on {name}' for name in absent), *LATER])}."
+    return f"Not run at all: {'; '.join(f'every stage on {name}' for name in absent)}." if absent else ""
 
 
 def _cost(ledger: Ledger) -> str:
@@ -129,24 +122,25 @@ def _cost(ledger: Ledger) -> str:
 
 def _of_set(name: str, found: Findings, ledger: Ledger) -> list[str]:
     """Write the sections of one data set."""
-    parts = [f"## {name}", "### Options, chosen by validation MAP", markdown(option_table("stage-", name, ledger))]
-    if not found.rows:
-        return parts
-    parts += ["### Contenders", _seeds_said(found), markdown(final_table(found.rows, found.seeds))]
+    parts = [f"## {name}", *titled("Options, chosen by validation MAP", option_table("stage-", name, ledger))]
+    parts += _of_contenders(name, found, ledger) if found.rows else []
+    parts += titled("Controls of the chosen AA", final_table(found.control_rows, every_seed(found.control_rows)))
+    parts += [markdown(control_table(found.controls))] if found.controls else []
+    parts += [f"{control}: the same training as the chosen AA, not run ({why})." for control, why in found.same.items()]
+    parts += titled("Options of the rivals", option_table("rivals-", name, ledger))
+    parts += titled("Rivals", final_table(found.rival_rows, every_seed(found.rival_rows)))
+    parts += [markdown(control_table(found.rivals))] if found.rivals else []
+    return parts + sections_of_set(name, ledger)
+
+
+def _of_contenders(name: str, found: Findings, ledger: Ledger) -> list[str]:
+    """Write what stage 2 and its longer trainings say on a data set."""
+    parts = ["### Contenders", _seeds_said(found), markdown(final_table(found.rows, found.seeds))]
     if found.primary:
         parts += [markdown(difference_table(found.primary, tested=found.looked)), _HOW]
         parts += [f"![test MAP of every seed]({name}-map.svg)", f"![paired differences]({name}-differences.svg)"]
-    parts += _section("What the stop leaves out", full_table(name, ledger))
-    parts += _section("Protocols (H7)", protocol_table(found.rows, found.seeds))
-    parts += _section("Controls of the chosen AA", final_table(found.control_rows, found.seeds))
-    parts += [markdown(control_table(found.controls))] if found.controls else []
-    parts += _section("Options of the rivals", option_table("rivals-", name, ledger))
-    parts += _section("Rivals", final_table(found.rival_rows, found.seeds))
-    return parts + ([markdown(control_table(found.rivals))] if found.rivals else [])
-
-
-def _section(title: str, table: Table) -> list[str]:
-    return [f"### {title}", markdown(table)] if table.rows else []
+    parts += titled("What the stop leaves out", full_table(name, ledger))
+    return parts + titled("Protocols (H7)", protocol_table(found.rows, found.seeds))
 
 
 def _seeds_said(found: Findings) -> str:

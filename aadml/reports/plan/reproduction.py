@@ -12,16 +12,18 @@ from aadml.reports.sweep_result import SweepResult
 from aadml.runs.data import load_splits
 from aadml.sweeps.grid import applied
 from aadml.sweeps.needed import work_off_needed
-from aadml.sweeps.plan.contenders import NARROW
-from aadml.sweeps.plan.experiment import DataSet, Run
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, NARROW
+from aadml.sweeps.plan.cost import cost_in_words
+from aadml.sweeps.plan.experiment import STEPS, DataSet, Experiment, Run
+from aadml.sweeps.plan.finals import LOOKS, THIRD, same_training
 from aadml.sweeps.plan.ledger import Ledger
-from aadml.sweeps.plan.sets import SetFacts, keep_facts
-from aadml.sweeps.plan.stages import LOOKS, STAGES, Experiment, chosen_stages, runs_of
+from aadml.sweeps.plan.search import MAIN, finalists
+from aadml.sweeps.plan.sets import SHARED, SetFacts, drawn_name, drawn_place, keep_facts, read_facts
+from aadml.sweeps.plan.stages import STAGES, chosen_stages, is_of_shares, runs_of
 from aadml.sweeps.sweep import Outcome, sole_owner, worker_count
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
 
-AT_ONCE = 3
+AT_ONCE = 9
 """Runs a worker between two writes of the ledger."""
 
 
@@ -40,15 +42,18 @@ def reproduce_plan(data: Sequence[str], only: str | None, seeds: int | None, pla
     stages = chosen_stages(only)
     with sole_owner(plan.owned):
         ledger = Ledger((plan.owned, *(one for one in shard_folders(plan.folder) if one != plan.owned)))
-        sets = _data_sets(data, plan)
-        outcomes: list[Outcome] = []
+        sets, outcomes = _data_sets(data, plan), list[Outcome]()
         if not plan.division.merge:
-            experiment = Experiment(sets, seeds or LOOKS[-1], ledger)
+            shares = {drawn_name(one): drawn_place(one) for one in SHARED if any(map(is_of_shares, stages))}
+            experiment = Experiment(sets, seeds or LOOKS[-1], ledger, _read_sets(shares, plan))
+            _forecast(stages, experiment, plan)
             for stage in stages:
                 outcomes += _worked_off(stage, experiment, plan)
         if plan.division.shard:
             return SweepResult((), tuple(outcomes), plan.folder, None)
         ledger.absorb(list(STAGES))
+        for folder in ledger.folders[1:]:
+            keep_facts(plan.folder, read_facts(folder))
         page = write_plan_page(plan.folder)
         return SweepResult(summary(plan.folder), tuple(outcomes), plan.folder, page)
 
@@ -60,42 +65,59 @@ def shard_folders(folder: Path) -> list[Path]:
 
 def _data_sets(data: Sequence[str], plan: Plan) -> dict[str, DataSet]:
     """Read what the schedules need to know of the data, and write down what they are."""
-    sets: dict[str, DataSet] = {}
-    facts: dict[str, SetFacts] = {}
-    changes: JsonObject = {} if plan.config else NARROW
+    places: dict[str, str] = {}
     for place in data:
         name = Path(place).stem
-        if name in sets:
+        if name in places:
             raise InputError(f"reproduce plan: two files are called {name}; give them different names")
-        values = applied({**read_yaml(plan.config or DEFAULT_METHOD), "data": place}, changes)
-        values = applied(values, dict(parse_setting(text) for text in plan.settings))
-        values = applied(values, {"device": plan.device} if plan.device else {})
+        places[name] = place
+    return _read_sets(places, plan)
+
+
+def _read_sets(places: Mapping[str, str], plan: Plan) -> dict[str, DataSet]:
+    """Read data sets, name -> place."""
+    sets: dict[str, DataSet] = {}
+    facts: dict[str, SetFacts] = {}
+    own = [parse_setting(text) for text in plan.settings] + ([("device", plan.device)] if plan.device else [])
+    for name, place in places.items():
+        values = applied({**read_yaml(plan.config or DEFAULT_METHOD), "data": place}, {} if plan.config else NARROW)
+        values = applied(values, dict(own))
         config = resolve(values)
         splits = load_splits(config)
-        facts[name] = SetFacts.of(name, splits)
-        steps = -(-len(splits.train) // config.training.batch)
-        sets[name] = DataSet(values, steps, plan.max_epochs)
+        facts[name], clips = SetFacts.of(name, splits), len(splits.train)
+        sets[name] = DataSet(values, -(-clips // config.training.batch), clips, tuple(own), plan.max_epochs)
     keep_facts(plan.owned, facts)
     return sets
+
+
+def _forecast(stages: Sequence[str], experiment: Experiment, plan: Plan) -> None:
+    """Say what the runs that are known so far will cost."""
+    waiting = [run for stage in stages for run in _missing(stage, runs_of(stage, experiment), experiment, plan)]
+    if waiting:
+        workers = max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
+        plan.note(cost_in_words(waiting, plan.folder, workers, plan.note))
+    for name, data_set in experiment.sets.items() if THIRD in stages else ():
+        if options := finalists(MAIN, name, experiment.ledger).get(ANCHOR_AWARE):
+            for control, reason in same_training(data_set.config(ANCHOR_AWARE, options, STEPS)).items():
+                plan.note(f"{THIRD}: on {name}, {control} is the same training as the chosen AA, not run: {reason}")
 
 
 def _worked_off(stage: str, experiment: Experiment, plan: Plan) -> list[Outcome]:
     """Do what is missing of a stage, and of what it grows by; every few runs go into the ledger at once."""
     outcomes: list[Outcome] = []
-    while waiting := _missing(stage, experiment, plan):
+    while waiting := _missing(stage, runs := runs_of(stage, experiment), experiment, plan):
         plan.note(f"{stage}: {len(waiting)} runs to do")
         step = AT_ONCE * max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
         for begin in range(0, len(waiting), step):
             outcomes += _done(waiting[begin : begin + step], experiment.ledger, plan)
-    if not runs_of(stage, experiment):
-        plan.note(f"{stage}: nothing to do yet; an earlier stage is not finished")
+    if not runs:
+        plan.note(f"{stage}: nothing to do, or not yet: an earlier stage may not be finished")
     return outcomes
 
 
-def _missing(stage: str, experiment: Experiment, plan: Plan) -> list[Run]:
-    """List the runs of a stage, or of this shard of it, that have no row."""
+def _missing(stage: str, runs: Sequence[Run], experiment: Experiment, plan: Plan) -> list[Run]:
+    """List those runs of a stage, or of this shard of it, that have no row."""
     there = {row.key for row in experiment.ledger.rows(stage)}
-    runs = runs_of(stage, experiment)
     shard = plan.division.shard
     return [run for run in (runs[shard[0] :: shard[1]] if shard else runs) if run.key not in there]
 

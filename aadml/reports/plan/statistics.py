@@ -9,8 +9,8 @@ from scipy.special import nctdtr, stdtrit
 from aadml.retrieval.sequential import LOOK_LEVEL, look_interval, sign_flip
 from aadml.retrieval.significance import LEVEL, Difference, Pair, holm, paired_t, seeds_and_queries
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
+from aadml.sweeps.plan.finals import LOOKS, SECOND, finals
 from aadml.sweeps.plan.ledger import Ledger, Precisions, Row
-from aadml.sweeps.plan.stages import LOOKS, SECOND, finals
 
 MARGIN = 0.02
 """An interval of AA - plain that reaches beyond this leaves the question open."""
@@ -112,6 +112,13 @@ def by_look(name: str, ledger: Ledger) -> list[Compared]:
     rows, precisions = finals(name, ledger), ledger.precisions(SECOND)
     seeds = seeds_of_look(rows)
     found = [compared(rows, precisions, pair, seeds) for pair in PRIMARY]
+    return [one for one in found if one is not None]
+
+
+def against(base: str, rows: ByMethod, precisions: Precisions) -> list[Compared]:
+    """Compare every method of some rows with one of them, the method minus that one, on the seeds that both have."""
+    pairs = [(method, base) for method in rows if method != base and base in rows]
+    found = [compared(rows, precisions, pair, complete_seeds(rows, pair)) for pair in pairs]
     return [one for one in found if one is not None]
 
 

@@ -4,74 +4,92 @@ import json
 from collections.abc import Mapping, Sequence
 
 from aadml.reports.plan.statistics import ByMethod, Compared, complete_seeds, corrected_flips
-from aadml.reports.tables import Cell, Table
-from aadml.retrieval.significance import LEVEL, spread
+from aadml.reports.tables import Cell, Table, markdown
+from aadml.retrieval.significance import LEVEL, Difference, spread
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
 from aadml.sweeps.plan.experiment import PROTOCOLS
-from aadml.sweeps.plan.ledger import Ledger, Row
-from aadml.sweeps.plan.sets import SetFacts
-from aadml.sweeps.plan.stages import (
+from aadml.sweeps.plan.finals import (
+    BEST_READINGS,
     CONTROL_SEEDS,
     FULL,
     FULL_SEEDS,
+    LAST_READINGS,
+    LAST_RIVALS,
+    LAST_SHARES,
     LOOKS,
-    ROUNDS,
     SECOND,
-    STAGES,
+    SHARE_SEEDS,
     THIRD,
-    chosen_options,
     finals,
 )
+from aadml.sweeps.plan.ledger import Ledger, Row
+from aadml.sweeps.plan.search import SEARCHES, SHARES, chosen_options, rounds_by_stage
+from aadml.sweeps.plan.sets import SetFacts
+from aadml.sweeps.plan.shipped import (
+    BUDGET,
+    CAP,
+    CAPPED,
+    FEW_LABELS,
+    FIFTH,
+    LABELS_A_CLASS,
+    METHOD_SEEDS,
+    PAIRS,
+    WITH_FEW,
+    WITHOUT_LABELS,
+)
 
-WHAT = {
-    SECOND: "the chosen contenders",
-    FULL: "the same without the stop",
-    THIRD: "controls of the chosen AA",
-    "rivals-2": "the chosen rivals",
+_ALL = {
+    SECOND: ("the chosen contenders", f"{LOOKS[0] * len(CONTENDERS)} to {LOOKS[-1] * len(CONTENDERS)}"),
+    FULL: ("the same without the stop", str(FULL_SEEDS * len(CONTENDERS))),
+    THIRD: ("controls of the chosen AA", f"{CONTROL_SEEDS} a control"),
+    LAST_RIVALS: ("the chosen rivals", str(CONTROL_SEEDS * len(RIVALS))),
+    LAST_READINGS: ("the best readings under sums, and two controls", str(CONTROL_SEEDS * (BEST_READINGS + 2))),
+    PAIRS: ("without labels, on natural pairs", str(CONTROL_SEEDS * len(WITHOUT_LABELS))),
+    FEW_LABELS: ("few labels, on natural pairs", str(CONTROL_SEEDS * len(WITH_FEW) * len(LABELS_A_CLASS))),
+    LAST_SHARES: ("the chosen three", str(SHARE_SEEDS * len(SEARCHES[SHARES].methods))),
+    FIFTH: ("all methods at their own schedules", f"{METHOD_SEEDS} a method"),
+    CAPPED: (f"those of more than {CAP} steps, ended there", f"{METHOD_SEEDS} a method"),
 }
+"""Stage that no search has -> what it is, and how many runs it has on a data set."""
 
 _ORDER = [*CONTENDERS, *RIVALS]
+_FIGURES = {
+    "steps": "steps", "epoch": "chosen epoch", "valid_map": "valid MAP", "train_map": "train MAP",
+    "audio_visual": "audio-visual", "visual_audio": "visual-audio", "test_map": "test MAP",
+}  # fmt: skip
+"""Column of a row -> its name in a table."""
 
 
 def set_table(facts: Mapping[str, SetFacts], ledger: Ledger) -> Table:
     """Say what the data sets are."""
-    rows: list[tuple[Cell, ...]] = []
-    for one in facts.values():
-        chances = [row.chance for row in ledger.rows(SECOND) if row.data_set == one.name and row.chance is not None]
-        rows.append((one.name, one.train, one.valid, one.test, one.classes, chances[0] if chances else None))
+    scored = [row for stage in (SECOND, LAST_SHARES) for row in ledger.rows(stage) if row.chance is not None]
+    chance = {row.data_set: row.chance for row in scored}
+    rows: list[tuple[Cell, ...]] = [
+        (one.name, one.train, one.valid, one.test, one.classes, chance.get(one.name)) for one in facts.values()
+    ]
     return Table(("set", "training clips", "validation", "test", "classes", "chance of MAP"), tuple(rows))
 
 
-def progress_table(names: Sequence[str], ledger: Ledger) -> Table:
-    """Count what is finished of every stage, beside what the plan has."""
+def progress_table(names: Sequence[str], stages: Sequence[str], ledger: Ledger) -> Table:
+    """Count what is finished of some stages, beside what the plan has."""
     rows: list[tuple[Cell, ...]] = []
-    for stage in STAGES:
+    for stage in stages:
         own = ledger.rows(stage)
         counts = [_count([row for row in own if row.data_set == name]) for name in names]
         hours = sum(row.seconds or 0.0 for row in own) / 3600
-        rows.append((stage, _what(stage), planned(stage), *counts, round(hours, 2)))
+        rows.append((stage, *_planned(stage), *counts, round(hours, 2)))
     finished = (f"{name}: finished" for name in names)
     return Table(("stage", "what", "runs planned a set", *finished, "hours"), tuple(rows), digits=2)
 
 
-def planned(stage: str) -> str:
-    """Say how many runs a stage has on each data set."""
-    methods = len(RIVALS if stage.startswith("rivals") else CONTENDERS)
-    for one in ROUNDS:
-        if stage.endswith(one.ending):
-            return str(one.kept * methods)
-    if stage == SECOND:
-        return f"{LOOKS[0] * methods} to {LOOKS[-1] * methods}"
-    if stage == THIRD:
-        return f"{CONTROL_SEEDS} a control"
-    return str((FULL_SEEDS if stage == FULL else CONTROL_SEEDS) * methods)
-
-
-def _what(stage: str) -> str:
-    for one in ROUNDS:
-        if stage.endswith(one.ending):
-            return f"{one.kept} points a method, {one.steps} steps"
-    return WHAT[stage]
+def _planned(stage: str) -> tuple[str, str]:
+    """Say what a stage is, and how many runs it has on each data set."""
+    if stage in _ALL:
+        return _ALL[stage]
+    prefix, number = rounds_by_stage()[stage]
+    search = SEARCHES[prefix]
+    one = search.rounds[number]
+    return f"{one.kept} points a method, {one.steps} steps", str(one.kept * len(search.methods))
 
 
 def _count(rows: Sequence[Row]) -> str:
@@ -82,19 +100,23 @@ def _count(rows: Sequence[Row]) -> str:
 def option_table(prefix: str, name: str, ledger: Ledger) -> Table:
     """Lay out what a search chose on a data set, and how well its rounds went, by validation MAP alone."""
     rows: list[tuple[Cell, ...]] = []
-    for method in RIVALS if prefix == "rivals-" else CONTENDERS:
+    rounds = SEARCHES[prefix].rounds
+    for method in SEARCHES[prefix].methods:
         options = chosen_options(prefix, name, method, ledger)
         written = json.dumps(options, sort_keys=True)
         by_round = [
             [row for row in ledger.rows(prefix + one.ending) if (row.data_set, row.method) == (name, method)]
-            for one in ROUNDS
+            for one in rounds
         ]
         first = [row.valid_map for row in by_round[0] if row.valid_map is not None]
         later = [next((row.valid_map for row in own if row.options == written), None) for own in by_round]
         if first:
-            said = ", ".join(f"{k.split('.')[-1]} {v}" for k, v in (options or {}).items()) or "not chosen yet"
+            drawn = {
+                k: v for k, v in (options or {}).items() if len(SEARCHES[prefix].methods[method].whole_space[k]) > 1
+            }
+            said = ", ".join(f"{k.split('.')[-1]} {v}" for k, v in drawn.items()) or "not chosen yet"
             rows.append((method, len(first), spread(first), max(first), *later[1:], said))
-    columns = ("method", "points", "valid MAP of all points", "best", *(f"chosen, {one.ending}" for one in ROUNDS[1:]))
+    columns = ("method", "points", "valid MAP of all points", "best", *(f"chosen, {one.ending}" for one in rounds[1:]))
     return Table((*columns, "chosen options"), tuple(rows))
 
 
@@ -105,11 +127,24 @@ def final_table(rows: ByMethod, seeds: Sequence[int]) -> Table:
         own = rows[method]
         kept = [own[seed] for seed in seeds if seed in own and own[seed].test_map is not None]
         if kept:
-            lines.append((method, len(kept), *(_over(kept, name) for name in ("steps", "epoch")),
-                          *(_over(kept, name) for name in ("valid_map", "train_map", "audio_visual", "visual_audio",
-                                                           "test_map"))))  # fmt: skip
-    columns = ("method", "seeds", "steps", "chosen epoch", "valid MAP", "train MAP", "audio-visual", "visual-audio")
-    return Table((*columns, "test MAP"), tuple(lines))
+            lines.append((method, len(kept), *(_over(kept, name) for name in _FIGURES)))
+    return Table(("method", "seeds", *_FIGURES.values()), tuple(lines))
+
+
+def budget_table(rows: ByMethod) -> Table:
+    """Lay out whole schedules: the figures of `final_table`, beside the epochs that each schedule has."""
+    lines = []
+    for line in final_table(rows, every_seed(rows)).rows:
+        known = [row for row in rows[str(line[0])].values() if row.test_map is not None]
+        budgets = {str(dict(json.loads(row.options))[BUDGET]) for row in known}
+        budget = ", ".join(sorted(budgets)) if any(row.epochs for row in known) else None  # a closed form has none
+        lines.append((*line[:2], budget, _over(known, "epochs"), *line[2:]))
+    return Table(("method", "seeds", "epochs of its schedule", "taken", *_FIGURES.values()), tuple(lines))
+
+
+def every_seed(rows: ByMethod) -> list[int]:
+    """List the seeds that any of some methods has."""
+    return sorted({seed for own in rows.values() for seed in own})
 
 
 def _over(rows: Sequence[Row], name: str) -> Cell:
@@ -118,7 +153,7 @@ def _over(rows: Sequence[Row], name: str) -> Cell:
     if not known:
         return None
     found = spread(known)
-    return f"{found.mean:.0f}" if name in ("steps", "epoch") else found
+    return f"{found.mean:.0f}" if name in ("steps", "epoch", "epochs") else found
 
 
 def difference_table(found: Sequence[Compared], *, tested: bool) -> Table:
@@ -138,14 +173,19 @@ def difference_table(found: Sequence[Compared], *, tested: bool) -> Table:
 
 
 def control_table(found: Sequence[Compared]) -> Table:
-    """Lay out exploratory comparisons: sign-flips, corrected within the table."""
+    """Lay out what AA is compared with: sign-flips, corrected within the table."""
+    return exploratory_table(found, "AA minus", [one.pair[1] for one in found])
+
+
+def exploratory_table(found: Sequence[Compared], title: str, names: Sequence[str]) -> Table:
+    """Lay out exploratory comparisons under their names: sign-flips, corrected within the table."""
     flips = corrected_flips(found)
     rows = [
-        (one.pair[1], len(one.values), _signed(one.over_seeds.mean), interval((one.over_both.low, one.over_both.high)),
+        (name, len(one.values), _signed(one.over_seeds.mean), interval((one.over_both.low, one.over_both.high)),
          _p(flips[one.pair]), "yes" if flips[one.pair] < LEVEL else "no")
-        for one in found
+        for name, one in zip(names, found, strict=True)
     ]  # fmt: skip
-    columns = ("AA minus", "seeds", "mean", "95 %, seeds and queries", "p sign-flip (Holm)", "found")
+    columns = (title, "seeds", "mean", "95 %, seeds and queries", "p sign-flip (Holm)", "found")
     return Table(columns, tuple(rows))
 
 
@@ -173,6 +213,26 @@ def protocol_table(rows: ByMethod, seeds: Sequence[int]) -> Table:
 def interval(ends: tuple[float, float]) -> str:
     """Write an interval."""
     return f"[{_signed(ends[0])}, {_signed(ends[1])}]"
+
+
+def ends(one: Difference) -> str:
+    """Write the interval of a difference."""
+    return interval((one.low, one.high))
+
+
+def gain(one: Compared) -> str:
+    """Write a mean difference with its interval over seeds and queries."""
+    return f"{one.over_seeds.mean:+.3f} {ends(one.over_both)}"
+
+
+def chance_of(rows: ByMethod) -> float | None:
+    """Give the chance level of what was scored; None where nothing was."""
+    return next((row.chance for own in rows.values() for row in own.values() if row.chance is not None), None)
+
+
+def titled(title: str, table: Table) -> list[str]:
+    """Put a table under its title; nothing where it has no rows."""
+    return [f"### {title}", markdown(table)] if table.rows else []
 
 
 def _signed(value: float) -> str:

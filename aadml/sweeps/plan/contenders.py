@@ -1,9 +1,11 @@
 """CONTENDERS and RIVALS of the plan, each with the space that equal trials draw from; the narrow network they share."""
 
 import hashlib
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,10 +16,12 @@ from feature_extraction.ground.json_values import Json, JsonObject
 
 Space = Mapping[str, Sequence[Json]]
 
+TRAIN_MAP = 1_000_000
+"""`training.train_map` by which the chosen epoch alone is scored on training clips."""
 NARROW: JsonObject = {
     "network.hidden": [256, 256, 256],
     "training.batch": 50,
-    "training.train_map": 1_000_000,  # of the chosen epoch alone
+    "training.train_map": TRAIN_MAP,
 }
 """What the plan changes in `configs/aadml.yaml`."""
 
@@ -69,6 +73,49 @@ RIVALS = {
     "ee-triplet": Contender("ee-triplet", MARGINS),
 }
 
+NO_METRIC, SUMS_ALONE = "no metric loss", "sums without proxy"
+"""What stands beside the readings."""
+
+
+def _under_sums(loss: str, **options: Json) -> Contender:
+    """Hold what the paper writes; the learning rate alone is tuned."""
+    fixed: Space = {
+        "inputs.scaling": ("none",), "network.dropout": (0.1,), "label_loss": ("frobenius",),
+        "loss.reduction": ("sum",), "loss.combine": ("sum",),
+    }  # fmt: skip
+    return Contender(loss, {**fixed, **{key.replace("__", "."): (value,) for key, value in options.items()}})
+
+
+def _reading(name: str, *, live: bool) -> Contender:
+    return _under_sums(
+        ANCHOR_AWARE, proxy__reading=name, proxy__live=live, proxy__query="partner", proxy__residual="none",
+        proxy__aa_mix=1.0,
+    )  # fmt: skip
+
+
+READINGS = {
+    "R1 (R4)": _reading("R1", live=False),
+    "R2, live": _reading("R2", live=True),
+    **{
+        f"{name}, {'live' if live else 'detached'}": _reading(name, live=live)
+        for name in ("R3", "R5", "R6")
+        for live in (False, True)
+    },
+}
+"""The readings of Equation 7 that are not the same training, as the paper writes the rest; R2 on detached neighbors
+passes no gradient to the encoders, and is no metric loss."""
+UNDER_SUMS = {**READINGS, NO_METRIC: _under_sums(PLAIN, loss__weight=0.0), SUMS_ALONE: _under_sums(PLAIN)}
+
+PARTNER = f"{ANCHOR_AWARE}, partner query"
+SHARING = {
+    PLAIN: CONTENDERS[PLAIN],
+    ANCHOR_AWARE: CONTENDERS[ANCHOR_AWARE],
+    PARTNER: Contender(
+        ANCHOR_AWARE, {**MARGINS, **_ATTENTION, "proxy.reading": ("R3", "R5", "R6"), "proxy.query": ("partner",)}
+    ),
+}
+"""What is held against what partners share; in R1, R2 and R4 it does not matter who asks."""
+
 
 def drawn_points(name: str, contender: Contender, base: JsonObject, count: int) -> list[JsonObject]:
     """Draw points of a method's space, none twice; those that its config refuses are left out.
@@ -79,16 +126,23 @@ def drawn_points(name: str, contender: Contender, base: JsonObject, count: int) 
         base: config values that the points are put into.
         count: how many; a smaller space is taken whole.
     """
+    space = {key: list(values) for key, values in contender.whole_space.items()}
+    return list(_drawn(name, contender.loss, json.dumps(space), json.dumps(base), count))
+
+
+@lru_cache(maxsize=256)  # every stage asks again, for every data set
+def _drawn(name: str, loss: str, space: str, base: str, count: int) -> tuple[JsonObject, ...]:
     found: list[JsonObject] = []
-    for point in _shuffled(name, contender.whole_space):
+    values = json.loads(base)
+    for point in _shuffled(name, json.loads(space)):
         if len(found) == count:
             break
         try:
-            resolve(applied(base, {"loss": contender.loss, **point}))
+            resolve(applied(values, {"loss": loss, **point}))
         except InputError:
             continue
         found.append(point)
-    return found
+    return tuple(found)
 
 
 def _shuffled(name: str, space: Space) -> Iterator[JsonObject]:

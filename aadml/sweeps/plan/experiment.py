@@ -3,7 +3,8 @@
 import hashlib
 import json
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ from aadml.methods.session import numbers
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Values
 from aadml.runs.environment import commit, read_environment
+from aadml.sweeps.compare import Setting, Settings, fitted_config, values_of
 from aadml.sweeps.grid import applied, file_name
 from aadml.sweeps.job import Job, scored_under
-from aadml.sweeps.plan.contenders import CONTENDERS, RIVALS
-from aadml.sweeps.plan.ledger import Key, Row
+from aadml.sweeps.plan.contenders import TRAIN_MAP
+from aadml.sweeps.plan.ledger import Key, Ledger, Row
 from aadml.sweeps.results import read_run
 from aadml.sweeps.sweep import RUNS, Outcome
 from feature_extraction.ground.json_values import JsonObject
@@ -36,18 +38,22 @@ class DataSet:
     Attributes:
         base: config values that every method's options are put into, with the data.
         steps: of an epoch.
+        clips: to train on.
+        changes: keys and values that were asked for, set wherever a shipped config has them.
         max_epochs: upper limit on the epochs of every run, where one is asked for.
     """
 
     base: JsonObject
     steps: int
+    clips: int
+    changes: tuple[Setting, ...] = ()
     max_epochs: int | None = None
 
-    def config(self, method: str, options: JsonObject, steps: int, *, stops: bool = True) -> Config:
+    def config(self, loss: str, options: JsonObject, steps: int, *, stops: bool = True) -> Config:
         """Give the config of a contender or rival.
 
         Args:
-            method: its name.
+            loss: that it is, with the prefix of its proxy.
             options: drawn for it.
             steps: that it trains at most.
             stops: whether it ends once `PATIENCE` steps brought nothing.
@@ -57,8 +63,30 @@ class DataSet:
             "training.epochs": epochs,
             "training.patience": min(math.ceil(PATIENCE / self.steps), epochs) if stops else 0,
         }
-        contender = {**CONTENDERS, **RIVALS}[method]
-        return resolve(applied(self.base, {"loss": contender.loss, **options, **schedule}))
+        return resolve(applied(self.base, {"loss": loss, **options, **schedule}))
+
+    def shipped(self, names: Sequence[str]) -> dict[str, Config]:
+        """Give the configs of methods, or shipped ones, on this data: their own networks and schedules."""
+        changes = (*self.changes, ("training.train_map", TRAIN_MAP))
+        shared = Settings(str(self.base["data"]), changes, self.max_epochs)
+        return {name: fitted_config(values_of(name), name, shared, {}) for name in names}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What the stages are of.
+
+    Attributes:
+        sets: name -> data set, in order of importance.
+        seeds: at most, of each method.
+        ledger: what is finished.
+        drawn: name -> data set that the plan draws itself, by what partners share.
+    """
+
+    sets: Mapping[str, DataSet]
+    seeds: int
+    ledger: Ledger
+    drawn: Mapping[str, DataSet] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

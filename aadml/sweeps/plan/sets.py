@@ -12,6 +12,26 @@ from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
 
 SETS = "sets.csv"
+DRAWN_BY_CLASS = ("av_digits", "av_digits by speakers")
+"""Sets of the plan whose pairs are drawn by class, so that a pair is a label."""
+SHARED = (0.0, 0.25, 0.5, 0.75)
+"""Of their variance within a class, what both modalities of a drawn clip have in common."""
+_DRAWN = "synthetic AVE, share "
+
+
+def drawn_name(share: float) -> str:
+    """Name the drawn set of a share."""
+    return f"{_DRAWN}{share:g}"
+
+
+def drawn_place(share: float) -> str:
+    """Say by which name of data the drawn set of a share is read."""
+    return f"synthetic:ave:shared={share:g}"
+
+
+def is_drawn(name: str) -> bool:
+    """Tell whether a set is one that the plan draws itself."""
+    return name.startswith(_DRAWN)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from feature_extraction.network_run import chosen_device
 
 WORTH_ASKING = 3600.0
 """Seconds from which on a person is asked before it begins."""
+Note = Callable[[str], None]
 _BATCHES = 2
 _CAPTIONS = 32
 _EPOCHS = 2  # the first one warms up
@@ -59,7 +60,7 @@ class Forecast:
     Attributes:
         seconds: estimated seconds of each waiting run, on one worker.
         kept: how many runs are finished.
-        workers: how many run at a time.
+        workers: how many run at a time; 0 in this process.
     """
 
     seconds: Mapping[str, float]
@@ -75,9 +76,9 @@ class Forecast:
     def sentence(self) -> str:
         """Say it for people."""
         kept = f"{self.kept} are finished, " if self.kept else ""
-        workers = f"{self.workers} worker{'s' if self.workers != 1 else ''}"
+        workers = f"on {self.workers} worker{'s' if self.workers != 1 else ''}" if self.workers else "in this process"
         return (
-            f"{len(self.seconds) + self.kept} runs: {kept}{len(self.seconds)} to do, about {in_words(self.wall)} on "
+            f"{len(self.seconds) + self.kept} runs: {kept}{len(self.seconds)} to do, about {in_words(self.wall)} "
             f"{workers} (from {_EPOCHS * _BATCHES} steps of each kind)"
         )
 
@@ -93,7 +94,7 @@ def in_words(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
-def forecast(jobs: Sequence[Job], workers: int, note: Callable[[str], None] = lambda message: None) -> Forecast:
+def forecast(jobs: Sequence[Job], workers: int, note: Note = lambda message: None) -> Forecast:
     """Estimate what is left of some runs.
 
     Args:
@@ -117,7 +118,7 @@ def forecast(jobs: Sequence[Job], workers: int, note: Callable[[str], None] = la
                 config = job.needs.config if job.needs else job.config  # as expensive a step, and needs no other model
                 kind = _kind(config)
                 if kind not in rates:
-                    rates[kind] = _measured_or_none(config, splits, note)
+                    rates[kind] = measured_or_nothing(config, splits, note)
                 seconds[str(job.folder)] = rates[kind].seconds(job, len(splits.train))
     finally:
         torch.set_num_threads(threads)
@@ -185,7 +186,7 @@ class _Watch(Session):
         return Rate(last["seconds"] / max(last["steps"], 1), max(epoch, 0.0), self._look)
 
 
-def _measured_or_none(config: Config, splits: Splits, note: Callable[[str], None]) -> Rate:
+def measured_or_nothing(config: Config, splits: Splits, note: Note) -> Rate:
     """Measure; a run that cannot begin costs nothing, and says why when its turn comes."""
     try:
         return measured(config, splits)

@@ -74,6 +74,18 @@ def test_names_of_classes_and_text_are_read_as_evaluate_reads_them(written):
     assert list(open_data(path).features) == ["audio", "text"]
 
 
+def test_several_texts_a_clip_are_read_in_both_ways(written):
+    values = np.random.default_rng(0).normal(size=(105, 2, 4)).astype(np.float32)
+    path, _ = written(text=values)
+    found = open_data(path)
+    np.testing.assert_array_equal(found.features["text"], values[:, 0])
+    order = np.random.default_rng(1).permutation(208)  # the last clip has none
+    path, _ = written(text=values.reshape(-1, 4)[order], text_row=np.repeat(np.arange(105), 2)[order])
+    again = open_data(path)
+    assert again.has("text").tolist() == [True] * 104 + [False]
+    assert sorted(again.texts.values[again.texts.rows == 3].tolist()) == sorted(values[3].tolist())
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -81,7 +93,8 @@ def test_names_of_classes_and_text_are_read_as_evaluate_reads_them(written):
             {"split": None},
             "has no 'split'; add an array with train, valid or test for each clip, or draw one: `aadml convert",
         ),
-        ({"text": np.ones((105, 2, 4))}, "several captions a clip"),
+        ({"text": np.ones((90, 4)), "text_row": np.full(90, 105)}, "text_row must hold 90 rows of the 105 clips"),
+        ({"text": np.ones((90, 4)), "text_row": np.arange(89)}, "text_row must hold 90 rows of the 105 clips"),
         ({"audio": None, "visual": None}, "holds no 'audio'"),
         ({"split": np.asarray(["train"] * 104 + ["holdout"])}, "'holdout' given; one of train, valid"),
         ({"split": np.asarray(["train"] * 104)}, "104"),

@@ -120,3 +120,43 @@ def test_a_clip_without_text_fails_by_itself(run, clips, tmp_path):
 def test_a_manifest_without_text_is_refused(run):
     with pytest.raises(InputError, match="has no text; a column text, caption or caption_1 is needed"):
         run("none", column="remark")
+
+
+CAPTIONS = [["a dog", "a dog barks", ""], ["rain", "", "it rains"], ["", "", "tin"], ["steps", "", ""], ["a", "b", "c"]]
+
+
+@pytest.fixture
+def captioned(clips, network, tmp_path):
+    """Extract texts alone, of as many columns as there are captions."""
+    _, folder = clips
+
+    def extracted(name, captions, **options):
+        header = ["id", "media", "label", "split", *(f"caption_{n + 1}" for n in range(len(captions[0])))]
+        rows = [[f"clip{n}", f"{n}.mp4", "xy"[n % 2], "train", *one] for n, one in enumerate(captions)]
+        path = folder / f"{tmp_path.name}-{name}.csv"
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([header, *rows])
+        text = f"hf:{network('clip')}"
+        aadml.extract(path, tmp_path / f"{name}.h5", audio=None, visual=None, text=text, workers=1, **options)
+        return tmp_path / f"{name}.h5"
+
+    return extracted
+
+
+def test_each_caption_of_a_clip_is_kept_as_if_it_were_its_only_one(captioned):
+    content = read_features(captioned("several", CAPTIONS))
+    written = [(row, text) for row, texts in enumerate(CAPTIONS) for text in texts if text]
+    assert content.texts.rows.tolist() == [row for row, _ in written]
+    assert content.ids == tuple(f"clip{n}" for n in range(5))
+    last = [[[text for row, text in written if row == n][-1]] for n in range(5)]
+    ends = np.flatnonzero(np.diff(content.texts.rows, append=5))
+    assert np.array_equal(content.texts.values[ends], read_features(captioned("last", last)).features["text"])
+
+
+@pytest.mark.slow
+def test_shards_of_several_captions_change_no_byte(captioned, tmp_path):
+    whole = captioned("whole", CAPTIONS).read_bytes()
+    for index in range(3):
+        captioned("sharded", CAPTIONS, shard=(index, 3))
+    merge([], tmp_path / "sharded.h5")
+    assert (tmp_path / "sharded.h5").read_bytes() == whole

@@ -125,6 +125,13 @@ def test_an_item_is_embedded_as_if_it_were_alone(tones, context):
     assert not together[4, alone.shape[1] :].any()
 
 
+@pytest.mark.parametrize("mode", [True, False])
+def test_embedding_leaves_the_networks_in_the_mode_they_were_in(tones, context, mode):
+    learner = made("xie", context, TRAINING, **SMALL).learner.train(mode)
+    learner.embed_all(tones.test["audio"], "audio")
+    assert all(module.training is mode for module in learner.modules())
+
+
 @pytest.mark.slow
 def test_a_collapse_is_reported_while_training(tones, context):
     torch.manual_seed(context.seed)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import aadml
+from aadml.data.loading import Loading
 from aadml.data.texts import Captions
 from aadml.methods.hub_input import HubInput
 from aadml.methods.session import Session
@@ -63,9 +64,9 @@ def test_vectors_are_those_of_the_extractor_to_the_last_bit(tones, clap, tmp_pat
     aadml.extract(tmp_path / "m.csv", tmp_path / "f.h5", audio=f"hf:{clap}", visual=None, text=f"hf:{clap}", workers=1)
     found = read_features(tmp_path / "f.h5").features
     audio, text = (HubInput(f"hf:{clap}", modality, "all", None) for modality in ("audio", "text"))
-    source = audio.prepared(sounds, 1 << 20)
+    source = audio.prepared(sounds, Loading(memory=1 << 20))
     assert torch.equal(audio.eval()(source.batch(torch.arange(0, len(sounds), 2))), torch.from_numpy(found["audio"]))
-    source = text.prepared(Captions(tuple(row[4] for row in rows)), 1 << 20)
+    source = text.prepared(Captions(tuple(row[4] for row in rows)), Loading(memory=1 << 20))
     assert torch.equal(text.eval()(source.batch(torch.arange(len(rows)))), torch.from_numpy(found["text"]))
 
 

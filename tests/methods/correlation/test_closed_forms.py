@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 import torch
+from scipy.spatial.distance import pdist
 from sklearn.cross_decomposition import CCA
+from sklearn.metrics.pairwise import rbf_kernel
 
 from aadml.comparison.stored_rows import StoredRows
 from aadml.comparison.types import Clips
@@ -130,6 +132,17 @@ def test_exact_kernel_cca_solves_the_generalized_eigenproblem():
     np.testing.assert_allclose(solution.correlations.numpy(), expected, atol=1e-5)
 
 
+def test_inner_products_of_what_kcca_maps_to_are_the_kernel_at_the_median_distance():
+    data = clips(40)
+    method = fitted("kcca", data, dimension=3)
+    for modality in data.modalities:
+        values = data.matrix(modality).double()
+        distances = np.sort(pdist(values.numpy()))
+        expected = rbf_kernel(values.numpy(), gamma=1 / distances[(len(distances) - 1) // 2] ** 2)
+        mapped = method.maps[modality](values)
+        np.testing.assert_allclose((mapped @ mapped.T).numpy(), expected, atol=1e-5)
+
+
 def test_nystroem_with_every_clip_a_landmark_is_exact():
     data = clips(60)
     exact = fitted("kcca", data, dimension=3, landmarks=60)
@@ -161,6 +174,14 @@ def test_nothing_breaks_on_deficient_features(name, kind):
 def test_too_many_dimensions_are_refused_with_what_is_possible(name):
     with pytest.raises(InputError, match="dimension"):
         fitted(name, clips(50), dimension=1000)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_what_the_inverse_square_root_leaves_out_does_not_depend_on_the_unit(scale):
+    matrix = torch.diag(torch.tensor([1.0, 1e-3, 1e-14], dtype=torch.float64))
+    expected = torch.diag(torch.tensor([1.0, 1e-3, 0.0], dtype=torch.float64))
+    expected[:2, :2] = torch.diag(torch.tensor([1.0, 1e-3], dtype=torch.float64).rsqrt())
+    torch.testing.assert_close(inverse_square_root(scale * matrix), expected / scale**0.5)
 
 
 def test_the_inverse_square_root_is_one_and_a_pseudo_inverse_where_rank_lacks():

@@ -125,3 +125,9 @@ def test_the_layers_of_a_modality_and_its_classifier_have_no_biases(part):
     layers = [layer for layer in getattr(learner(), part).modules() if isinstance(layer, torch.nn.Linear)]
     assert layers
     assert all(layer.bias is None for layer in layers)
+
+
+def test_batch_norm_scales_and_shifts_nothing():
+    norms = [one for one in learner().own.modules() if isinstance(one, torch.nn.BatchNorm1d)]
+    assert len(norms) == 2
+    assert all(one.weight is None for one in norms)

@@ -92,6 +92,12 @@ def test_what_cannot_be_is_refused():
         built(settings=Training(epochs=2)).fit(clips(9), clips())
 
 
+@pytest.mark.parametrize("count", [11, 13])
+def test_other_numbers_of_training_clips_than_it_was_built_for_are_refused(count):
+    with pytest.raises(InputError, match=f"built for 12 training clips; {count} given"):
+        built().learner.before_epoch(clips(count), Epoch("instance", 0, 1))
+
+
 def test_by_class_no_number_of_clips_is_needed():
     method = built(Context({"audio": 5, "visual": 7}, 3), Training(epochs=2, batch=6), instance="class")
     method.fit(clips(9), clips(3))

@@ -11,6 +11,7 @@ import aadml
 from aadml.configuration.assembly import assemble
 from aadml.data import media_files
 from aadml.data.kept_arrays import KeptArrays
+from aadml.data.loading import Loading
 from aadml.data.media_files import MediaFiles
 from aadml.methods import METHODS, towered
 from aadml.methods.hub_input import HubInput
@@ -53,7 +54,7 @@ def test_vectors_are_those_of_extraction_to_the_last_bit(videos, networks, featu
     network = HubInput(f"hf:{networks['wav2vec2' if modality == 'audio' else 'clip']}", modality, "all", None)
     options = {f"towers.{modality}": "hf:any"}
     data = load_splits(assemble(data=str(videos), settings=options)).train
-    found = network.describe(network.prepared(data[modality], 1 << 20), kept=False)
+    found = network.describe(network.prepared(data[modality], Loading(memory=1 << 20)), kept=False)
     rows = read_features(features)
     assert bool(found[1].all())
     wanted = torch.from_numpy(rows.features[modality][rows.rows("train")])

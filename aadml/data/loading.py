@@ -1,0 +1,33 @@
+"""How what a network reads of sound and video comes: what of it is kept, and who decodes it."""
+
+from dataclasses import dataclass, replace
+
+from aadml.data.kept_arrays import KeptArrays
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How decoded media are kept, and how many processes decode them.
+
+    Attributes:
+        memory: bytes kept in memory; what does not fit is read from disk or made again each time.
+        disk: where it is kept beyond one training, by the content of its file; None keeps nothing.
+        workers: processes that decode for the steps to come; 0 decodes in this one, between two steps.
+    """
+
+    memory: int = 1 << 30
+    disk: KeptArrays | None = None
+    workers: int = 0
+
+    @classmethod
+    def of(cls, *, memory_mib: int, disk_mib: int, workers: int) -> "Loading":
+        """Make it of the options of a method."""
+        return cls(memory_mib << 20, KeptArrays(disk_mib << 20) if disk_mib else None, workers)
+
+    def without_disk(self) -> "Loading":
+        """Keep nothing on disk."""
+        return replace(self, disk=None)
+
+    def elsewhere(self) -> "Loading":
+        """Hold nothing in memory: for the processes that decode."""
+        return replace(self, memory=0, workers=0)

@@ -1,0 +1,38 @@
+"""A teacher: the space of a deep CCA of the training clips, in which neighbors are found (HSC-MAE, 2026)."""
+
+import torch
+from torch import Tensor
+
+from aadml.comparison.types import Clips, Modality
+from aadml.methods import METHODS
+from aadml.methods.method import Context
+from aadml.methods.settings import Training
+from aadml.processes import group
+from feature_extraction.ground.errors import InputError
+
+TRAINING = Training(epochs=100, batch=200, optimizer="rmsprop", learning_rate=0.001, drop_last=True)
+"""The schedule of the config `dcca`; no clip is left to choose an epoch by, so the last one is taken."""
+
+
+def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
+    """Train a DCCA on training clips, and nothing else, and embed them with it.
+
+    Args:
+        train: n clips of two modalities, scaled as the student has them; labels are not looked at.
+        seed: of the teacher's weights and batches.
+
+    Returns:
+        Modality -> (n, 10), on the device of the clips.
+
+    Raises:
+        InputError: not two modalities, or several processes.
+    """
+    if group.count() > 1:
+        raise InputError("neighbors.space: dcca trains its teacher in one process; this training has several")
+    device = train.labels.device
+    context = Context({m: train.dimension(m) for m in train.modalities}, 0, seed, device)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        teacher = METHODS["dcca"](context, TRAINING)
+        teacher.fit(train, train.select(torch.arange(0)))
+    return {m: teacher.embed_all(train[m], m).to(device) for m in train.modalities}

@@ -1,0 +1,59 @@
+"""The figures of the experiment's page: every seed of what was compared, as a dot, and differences over the shares."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from aadml.reports.plan.answers import Findings
+from aadml.reports.plan.shares import share_differences
+from aadml.reports.plan.statistics import complete_seeds
+from aadml.reports.plan.tables import chance_of
+from aadml.reports.reproduction.figures import drawn
+from aadml.reports.sweep_figures import difference_curve, spread_dots
+from aadml.retrieval.significance import Values
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS
+from aadml.sweeps.plan.finals import finals
+from aadml.sweeps.plan.ledger import Ledger, Row
+from aadml.sweeps.plan.shipped import FIFTH
+
+SHARES = "shares.svg"
+
+
+def drawings(name: str, found: Findings, ledger: Ledger) -> dict[str, str]:
+    """Draw what there is of a data set: kind -> SVG; nothing of fewer than two seeds.
+
+    The contenders' test MAPs and paired differences, and the test MAPs of all methods at their own schedules.
+    """
+    return _of_contenders(found) | _of_methods(finals(name, ledger, FIFTH))
+
+
+def _of_contenders(found: Findings) -> dict[str, str]:
+    if not found.primary:
+        return {}
+    maps = {method: _maps(found.rows[method], found.seeds) for method in CONTENDERS}
+    differences = {" - ".join(one.pair): np.array(one.values) for one in found.primary}
+    differences |= {
+        f"AA - {one.pair[1].removeprefix(f'{ANCHOR_AWARE}, ')}": np.array(one.values) for one in found.controls
+    }
+    return {
+        "map": drawn(spread_dots, maps, x="test MAP"),
+        "differences": drawn(spread_dots, differences, x="difference of test MAP", marks={"no difference": 0.0}),
+    }
+
+
+def _of_methods(rows: Mapping[str, Mapping[int, Row]]) -> dict[str, str]:
+    maps = {method: _maps(rows[method], complete_seeds(rows, [method])) for method in rows}
+    known = dict(sorted(((method, one) for method, one in maps.items() if len(one)), key=lambda pair: -pair[1].mean()))
+    chance = chance_of(rows)
+    marks = {} if chance is None else {"chance": chance}
+    return {"methods": drawn(spread_dots, known, x="test MAP", marks=marks)} if known else {}
+
+
+def _maps(rows: Mapping[int, Row], seeds: Sequence[int]) -> Values:
+    return np.array([rows[seed].test_map for seed in seeds], dtype=np.float64)
+
+
+def share_drawing(ledger: Ledger) -> str:
+    """Draw the differences over the shares; nothing before two seeds are there."""
+    lines = share_differences(ledger)
+    return drawn(difference_curve, lines, x="shared part", y="difference of test MAP") if lines else ""

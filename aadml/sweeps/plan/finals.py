@@ -1,0 +1,145 @@
+"""Stages that train what a search chose, on seeds of their own: the sequential rule, and ten seeds of all others."""
+
+from collections.abc import Mapping, Sequence
+
+from aadml.configuration.config import Config
+from aadml.proxies.anchor_aware import degeneracy
+from aadml.retrieval.sequential import is_decided
+from aadml.sweeps.controls import controls, essence, rivals
+from aadml.sweeps.plan.contenders import (
+    ANCHOR_AWARE,
+    CONTENDERS,
+    MEMORY,
+    NO_METRIC,
+    PLAIN,
+    READINGS,
+    SUMS_ALONE,
+)
+from aadml.sweeps.plan.experiment import PROTOCOLS, STEPS, DataSet, Experiment, Run
+from aadml.sweeps.plan.ledger import Ledger, Row
+from aadml.sweeps.plan.search import MAIN, RIVALRY, SEARCHES, SHARES, SUMS, best_of, chosen_options, finalists
+from feature_extraction.ground.json_values import JsonObject
+
+FIRST_SEED = 100
+"""Of stage 2 and all after it; the seeds of stage 1 are not used again."""
+LOOKS = (10, 20, 30, 40)
+"""Numbers of seeds at which the sequential rule looks."""
+CONTROL_SEEDS = 10
+FULL_SEEDS = 3
+SHARE_SEEDS = 8
+BEST_READINGS = 3
+
+SECOND, FULL, THIRD, LAST_RIVALS = "stage-2", "full", "stage-3", "rivals-2"
+LAST_READINGS, LAST_SHARES = "readings-2", "shares-2"
+
+
+def seeds_of(count: int, experiment: Experiment) -> range:
+    """List the seeds of a stage that has so many of them at most."""
+    return range(FIRST_SEED, FIRST_SEED + min(count, experiment.seeds))
+
+
+def sequential(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
+    """List the chosen contenders by the sequential rule."""
+    chosen = finalists(MAIN, name, experiment.ledger)
+    return _finals(SECOND, MAIN, name, data_set, chosen, seeds_of(seeds_needed(name, experiment), experiment))
+
+
+def full(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
+    """List the chosen contenders without the stop."""
+    chosen = finalists(MAIN, name, experiment.ledger)
+    return _finals(FULL, MAIN, name, data_set, chosen, seeds_of(FULL_SEEDS, experiment))
+
+
+def rival_finals(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
+    """List the chosen rivals."""
+    chosen = finalists(RIVALRY, name, experiment.ledger)
+    return _finals(LAST_RIVALS, RIVALRY, name, data_set, chosen, seeds_of(CONTROL_SEEDS, experiment))
+
+
+def reading_finals(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
+    """List the best readings under the paper's sums, and what stands beside them."""
+    best = best_of(SUMS, name, list(READINGS), BEST_READINGS, experiment.ledger)
+    if not best or not best_of(SUMS, name, list(SEARCHES[SUMS].methods), 1, experiment.ledger):
+        return []
+    options = {one: chosen_options(SUMS, name, one, experiment.ledger) for one in (*best, NO_METRIC, SUMS_ALONE)}
+    chosen = {method: one for method, one in options.items() if one is not None}
+    return _finals(LAST_READINGS, SUMS, name, data_set, chosen, seeds_of(CONTROL_SEEDS, experiment))
+
+
+def share_finals(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
+    """List what is held against what partners share."""
+    chosen = finalists(SHARES, name, experiment.ledger)
+    return _finals(LAST_SHARES, SHARES, name, data_set, chosen, seeds_of(SHARE_SEEDS, experiment))
+
+
+def _finals(
+    stage: str, prefix: str, name: str, data_set: DataSet, chosen: Mapping[str, JsonObject], seeds: Sequence[int]
+) -> list[Run]:
+    """List the finalists' runs seed by seed, so that what is finished can be compared."""
+    found = []
+    for seed in seeds:
+        for method, options in chosen.items():
+            scored = tuple(PROTOCOLS) if (stage, method) == (SECOND, ANCHOR_AWARE) else ()
+            loss = SEARCHES[prefix].methods[method].loss
+            config = data_set.config(loss, options, STEPS, stops=stage != FULL)
+            found.append(Run.of(stage, name, method, options, config, seed, protocols=scored))
+    return found
+
+
+def controlled(name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
+    """List the controls of the chosen anchor-aware options, without those that are the same training."""
+    chosen = finalists(MAIN, name, experiment.ledger)
+    if not chosen:
+        return []
+    options = chosen[ANCHOR_AWARE]
+    config = data_set.config(ANCHOR_AWARE, options, STEPS)
+    same = same_training(config)
+    return [
+        Run.of(THIRD, name, f"{ANCHOR_AWARE}, {control}", options, one, seed)
+        for seed in seeds_of(CONTROL_SEEDS, experiment)
+        for control, one in _beside(config).items()
+        if control not in same
+    ]
+
+
+def same_training(config: Config) -> dict[str, str]:
+    """Name the controls of an anchor-aware config that are the same training, with the reason."""
+    proxy, own = config.section("proxy"), essence(config)
+    reason = (degeneracy(proxy.options) if proxy else None) or "its options are those of the control"
+    return {control: reason for control, one in _beside(config).items() if essence(one) == own}
+
+
+def _beside(config: Config) -> dict[str, Config]:
+    return controls(config) | rivals(config)
+
+
+def seeds_needed(name: str, experiment: Experiment) -> int:
+    """Say how many seeds stage 2 has on a data set: up to the first look that is not complete, or that decides."""
+    limit = min(experiment.seeds, LOOKS[-1])
+    rows = finals(name, experiment.ledger)
+    for look in sorted({min(look, limit) for look in LOOKS}):
+        seeds = range(FIRST_SEED, FIRST_SEED + look)
+        if any(seed not in rows.get(method, {}) for method in CONTENDERS for seed in seeds):
+            return look
+        pairs = [paired(rows, ANCHOR_AWARE, other, seeds) for other in (PLAIN, MEMORY)]
+        if all(is_decided(*pair) for pair in pairs):
+            return look
+    return limit
+
+
+def finals(name: str, ledger: Ledger, stage: str = SECOND) -> dict[str, dict[int, Row]]:
+    """Give method -> seed -> row of the finalists on a data set, failed ones too."""
+    found: dict[str, dict[int, Row]] = {}
+    for row in ledger.rows(stage):
+        if row.data_set == name:
+            found.setdefault(row.method, {})[row.seed] = row
+    return found
+
+
+def paired(
+    rows: Mapping[str, Mapping[int, Row]], first: str, second: str, seeds: Sequence[int]
+) -> tuple[list[float], list[float]]:
+    """Give the test MAPs of two methods on those of some seeds on which neither failed."""
+    pairs = [(rows[first][seed].test_map, rows[second][seed].test_map) for seed in seeds]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    return [a for a, _ in known], [b for _, b in known]

@@ -1,0 +1,138 @@
+"""SEARCHES of the plan: options by successive halving, equal trials for every method; test clips choose nothing."""
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aadml.sweeps.plan.contenders import CONTENDERS, RIVALS, SHARING, UNDER_SUMS, Contender, drawn_points
+from aadml.sweeps.plan.experiment import DataSet, Experiment, Run
+from aadml.sweeps.plan.ledger import Ledger, Row
+from feature_extraction.ground.json_values import JsonObject
+
+CHOOSING = 2
+"""The last rounds, by whose mean validation MAP options are chosen."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round of successive halving.
+
+    Attributes:
+        ending: of the name of its stage.
+        kept: points a method.
+        steps: at most.
+        seed: of its runs.
+    """
+
+    ending: str
+    kept: int
+    steps: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """Some methods whose options are looked for alike.
+
+    Attributes:
+        methods: by name.
+        rounds: of which the first draws the points.
+    """
+
+    methods: Mapping[str, Contender]
+    rounds: tuple[Round, ...]
+
+
+HALVING = (Round("1a", 27, 140, 0), Round("1b", 9, 420, 1), Round("1c", 3, 840, 2))
+MAIN, RIVALRY, SUMS, SHARES = "stage-", "rivals-", "readings-", "shares-"
+SEARCHES = {
+    MAIN: Search(CONTENDERS, HALVING),
+    RIVALRY: Search(RIVALS, HALVING),
+    SUMS: Search(UNDER_SUMS, (Round("1", 4, 140, 0),)),
+    SHARES: Search(SHARING, (Round("1a", 9, 140, 0), Round("1b", 3, 420, 1))),
+}
+"""Prefix of the names of a search's stages -> search."""
+
+
+def rounds_by_stage() -> dict[str, tuple[str, int]]:
+    """Name the stages of all searches: name -> prefix and number of the round."""
+    return {
+        prefix + one.ending: (prefix, number)
+        for prefix, search in SEARCHES.items()
+        for number, one in enumerate(search.rounds)
+    }
+
+
+def searched(prefix: str, number: int, name: str, data_set: DataSet, experiment: Experiment) -> list[Run]:
+    """List a round of a search on a data set: points drawn, then the best of the round before."""
+    search = SEARCHES[prefix]
+    one, runs = search.rounds[number], []
+    for method, contender in search.methods.items():
+        points = drawn_points(method, contender, data_set.base, search.rounds[0].kept)
+        for before, after in itertools.pairwise(search.rounds[: number + 1]):
+            points = _best(points, _by_options(prefix + before.ending, name, method, experiment.ledger), after.kept)
+        runs += [
+            Run.of(prefix + one.ending, name, method, point, data_set.config(contender.loss, point, one.steps),
+                   one.seed, split="valid")
+            for point in points
+        ]  # fmt: skip
+    return runs
+
+
+def _best(points: Sequence[JsonObject], rows: Mapping[str, Row], kept: int) -> list[JsonObject]:
+    """Keep the best points of a finished round, ties in the order of the points; none of one that is not finished."""
+    found = [rows.get(json.dumps(point, sort_keys=True)) for point in points]
+    known = [row for row in found if row is not None]
+    if len(known) < len(points):
+        return []
+    order = sorted(range(len(points)), key=lambda i: -_score(known[i]))
+    return [points[i] for i in order[:kept]]
+
+
+def chosen_options(prefix: str, name: str, method: str, ledger: Ledger) -> JsonObject | None:
+    """Give the options of the best mean validation MAP over the last rounds of a search; None before they are there.
+
+    Args:
+        prefix: of the search's stages.
+        name: of the data set.
+        method: of the search.
+        ledger: what is finished.
+    """
+    best = _chosen(prefix, name, method, ledger)
+    return dict(json.loads(best[1])) if best and math.isfinite(best[0]) else None
+
+
+def finalists(prefix: str, name: str, ledger: Ledger) -> dict[str, JsonObject]:
+    """Give the chosen options of all methods of a search; nothing before all are chosen."""
+    chosen = {method: chosen_options(prefix, name, method, ledger) for method in SEARCHES[prefix].methods}
+    found = {method: options for method, options in chosen.items() if options is not None}
+    return found if len(found) == len(chosen) else {}
+
+
+def best_of(prefix: str, name: str, methods: Sequence[str], count: int, ledger: Ledger) -> list[str]:
+    """Name the methods whose chosen options have the best mean validation MAP; none before all have some."""
+    scores = {method: _chosen(prefix, name, method, ledger) for method in methods}
+    known = {method: best[0] for method, best in scores.items() if best is not None}
+    return sorted(known, key=lambda method: -known[method])[:count] if len(known) == len(scores) else []
+
+
+def _chosen(prefix: str, name: str, method: str, ledger: Ledger) -> tuple[float, str] | None:
+    """Give the best mean validation MAP, minus infinity where all failed, and whose it is; None before all is there."""
+    rounds = SEARCHES[prefix].rounds[-CHOOSING:]
+    last = [_by_options(prefix + one.ending, name, method, ledger) for one in rounds]
+    asked = min(rounds[-1].kept, len(last[0])) if len(last) > 1 else rounds[-1].kept
+    if not last[-1] or len(last[-1]) < asked:
+        return None
+    means = {options: sum(_score(one[options]) for one in last) / len(last) for options in last[-1]}
+    best = min(means, key=lambda options: (-means[options], options))
+    return means[best], best
+
+
+def _by_options(stage: str, name: str, method: str, ledger: Ledger) -> dict[str, Row]:
+    return {row.options: row for row in ledger.rows(stage) if (row.data_set, row.method) == (name, method)}
+
+
+def _score(row: Row) -> float:
+    return -math.inf if row.valid_map is None else row.valid_map

@@ -1,0 +1,33 @@
+"""Files of judgments, as a table and as TREC's qrels: what is read, and what is refused by its line."""
+
+import pytest
+
+from aadml.retrieval.judgments import read_judgments
+from feature_extraction.ground.errors import InputError
+
+EXPECTED = {"q1": {"a": 2.0, "b": 0.5}, "q2": {}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["query,item,grade\nq1,a,2\nq1,b,0.5\n\nq1,c,0\nq2,a,-1\n", "q1 0 a 2\nq1\t0\tb 0.5\n\nq1 0 c 0\nq2 0 a -1\n"],
+)
+def test_judgments_above_zero_are_relevant(tmp_path, text):
+    path = tmp_path / "judged"
+    path.write_text(text)
+    assert read_judgments(path).grades == EXPECTED
+
+
+@pytest.mark.parametrize("grade", ["nan", "inf", "-inf", "much", ""])
+def test_a_grade_that_is_no_finite_number_is_refused_by_its_line(tmp_path, grade):
+    path = tmp_path / "judged.csv"
+    path.write_text(f"query,item,grade\nq1,a,1\nq1,b,{grade}\n")
+    with pytest.raises(InputError, match="line 3 is no judgment"):
+        read_judgments(path)
+
+
+def test_an_item_that_is_judged_again_is_refused_by_its_line(tmp_path):
+    path = tmp_path / "qrels"
+    path.write_text("q1 0 a 1\nq2 0 a 1\nq1 0 a 2\n")
+    with pytest.raises(InputError, match="line 3 judges item 'a' for query 'q1' again"):
+        read_judgments(path)

@@ -1,9 +1,10 @@
 """Time and peak memory of every loss against pytorch-metric-learning, forward and backward, in one run.
 
 Usage: python scripts/bench/losses.py OUT [--quick] [--batches 100 400 1000] [--losses triplet supcon] [--limit 120]
+       [--gibibytes 16]
 
-Every case (a loss, a side, a batch size, a device) runs in a child process limited to 16 GiB of address space (on a
-GPU: of device memory) and to --limit seconds. Both sides start from embeddings that ask for gradients (10 classes, 10
+Every case (a loss, a side, a batch size, a device) runs in a child process limited to --gibibytes of address space (on
+a GPU: of device memory) and to --limit seconds. Both sides start from embeddings that ask for gradients (10 classes, 10
 dimensions, as in the label space of VEGAS) and end with gradients; what a batch needs besides (masks, selections,
 mined tuples) is part of the time, which is that of the fastest of up to 30 steps (on the CPU: the processor's, with as
 many threads as OMP_NUM_THREADS says). Memory is the growth of the
@@ -37,7 +38,7 @@ from feature_extraction.ground.validation import checked_options
 
 CLASSES, DIMENSION, FEATURES = 10, 10, 64
 BATCHES = (100, 200, 400, 1000, 2000, 4000, 8000)
-MEMORY = 16 << 30
+MEMORY = 16
 SETTINGS = ("name", "weight", "reduction", "combine")
 BY_ID = ("triplet-sum", "triplet-max", "triplet-weighted", "ranking")
 MODULES = {name for name, loss in LOSSES.items() if inspect.isclass(loss) and issubclass(loss, nn.Module)}
@@ -131,10 +132,10 @@ def peer(name):
     return peers.get(name, (None, False))
 
 
-def child(name, side, size, device):
+def child(name, side, size, device, gibibytes):
     """Run one case and print what it took, as JSON."""
     if device == "cpu":
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (gibibytes << 30, gibibytes << 30))
     random = torch.Generator().manual_seed(0)
     x, r = (torch.randn(size, DIMENSION, generator=random).to(device).requires_grad_() for _ in range(2))
     labels = (torch.arange(size) % CLASSES).to(device)
@@ -146,7 +147,7 @@ def child(name, side, size, device):
     before = peak_bytes()
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-        torch.cuda.set_per_process_memory_fraction(min(1.0, MEMORY / torch.cuda.mem_get_info()[1]))
+        torch.cuda.set_per_process_memory_fraction(min(1.0, (gibibytes << 30) / torch.cuda.mem_get_info()[1]))
     clock = time.perf_counter if device == "cuda" else time.process_time
     seconds = []
     while not seconds or (sum(seconds) < 1 and len(seconds) < 30):
@@ -163,9 +164,10 @@ def child(name, side, size, device):
     print(json.dumps({"seconds": min(seconds), "bytes": memory, "loss": loss.item()}))
 
 
-def measured(name, side, size, device, limit):
-    """Run one case in a child process; what it took, or why it did not end."""
-    command = [sys.executable, __file__, "--case", name, side, str(size), device, "-"]
+def measured(name, side, size, device, limits):
+    """Run one case in a child process, for so many seconds, in so many GiB; what it took, or why it did not end."""
+    limit, gibibytes = limits
+    command = [sys.executable, __file__, "--case", name, side, str(size), device, "-", "--gibibytes", str(gibibytes)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
@@ -173,10 +175,10 @@ def measured(name, side, size, device, limit):
     if done.returncode == 0:
         return json.loads(done.stdout)
     memory = done.returncode < 0 or any(word in done.stderr for word in ("memory", "MemoryError", "INT_MAX"))
-    return {"failed": "over 16 GiB" if memory else done.stderr.strip().splitlines()[-1][:80]}
+    return {"failed": f"over {gibibytes} GiB" if memory else done.stderr.strip().splitlines()[-1][:80]}
 
 
-def all_measured(names, batches, device, limit):
+def all_measured(names, batches, device, limits):
     rows, given_up = [], {}
     for name in names:
         for size in batches:
@@ -184,7 +186,7 @@ def all_measured(names, batches, device, limit):
             for side in ("ours", "peer"):
                 if side == "peer" and peer(name)[0] is None:
                     continue
-                row[side] = given_up.get((name, side)) or measured(name, side, size, device, limit)
+                row[side] = given_up.get((name, side)) or measured(name, side, size, device, limits)
                 if "failed" in row[side]:
                     given_up[name, side] = row[side]
             rows.append(row)
@@ -262,17 +264,18 @@ def main():
     parser.add_argument("--batches", type=int, nargs="+")
     parser.add_argument("--losses", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--limit", type=float, help="seconds a case may take (120)")
+    parser.add_argument("--gibibytes", type=int, default=MEMORY, help="memory a case may take")
     parser.add_argument("--case", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.case:
         name, side, size, device = given.case
-        child(name, side, int(size), device)
+        child(name, side, int(size), device, given.gibibytes)
         return
     batches = given.batches or (BATCHES[:3:2] if given.quick else BATCHES)
     limit = given.limit or (20 if given.quick else 120)
     rows = []
     for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
-        rows += all_measured(given.losses, batches, device, limit)
+        rows += all_measured(given.losses, batches, device, (limit, given.gibibytes))
     given.out.mkdir(parents=True, exist_ok=True)
     load = os.getloadavg()[0]
     note = (

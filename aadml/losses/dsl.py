@@ -46,5 +46,5 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
         return replace(costs, slope=by_prior * (1 + flatness * rows.scores), column_slope=-by_prior * rows.scores)
 
     flatness = inverse(prior_temperature)
-    scores = scores_of(comparison, "cosine", inverse(temperature))
+    scores = scores_of(comparison, "cosine", inverse(temperature)).made_once()
     return summed(comparison, scores, cost, columns=log_mean_exp_of_columns(comparison, scores, flatness))

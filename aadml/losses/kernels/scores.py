@@ -49,6 +49,13 @@ class Scores:
         nothing = self.left.new_zeros(1, 1)
         return torch.addmm(nothing, self.left[rows], self.right.T, beta=0, alpha=self.scale)
 
+    def made_once(self) -> "Scores":
+        """Make a matrix of products at once where it is no larger than a slab, for a loss that looks at it twice."""
+        if self.right is None or self.kind != "product" or len(self.left) * len(self.right) > SLAB:
+            return self
+        with torch.autocast(self.left.device.type, enabled=False):
+            return Scores(self.products(slice(None)))
+
     def of_products(self, products: Tensor) -> Tensor:
         """Turn products into scores, in place."""
         if self.kind == "product" or self.right is None:

@@ -1,11 +1,13 @@
 """Rate and memory of full-size pretrained networks as extractors, beside a plain loop of decoding and calling.
 
-Usage: python scripts/bench/encoders.py [clip] [dinov2] [clap] [--clips N] [--rounds N]
+Usage: python scripts/bench/encoders.py [clip] [dinov2] [clap] [rates] [--clips N] [--rounds N]
 
 Weights are random: they decide neither rate nor memory. Each round times in turn extraction (one decoding process),
 and a loop as one writes it by hand: decode a clip, prepare it by `transformers`, call the network. Processor time is
 given beside the wall time, since other work on the machine stretches that; memory is the peak of this process.
-The loop's features are compared with the job's, and those in bfloat16 with those in float32. Needs the extra `hub`.
+The loop's features are compared with the job's, and those in bfloat16 with those in float32. `rates`: clips of 10 s a
+second by every encoder of the table in docs/encoders.md that describes sound or pictures, decoding included. Needs the
+extra `hub`.
 """
 
 import argparse
@@ -30,6 +32,8 @@ from feature_extraction.manifest import read_manifest
 from feature_extraction.media import Frames, Limits, Sound, decode
 
 MODALITY = {"clip": "visual", "dinov2": "visual", "clap": "audio"}
+OWN = {"log-mel": "audio", "hog-color": "visual", "vggish": "audio", "inception-v3": "visual"}
+"""Extractors that are not of `transformers`."""
 
 
 def main() -> None:
@@ -44,7 +48,24 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         manifest = write_sample_clips(Path(place) / "clips", SampleClips(clips=arguments.clips, seconds=2.0))
         for name in arguments.networks:
-            measure(name, Path(place), manifest, arguments.rounds)
+            if name == "rates":
+                rates(Path(place), arguments.clips, arguments.rounds)
+            else:
+                measure(name, Path(place), manifest, arguments.rounds)
+
+
+def rates(folder: Path, clips: int, rounds: int) -> None:
+    """Print how many clips of 10 s each encoder describes in a second: the best of some rounds, loading left out."""
+    manifest = write_sample_clips(folder / "long", SampleClips(clips=clips, seconds=10.0))
+    for name, modality in (OWN | MODALITY | {"ast": "audio", "whisper": "audio", "siglip": "visual"}).items():
+        untrained = {"weights": "untrained"} if name in ("vggish", "inception-v3") else {}
+        model = name if name in OWN else f"hf:{written(name, folder / f'{name}-model')}"
+        network, times = extractor(model, modality, untrained), []
+        for number in range(rounds):
+            output = folder / f"{name}-rate-{number}.h5"
+            times.append(timed(lambda output=output, one=network: extract(read_manifest(manifest), output, [one])))
+        wall, used = (min(each) / clips for each in zip(*times, strict=True))
+        print(f"{name}: {1 / wall:.2f} clips of 10 s a second, {used:.2f} s of processor a clip", flush=True)
 
 
 def measure(name: str, folder: Path, manifest: Path, rounds: int) -> None:
@@ -73,19 +94,33 @@ def measure(name: str, folder: Path, manifest: Path, rounds: int) -> None:
 
 
 def written(name: str, folder: Path) -> Path:
+    """Write a network of random weights in its full size, with its preparation."""
     torch.manual_seed(0)
-    if name == "clip":
-        t.CLIPModel(t.CLIPConfig()).save_pretrained(folder)
-        t.CLIPImageProcessorPil().save_pretrained(folder)
-    elif name == "dinov2":
-        t.Dinov2Model(
-            t.Dinov2Config(hidden_size=384, num_attention_heads=6, patch_size=14, image_size=518)
-        ).save_pretrained(folder)
-        t.BitImageProcessorPil(size={"shortest_edge": 256}).save_pretrained(folder)
-    else:
-        t.ClapModel(t.ClapConfig()).save_pretrained(folder)
-        t.ClapFeatureExtractor(truncation="rand_trunc").save_pretrained(folder)
+    network, preparation = FULL_SIZE[name]()
+    network.save_pretrained(folder)
+    preparation.save_pretrained(folder)
     return folder
+
+
+FULL_SIZE: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "clip": lambda: (t.CLIPModel(t.CLIPConfig()), t.CLIPImageProcessorPil()),
+    "siglip": lambda: (t.SiglipModel(t.SiglipConfig()), t.SiglipImageProcessorPil()),
+    "dinov2": lambda: (
+        t.Dinov2Model(t.Dinov2Config(hidden_size=384, num_attention_heads=6, patch_size=14, image_size=518)),
+        t.BitImageProcessorPil(size={"shortest_edge": 256}),
+    ),
+    "clap": lambda: (t.ClapModel(t.ClapConfig()), t.ClapFeatureExtractor(truncation="rand_trunc")),
+    "ast": lambda: (t.ASTModel(t.ASTConfig()), t.ASTFeatureExtractor()),
+    "whisper": lambda: (
+        t.WhisperModel(
+            t.WhisperConfig(
+                d_model=512, encoder_layers=6, decoder_layers=6, encoder_attention_heads=8, decoder_attention_heads=8,
+                encoder_ffn_dim=2048, decoder_ffn_dim=2048,
+            )
+        ),
+        t.WhisperFeatureExtractor(),
+    ),
+}  # fmt: skip
 
 
 def pictures(processor: str) -> Callable[[Path, list[str]], list[Any]]:

@@ -1,8 +1,7 @@
 """Masks (a, c) that are made when they are asked for: whole, or a few rows at a time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 
 import torch
@@ -54,6 +53,9 @@ class MaskCodes:
     clips: tuple[Tensor, Tensor] | None = None
     itself: Tensor | None = None
     sides: tuple[Tensor, Tensor] | None = None
+    _prepared: dict[tuple[str, torch.dtype], tuple[Tensor, Tensor]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )  # codes as they are compared, kept from one block of rows to the next
 
     def leave_nobody_out(self) -> bool:
         """Say whether what is no positive is a negative."""
@@ -84,11 +86,6 @@ class MaskCodes:
             self._prepared[codes, kind] = one, other
         one = one[rows]
         return compare(one, other, out=torch.empty(len(one), other.shape[1], dtype=kind, device=one.device))
-
-    @cached_property
-    def _prepared(self) -> dict[tuple[str, torch.dtype], tuple[Tensor, Tensor]]:
-        """Codes as they are compared, kept from one block of rows to the next."""
-        return {}
 
 
 def _as_numbers(codes: tuple[Tensor, Tensor], kind: torch.dtype) -> tuple[Tensor, Tensor]:

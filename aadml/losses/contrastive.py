@@ -35,7 +35,7 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
     """
 
     def cost(rows: Rows) -> Costs:
-        near, far = rows.positives * rows.scores, (margin - rows.scores).relu_().mul_(rows.negatives)
+        near, far = rows.positives * rows.scores, (margin - rows.scores).relu_() * rows.negatives
         active, pairs = counted(near) + counted(far), ones(rows.positives) + ones(rows.negatives)
         pull = near.sub_(far)  # of a pair one of the two is 0
         return Costs(0.5 * torch.linalg.vector_norm(pull, dim=1).square(), active, pairs, pull)

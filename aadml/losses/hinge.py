@@ -33,7 +33,7 @@ def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1
 
     def cost(rows: Rows) -> Costs:
         excess = rows.scores - threshold
-        near, far = excess.relu().mul_(rows.positives), (margin - excess).relu_().mul_(rows.negatives)
+        near, far = excess.relu() * rows.positives, (margin - excess).relu_() * rows.negatives
         total, pairs = near.sum(1) + far.sum(1), ones(rows.positives) + ones(rows.negatives)
         pulled, pushed = near.sign_(), far.sign_()
         return Costs(total, ones(pulled) + ones(pushed), pairs, pulled.sub_(pushed))

@@ -80,7 +80,10 @@ def test_two_processes_write_one_run_with_the_figures_of_one_process(whole, tmp_
     for mine, its in zip(records(folder), records(one), strict=True):
         assert mine == pytest.approx(its, rel=1e-4)
     weights = [load_file(place / "model.safetensors") for place in (folder, one)]
-    assert all(weights[0][key].allclose(weights[1][key], atol=1e-4) for key in weights[1])
+    # the bias of keys adds the same to all scores of a query: rounding alone moves it, as far as Adam's steps go
+    kept = [key for key in weights[1] if not key.endswith("key.bias")]
+    assert len(kept) > len(weights[1]) - 3
+    assert all(weights[0][key].allclose(weights[1][key], atol=1e-4) for key in kept)
 
 
 @pytest.mark.slow

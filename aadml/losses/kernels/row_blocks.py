@@ -8,8 +8,7 @@ where that differs from anchor to anchor, it goes through the blocks once more. 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import torch
@@ -39,18 +38,19 @@ class Rows:
     comparison: Comparison
     place: slice
     columns: Tensor | None
+    _made: dict[str, Tensor | None] = field(default_factory=dict, init=False, repr=False)
 
-    @cached_property
+    @property
     def positives(self) -> Tensor:
         """(r, c) ones and zeros, of the type of the scores."""
         return cast(Tensor, self._mask("positives"))
 
-    @cached_property
+    @property
     def negatives(self) -> Tensor:
         """(r, c) likewise."""
         return cast(Tensor, self._mask("negatives"))
 
-    @cached_property
+    @property
     def within(self) -> Tensor | None:
         """(r, c) likewise, candidates of the anchor's own modality, or None."""
         return self._mask("within")
@@ -72,7 +72,9 @@ class Rows:
         return None if shares is None else shares[self.place].to(self.scores.dtype)
 
     def _mask(self, name: str) -> Tensor | None:
-        return self.comparison.rows_of(name, self.place, self.scores.dtype)
+        if name not in self._made:  # torch.compile cannot follow the lock of a `cached_property` (Python 3.11)
+            self._made[name] = self.comparison.rows_of(name, self.place, self.scores.dtype)
+        return self._made[name]
 
 
 @dataclass(frozen=True)

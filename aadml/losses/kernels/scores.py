@@ -57,11 +57,14 @@ class Scores:
             return Scores(self.products(slice(None)))
 
     def of_products(self, products: Tensor) -> Tensor:
-        """Turn products into scores, in place."""
+        """Turn products into scores, which takes their place."""
         if self.kind == "product" or self.right is None:
             return products
         products.relu_()
-        return products if self.kind == "squared distance" else products.add_(TINY).sqrt_()
+        if self.kind == "squared distance":
+            return products
+        # what compiles keeps the positive part for its gradient
+        return (products + TINY if torch.compiler.is_compiling() else products.add_(TINY)).sqrt_()
 
     def put_slope(self, slope: Tensor, scores: Tensor, out: Tensor) -> None:
         """Write slopes by products, from slopes by scores, where they are wanted; a distance of zero has none.

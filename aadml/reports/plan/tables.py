@@ -60,6 +60,11 @@ _FIGURES = {
 """Column of a row -> its name in a table."""
 
 
+def figure_name(data_set: str, kind: str) -> str:
+    """Name the file of a figure; a space would end its address in Markdown."""
+    return f"{data_set}-{kind}.svg".replace(" ", "-")
+
+
 def set_table(facts: Mapping[str, SetFacts], ledger: Ledger) -> Table:
     """Say what the data sets are."""
     scored = [row for stage in (SECOND, LAST_SHARES) for row in ledger.rows(stage) if row.chance is not None]

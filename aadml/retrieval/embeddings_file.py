@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.types import Embeddings, Modality
+from aadml.retrieval.frame_word import FRAME_WORD
 from feature_extraction.feature_file import MODALITIES, UNLABELLED, check_modality, in_order
 from feature_extraction.foreign import npz_arrays, open_hdf5
 from feature_extraction.ground.archives import is_archive
@@ -59,6 +60,10 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     if len(vectors) < 2:
         found = ", ".join(arrays) or "nothing"
         raise InputError(f"{place}: has {found}; wanted 'audio', 'visual' or 'text' (two at least)")
+    widths = {modality: matrix.shape[1] for modality, matrix in vectors.items()}
+    if similarity != FRAME_WORD and len(set(widths.values())) > 1:
+        found = ", ".join(f"{modality} has {width}" for modality, width in widths.items())
+        raise InputError(f"{place}: {found} dimensions, so they share no space; are these features? (`aadml embed`)")
     count = len(next(iter(vectors.values())))
     for modality, matrix in vectors.items():
         if len(matrix) != count:
@@ -89,7 +94,8 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
 
 def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str]:
     if not place.is_file():
-        raise InputError(f"{place}: {'is a folder, not a file' if place.is_dir() else 'no such file'}")
+        absent = "is neither a file nor a folder" if place.exists() else "no such file"
+        raise InputError(f"{place}: {'is a folder, not a file' if place.is_dir() else absent}")
     wanted = (*MODALITIES, *KEYS, CAPTION_CLIP)
     if is_archive(place):
         arrays = npz_arrays(place, (*wanted, "similarity", LISTED))

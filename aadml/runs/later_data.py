@@ -42,8 +42,10 @@ def read_for(
     options = model.facts.method.arguments
     reads_sound = takes_captions(options)
     if reads_sound != is_captioned(path):
-        needs = "captioned sound" if reads_sound else f"features of {', '.join(model.modalities)}"
-        raise InputError(f"{path}: the model reads {needs}, which is not what this is")
+        if reads_sound:
+            raise InputError(f"{path}: is not captioned sound, which the model reads")
+        names = ", ".join(model.modalities)
+        raise InputError(f"{path}: is captioned sound; the model reads features of {names} (`aadml extract`)")
     if reads_sound:
         return read_captioned(path, options)
     content = open_data(path)

@@ -48,6 +48,9 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file but a device or a pipe"
         raise InputError(f"{place}: is {kind}; an HDF5 file was expected")
+    if os.access(place, os.R_OK) and not h5py.is_hdf5(place):
+        what = "a file of another kind" if status.st_size else "empty"
+        raise InputError(f"{place}: cannot be read as HDF5 (it is {what})")
     problem = _looked_at(str(Path(place).resolve()), status.st_size, status.st_mtime_ns, status.st_ino)
     if problem:
         raise InputError(f"{place}: {problem}")

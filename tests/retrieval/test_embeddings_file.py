@@ -160,3 +160,22 @@ def test_wrong_masks_and_names_are_refused(tmp_path, changes, message):
     np.savez(tmp_path / "e.npz", **arrays(**changes))
     with pytest.raises(InputError, match=message):
         read_embeddings(tmp_path / "e.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty.h5", b"", r"cannot be read as HDF5 \(it is empty\)"),
+        ("words.h5", b"a,b", r"cannot be read as HDF5 \(it is a file of another kind\)"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_in_plain_words(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=f"{name}: {message}"):
+        read_embeddings(tmp_path / name)
+
+
+def test_features_given_for_embeddings_are_refused_by_name(tmp_path):
+    np.savez(tmp_path / "f.npz", audio=np.ones((4, 3)), visual=np.ones((4, 5)))
+    with pytest.raises(InputError, match=r"f\.npz: audio has 3, visual has 5 dimensions, so they share no space"):
+        read_embeddings(tmp_path / "f.npz")

@@ -174,8 +174,8 @@ that chose options were not scored on them."""
 _HOW = """p: Student's t over seeds, to be held against 0.0182 (four looks); p equal: both one-sided tests at 0.01;
 power: of that t at 5 % and one look, at the standard deviation seen here."""
 
-_BANK = """`bank` takes how many neighbors from validation MAP, none included: where its figure is that of `inductive`, none
-were taken."""
+_BANK = """`bank` chooses the number of neighbors by validation MAP and may choose none; its figure is then that of
+`inductive`."""
 
 _LAST = """## Going on
 

@@ -1,4 +1,4 @@
-"""Who is audited, on which clips, and what of it stays in a run; the checks themselves are tested with the protocols."""
+"""Who is audited, on which clips, and what of it stays in a run; the checks themselves are tested elsewhere."""
 
 import json
 import shutil

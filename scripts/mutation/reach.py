@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 MEASURED = ".mutation"
@@ -95,6 +95,7 @@ def _read(folder: Path, test_file: str) -> Reach | None:
     return Reach(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
+@cache
 def names_of_lines(text: str) -> list[str]:
     """Name the innermost function of every line, "" outside of all; line 1 is at 1."""
     names = [""] * (text.count("\n") + 2)

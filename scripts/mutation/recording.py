@@ -62,11 +62,11 @@ class Recording:
     def pytest_sessionfinish(self) -> None:
         """Write what was measured, a file for each test file."""
         self.coverage.stop()
-        tests = dict(tests_by_line(self.coverage.get_data(), self.users))
+        code = dict(lines_by_tests(self.coverage.get_data(), self.users))
         for test_file in {test.partition("::")[0] for test in self.seconds}:
             seconds = {test: seconds for test, seconds in self.seconds.items() if test.startswith(f"{test_file}::")}
             failed = sorted(set(self.failed) & set(seconds))
-            functions, lines = reach_of(tests, list(seconds))
+            functions, lines = reach_of(code, list(seconds))
             kept = reach.Reach(reach.digest(Path(test_file)), seconds, failed, functions, lines)
             reach.write(self.folder, test_file, kept)
 
@@ -82,37 +82,37 @@ def _name(fixture: pytest.FixtureDef[object]) -> str:
     return f"{fixture.baseid}::fixture {fixture.argname}"
 
 
-Lines = dict[int, set[str]]
+Together = dict[frozenset[str], list[int]]
 Groups = dict[str, list[tuple[list[int], tuple[int, ...]]]]
 
 
-def tests_by_line(data: CoverageData, users: Mapping[str, set[str]]) -> Iterator[tuple[Path, Lines]]:
-    """Yield each measured file with its lines -> the tests that run them, or have a fixture that does."""
+def lines_by_tests(data: CoverageData, users: Mapping[str, set[str]]) -> Iterator[tuple[Path, Together]]:
+    """Yield each measured file with tests -> the lines that they run, or have a fixture that does, and no others."""
     for file in data.measured_files():
-        yield (
-            Path(file),
-            {
-                line: set().union(*(users.get(context, {context}) for context in contexts if context))
-                for line, contexts in data.contexts_by_lineno(file).items()
-            },
-        )
+        by_contexts: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for line, contexts in data.contexts_by_lineno(file).items():
+            by_contexts[tuple(sorted(filter(None, contexts)))].append(line)
+        together: Together = defaultdict(list)
+        for contexts, lines in by_contexts.items():
+            together[frozenset().union(*(users.get(one, {one}) for one in contexts))] += lines
+        yield Path(file), together
 
 
-def reach_of(code: Mapping[Path, Lines], tests: Sequence[str]) -> tuple[dict[str, dict[str, list[str]]], Groups]:
+def reach_of(code: Mapping[Path, Together], tests: Sequence[str]) -> tuple[dict[str, dict[str, list[str]]], Groups]:
     """Turn measured lines into what the tests of one file reach: `functions` and `lines` of a `Reach`."""
     functions: dict[str, dict[str, list[str]]] = {}
     groups: Groups = {}
     places = {test: place for place, test in enumerate(tests)}
-    for file, lines in code.items():
-        text = file.read_text(encoding="utf-8")
-        names, by_name, by_tests = reach.names_of_lines(text), defaultdict(set), defaultdict(list)
-        for line, theirs in lines.items():
-            if reaching := theirs & places.keys():
-                by_name[names[line]] |= reaching
-                by_tests[tuple(sorted(places[test] for test in reaching))].append(line)
-        if by_name:
-            functions[str(file.relative_to(Path.cwd()))] = {n: sorted(t) for n, t in by_name.items() if n}
-            groups[reach.digest_of(text)] = [(lines, group) for group, lines in by_tests.items()]
+    for file, together in code.items():
+        by_tests = [(lines, found) for theirs, lines in together.items() if (found := theirs & places.keys())]
+        if by_tests:
+            text = file.read_text(encoding="utf-8")
+            names, by_name = reach.names_of_lines(text), defaultdict(set)
+            for lines, found in by_tests:
+                for name in {names[line] for line in lines} - {""}:
+                    by_name[name] |= found
+            functions[str(file.relative_to(Path.cwd()))] = {name: sorted(found) for name, found in by_name.items()}
+            groups[reach.digest_of(text)] = [(lines, tuple(places[one] for one in found)) for lines, found in by_tests]
     return functions, groups
 
 

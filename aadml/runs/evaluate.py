@@ -21,7 +21,7 @@ from aadml.runs.loading import load, load_run
 from aadml.runs.manifest import EVALUATION, is_run
 from aadml.runs.naming import file_of
 from aadml.runs.store import opened
-from aadml.runs.train import learned_from, untrained_model
+from aadml.runs.train import fitted_on, untrained_model
 from feature_extraction.ground.atomic import remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import to_bytes
@@ -144,9 +144,7 @@ def subject_of(config: Config, splits: Splits, model: Model) -> Subject:
 
     def retrain(changed: Splits) -> Model:
         again = untrained_model(config, changed, chosen_device(config.common.device, "config"))
-        parts = (again.scaling.clips(part) for part in (changed.train, changed.valid))
-        train, valid = (learned_from(again.method, part, changed.name) for part in parts)
-        again.method.fit(train, valid)
+        again.method.fit(*fitted_on(again, changed))
         return again
 
     return Subject(model, splits, retrain)

@@ -39,5 +39,5 @@ def _seconds(runs: Sequence[Run], folder: Path, note: Note) -> list[float]:
             kind = (data_set, run.key.method)
             if kind not in rates:
                 rates[kind] = measured_or_nothing(run.config, splits, note)
-            found.append(rates[kind].seconds(run.job(folder), len(splits.train)))
+            found.append(rates[kind].seconds(run.job(folder), splits.train.per_epoch))
     return found

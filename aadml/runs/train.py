@@ -11,6 +11,7 @@ from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.session import SILENT, Callbacks, Session
+from aadml.methods.teacher import smaller_batch
 from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
 from aadml.model.files import build_method, load_model
 from aadml.model.model import Model
@@ -29,7 +30,7 @@ from aadml.runs.scoring import TEST, Scoring, score_model
 from aadml.runs.session import RunSession, read_records
 from aadml.runs.store import RunStore, begun, opened
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, parse_object, to_bytes, typed
+from feature_extraction.ground.json_values import Json, nested, parse_object, to_bytes, typed
 from feature_extraction.hub_names import PREFIX, without_folder
 from feature_extraction.network_run import chosen_device
 
@@ -142,10 +143,18 @@ def fewer_clips(prepared: Prepared) -> list[str]:
     ]
 
 
+def teacher_notes(prepared: Prepared) -> list[str]:
+    """Say what becomes of a teacher (neighbors.space=dcca) on few clips."""
+    asked = nested(prepared.config.sections, "neighbors")
+    taught = asked.get("space") == "dcca" and asked.get("positives") != "none"
+    return smaller_batch(prepared.splits.train.per_epoch) if taught else []
+
+
 def _foretold(prepared: Prepared) -> list[str]:
     """Say what was done to the data, and how long the training will take, which some steps are taken to find out."""
     expected = forecast(prepared.model.method, prepared.splits.train.per_epoch, len(prepared.model.class_names))
-    return [*prepared.splits.notes, *fewer_clips(prepared), *([expected] if expected else [])]
+    few = [*fewer_clips(prepared), *teacher_notes(prepared)]
+    return [*prepared.splits.notes, *few, *([expected] if expected else [])]
 
 
 def _diagnosis(prepared: Prepared, every: int) -> Diagnosis | None:

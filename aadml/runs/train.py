@@ -20,7 +20,7 @@ from aadml.processes import group
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.runs.data import load_splits, protocol_of
 from aadml.runs.diagnosis import Diagnosis, without_diagnosis
-from aadml.runs.environment import data_hash, environment, read_environment
+from aadml.runs.environment import Environment, data_hash, environment, read_environment
 from aadml.runs.forecast import forecast
 from aadml.runs.loading import read_config
 from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run, read_manifest
@@ -316,8 +316,8 @@ def train_into(
     with opened(folder, wait=wait) if is_run(folder) else begun(folder) as store:
         if CONFIG in store.manifest.files and read_config(folder).yaml() != config.yaml():
             raise InputError(f"{folder}: holds a run of another config; remove it, or choose another folder")
-        _begin(prepared, store, on_note or (lambda message: None))
         if is_finished(folder):
+            _refuse_other_data(prepared, store)
             model = load_model(folder, chosen_device(config.common.device, "config"))
             return replace(model, evaluation=parse_object(store.read(EVALUATION), folder / EVALUATION))
         return train_run(
@@ -343,16 +343,20 @@ def _is_pretrained(config: Config, network: str) -> bool:
 def _begin(prepared: Prepared, store: RunStore, note: Callable[[str], None]) -> None:
     """Commit config and environment of a new run; of one that goes on, check that the data are the same."""
     if ENVIRONMENT in store.manifest.files:
-        before = read_environment(store.folder)
+        before = _refuse_other_data(prepared, store)
         if before.processes != group.count():
             note(f"begun by {before.processes} processes, continued by {group.count()}: equal up to rounding alone")
-        if before.data.sha256 != prepared.sha256:
-            name = prepared.splits.name
-            raise InputError(f"{name}: the data changed since {store.folder} was begun; start a new run")
         return
     device = chosen_device(prepared.config.common.device, "config")
     about = environment(prepared.splits, prepared.sha256, device)
     store.commit({CONFIG: prepared.config.yaml().encode(), ENVIRONMENT: to_bytes(asdict(about))})
+
+
+def _refuse_other_data(prepared: Prepared, store: RunStore) -> Environment:
+    before = read_environment(store.folder)
+    if before.data.sha256 != prepared.sha256:
+        raise InputError(f"{prepared.splits.name}: the data changed since {store.folder} was begun; start a new run")
+    return before
 
 
 def _card(model: Model, store: RunStore, note: Callable[[str], None]) -> dict[str, bytes]:

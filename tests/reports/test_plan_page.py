@@ -67,7 +67,7 @@ def test_the_verdict_follows_the_rules_of_the_plan(tmp_path, shift, options, wor
     [(({ANCHOR_AWARE: 0.05}, {ANCHOR_AWARE: 0.05}), "AA helps (one, two)"),
      (({ANCHOR_AWARE: 0.05}, {}), "AA helps (one)"),
      (({ANCHOR_AWARE: 0.05}, {ANCHOR_AWARE: -0.05}), "AA does not help by more than 0.0"),
-     (({ANCHOR_AWARE: 0.05, MEMORY: 0.05}, {}), "a memory helps, not AA"),
+     (({ANCHOR_AWARE: 0.05, MEMORY: 0.05}, {}), "one: a memory helps, not AA; two: AA does not help by more than 0.0"),
      (({}, {ANCHOR_AWARE: -0.05}), "AA does not help by more than 0.0"),
      (({ANCHOR_AWARE: 0.05}, None), "open")],
 )  # fmt: skip

@@ -149,7 +149,8 @@ def _of_contenders(name: str, found: Findings, ledger: Ledger) -> list[str]:
         parts += [f"![test MAP of every seed]({figure_name(name, 'map')})"]
         parts += [f"![paired differences]({figure_name(name, 'differences')})"]
     parts += titled("What the stop leaves out", full_table(name, ledger))
-    return parts + titled("Protocols (H7)", protocol_table(found.rows, found.seeds))
+    of_protocols = titled("Protocols (H7)", protocol_table(found.rows, found.seeds))
+    return parts + of_protocols + ([_BANK] if of_protocols else [])
 
 
 def _seeds_said(found: Findings) -> str:
@@ -172,6 +173,9 @@ that chose options were not scored on them."""
 
 _HOW = """p: Student's t over seeds, to be held against 0.0182 (four looks); p equal: both one-sided tests at 0.01;
 power: of that t at 5 % and one look, at the standard deviation seen here."""
+
+_BANK = """`bank` chooses the number of neighbors by validation MAP and may choose none; its figure is then that of
+`inductive`."""
 
 _LAST = """## Going on
 

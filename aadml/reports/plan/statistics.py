@@ -165,7 +165,7 @@ def overall(found: Mapping[str, Sequence[Compared]]) -> str:
     if helped and all(one[0].sign >= 0 for one in found.values()):
         return f"AA helps ({', '.join(helped)})"
     if any(one[2].sign > 0 for one in looked) and not helped:
-        return "a memory helps, not AA"
+        return "; ".join(f"{name}: {verdict(one)}" for name, one in found.items())
     if all(one[0].over_both.high > MARGIN for one in looked):
         return "undecided"
     return f"AA does not help by more than {max(max(one[0].over_both.high, 0.0) for one in looked):.3f}"

@@ -41,7 +41,7 @@ from aadml.sweeps.plan.shipped import (
 _ALL = {
     SECOND: ("the chosen contenders", f"{LOOKS[0] * len(CONTENDERS)} to {LOOKS[-1] * len(CONTENDERS)}"),
     FULL: ("the same without the stop", str(FULL_SEEDS * len(CONTENDERS))),
-    THIRD: ("controls of the chosen AA", f"{CONTROL_SEEDS} a control"),
+    THIRD: ("controls of the chosen AA", f"{CONTROL_SEEDS} to {LOOKS[-1]} a control"),
     LAST_RIVALS: ("the chosen rivals", str(CONTROL_SEEDS * len(RIVALS))),
     LAST_READINGS: ("the best readings under sums, and two controls", str(CONTROL_SEEDS * (BEST_READINGS + 2))),
     PAIRS: ("without labels, on natural pairs", str(CONTROL_SEEDS * len(WITHOUT_LABELS))),

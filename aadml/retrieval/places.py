@@ -15,7 +15,7 @@ from aadml.retrieval.scores import Indices, Scores
 from feature_extraction.ground.errors import InputError
 
 Bits = NDArray[np.signedinteger[Any]]
-SORTED = 1 << 17  # scores sorted at a time
+SORTED = 1 << 16  # scores sorted at a time
 
 
 @dataclass(frozen=True)

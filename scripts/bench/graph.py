@@ -1,9 +1,11 @@
-"""Speed and memory of the exact neighbor graph, against faiss (IndexFlatIP) where it is installed, in one run.
+"""Speed and memory of the exact neighbor graph, against `mm + topk` and faiss (IndexFlatIP), in one run.
 
 Usage: python scripts/bench/graph.py [--rounds 3] [--k 3] [--threads 0] [--small] [--json FILE]
 
-Every case runs in a child process of its own, whose peak memory is printed; inside it, ours and faiss take turns on the
-same vectors, and the ratio is that of the medians; "cpu" is processor time and its ratio, which a busy machine spoils
+Every case runs in a child process of its own, whose peak memory is printed; inside it, all sides take turns on the same
+vectors: ours, faiss where it is installed, and in labeled cases `mm + topk` of unit vectors class by class. "plain" is
+our processor time over that of `mm + topk`, each the least of its rounds, and "same" the share of neighbors that both
+have. The ratio to faiss is that of the medians; "cpu" is processor time and its ratio, which a busy machine spoils
 less (with more than one thread it counts their waiting too). faiss restricts nothing by class itself: its same-class
 figure is a loop over one index a class. "agree" is the share of neighbors that are the same rows; "off" is how much
 smaller any of ours is in similarity than faiss's at the same rank (0 up to rounding, or ours is not exact).
@@ -73,6 +75,20 @@ def faiss_search(vectors: torch.Tensor, labels: torch.Tensor | None, k: int) -> 
     return search
 
 
+def plain_search(vectors: torch.Tensor, labels: torch.Tensor, k: int) -> Search:
+    """Find k others of the same class by what one writes in torch: products of unit vectors, the largest of a row."""
+
+    def search() -> np.ndarray:
+        unit = torch.nn.functional.normalize(vectors, dim=1)
+        found = torch.full((len(unit), k), -1)
+        for label in labels.unique():
+            rows = (labels == label).nonzero()[:, 0]
+            found[rows] = rows[(unit[rows] @ unit[rows].T).fill_diagonal_(-2).topk(k, 1).indices]
+        return found.numpy()
+
+    return search
+
+
 def timed(call: Callable[[], object]) -> tuple[Any, float, float]:
     """Make a call; returns what it gave, seconds by the clock and by the processor."""
     clock, processor = time.perf_counter(), time.process_time()
@@ -97,9 +113,12 @@ def measured(name: str, k: int, rounds: int) -> dict[str, object]:
     ours = [timed(lambda: neighbors(vectors, k=k, labels=labels))]
     peak = memory()
     theirs = [timed(search)] if search else []
+    plain = plain_search(vectors, labels, k) if labels is not None and count < 1_000_000 else None
+    bare = [timed(plain)] if plain else []
     for _ in range(rounds - 1 if count < 1_000_000 else 0):
         ours.append(timed(lambda: neighbors(vectors, k=k, labels=labels)))
         theirs += [timed(search)] if search else []
+        bare += [timed(plain)] if plain else []
     lists, clock, processor = ours[-1][0], *medians(ours)
     generator = torch.Generator().manual_seed(0)
     result: dict[str, object] = {
@@ -111,6 +130,9 @@ def measured(name: str, k: int, rounds: int) -> dict[str, object]:
         "symmetrized_seconds": timed(lambda: symmetrized(lists))[1],
         "random_seconds": timed(lambda: random_neighbors(count, k=k, labels=labels, generator=generator))[1],
     }
+    if bare:
+        result["plain_ratio"] = min(one[2] for one in ours) / min(one[2] for one in bare)
+        result["same_lists"] = float((bare[-1][0] == lists.index.numpy()).mean())
     if theirs:
         found, peer_clock, peer_processor = theirs[-1][0], *medians(theirs)
         result |= {"faiss_seconds": peer_clock, "ratio": clock / peer_clock, "cpu_ratio": processor / peer_processor}
@@ -142,6 +164,7 @@ def line(result: dict[str, object]) -> str:
     if "failed" in result:
         return f"{result['case']:<44} failed: {result['failed']}"
     shown = f"{result['case']:<44} {result['seconds']:>9.3f} {result['cpu_seconds']:>9.3f} {result['peak_gib']:>6.2f}"
+    shown += f" {result['plain_ratio']:>7.2f} {result['same_lists']:>9.5f}" if "plain_ratio" in result else " " * 18
     if "ratio" in result:
         shown += f" {result['faiss_seconds']:>9.3f} {result['ratio']:>7.2f} {result['cpu_ratio']:>7.2f}"
         shown += f" {result['agree']:>9.5f} {result['off']:>9.1e}"
@@ -162,9 +185,8 @@ def main() -> None:
         return
     names = [name for name, case in CASES.items() if case[0] <= 100_000 or not arguments.small]
     print(f"k = {arguments.k}; {torch.get_num_threads()} threads; load {os.getloadavg()[0]:.1f}; seconds, GiB")
-    print(
-        f"{'case':<44} {'ours':>9} {'cpu':>9} {'peak':>6} {'faiss':>9} {'ratio':>7} {'cpu':>7} {'agree':>9} {'off':>9}"
-    )
+    columns = f"{'ours':>9} {'cpu':>9} {'peak':>6} {'plain':>7} {'same':>9} {'faiss':>9} {'ratio':>7} {'cpu':>7}"
+    print(f"{'case':<44} {columns} {'agree':>9} {'off':>9}")
     results = []
     for name in names:
         results.append(in_child(name, arguments))

@@ -27,7 +27,7 @@ def log_mel_by_torch(samples: Tensor, settings: LogMelSettings) -> Tensor:
         window, filters = _constants(settings, samples.dtype, samples.device)
         spectrum = torch.fft.rfft(_frames(samples, settings) * window, n=settings.fft)
         strength = spectrum.abs() if settings.power == 1 else spectrum.real.square() + spectrum.imag.square()
-        bands = strength @ filters
+        bands: Tensor = strength @ filters
         if settings.floor:
             bands.clamp_(min=settings.floor)
         bands += settings.offset

@@ -1,9 +1,9 @@
-"""A plugin of pytest for `reach.py`: which functions each test runs, how long it takes, and whether it passes."""
+"""A plugin of pytest for `reach.py`: what each test runs, how long it takes, and whether it passes."""
 
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from coverage import Coverage, CoverageData
 
 
 class Recording:
-    """Gives every test a context of its own among the measured lines.
+    """Gives every test, and every fixture that tests share, a context of its own among the measured lines.
 
     Args:
         folder: where the reach of each test file is written at the end.
@@ -20,6 +20,8 @@ class Recording:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.context = ""
+        self.users: defaultdict[str, set[str]] = defaultdict(set)  # shared fixture -> the tests that have it
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
         self.coverage = Coverage(data_file=None, source=[str(Path.cwd())], omit=["*/tests/*"], config_file=False)
@@ -28,13 +30,29 @@ class Recording:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Measure one test."""
-        self.coverage.switch_context(item.nodeid)
+        for fixture in shared_fixtures(item):
+            self.users[_name(fixture)].add(item.nodeid)
+        before = self._switch(item.nodeid)
         begun = time.monotonic()
         try:
             return (yield)
         finally:
             self.seconds[item.nodeid] = round(time.monotonic() - begun, 3)
-            self.coverage.switch_context("")
+            self._switch(before)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[object]:
+        """Measure a fixture: one that tests share is made within the first of them, and noticed by any."""
+        before = self._switch(self.context if fixturedef.scope == "function" else _name(fixturedef))
+        try:
+            return (yield)
+        finally:
+            self._switch(before)
+
+    def _switch(self, context: str) -> str:
+        before, self.context = self.context, context
+        self.coverage.switch_context(context)
+        return before
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a failure."""
@@ -44,30 +62,58 @@ class Recording:
     def pytest_sessionfinish(self) -> None:
         """Write what was measured, a file for each test file."""
         self.coverage.stop()
-        functions = functions_by_test_file(self.coverage.get_data(), Path.cwd())
+        code = dict(lines_by_tests(self.coverage.get_data(), self.users))
         for test_file in {test.partition("::")[0] for test in self.seconds}:
-            of_file = {test: seconds for test, seconds in self.seconds.items() if test.startswith(f"{test_file}::")}
-            failed = sorted(set(self.failed) & set(of_file))
-            found = reach.Reach(reach.digest(Path(test_file)), of_file, failed, functions[test_file])
-            reach.write(self.folder, test_file, found)
+            seconds = {test: seconds for test, seconds in self.seconds.items() if test.startswith(f"{test_file}::")}
+            failed = sorted(set(self.failed) & set(seconds))
+            functions, lines = reach_of(code, list(seconds))
+            kept = reach.Reach(reach.digest(Path(test_file)), seconds, failed, functions, lines)
+            reach.write(self.folder, test_file, kept)
 
 
-Functions = dict[str, dict[str, list[str]]]
+def shared_fixtures(item: pytest.Item) -> Iterator[pytest.FixtureDef[object]]:
+    """Yield the fixtures of a test that live longer than it."""
+    found = getattr(item, "_fixtureinfo", None)
+    for fixtures in found.name2fixturedefs.values() if found else []:
+        yield from (one for one in fixtures if one.scope != "function")
 
 
-def functions_by_test_file(data: CoverageData, root: Path) -> defaultdict[str, Functions]:
-    """Turn measured lines into test file -> path of the code -> function -> tests."""
-    found: defaultdict[str, Functions] = defaultdict(lambda: defaultdict(dict))
+def _name(fixture: pytest.FixtureDef[object]) -> str:
+    return f"{fixture.baseid}::fixture {fixture.argname}"
+
+
+Together = dict[frozenset[str], list[int]]
+Groups = dict[str, list[tuple[list[int], tuple[int, ...]]]]
+
+
+def lines_by_tests(data: CoverageData, users: Mapping[str, set[str]]) -> Iterator[tuple[Path, Together]]:
+    """Yield each measured file with tests -> the lines that they run, or have a fixture that does, and no others."""
     for file in data.measured_files():
-        names = reach.names_of_lines(Path(file).read_text(encoding="utf-8"))
-        path = str(Path(file).relative_to(root))
-        tests: dict[str, set[str]] = defaultdict(set)
+        by_contexts: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for line, contexts in data.contexts_by_lineno(file).items():
-            tests[names[line]] |= set(contexts) - {""}
-        for name in filter(None, tests):
-            for test in sorted(tests[name]):
-                found[test.partition("::")[0]][path].setdefault(name, []).append(test)
-    return found
+            by_contexts[tuple(sorted(filter(None, contexts)))].append(line)
+        together: Together = defaultdict(list)
+        for contexts, lines in by_contexts.items():
+            together[frozenset().union(*(users.get(one, {one}) for one in contexts))] += lines
+        yield Path(file), together
+
+
+def reach_of(code: Mapping[Path, Together], tests: Sequence[str]) -> tuple[dict[str, dict[str, list[str]]], Groups]:
+    """Turn measured lines into what the tests of one file reach: `functions` and `lines` of a `Reach`."""
+    functions: dict[str, dict[str, list[str]]] = {}
+    groups: Groups = {}
+    places = {test: place for place, test in enumerate(tests)}
+    for file, together in code.items():
+        by_tests = [(lines, found) for theirs, lines in together.items() if (found := theirs & places.keys())]
+        if by_tests:
+            text = file.read_text(encoding="utf-8")
+            names, by_name = reach.names_of_lines(text), defaultdict(set)
+            for lines, found in by_tests:
+                for name in {names[line] for line in lines} - {""}:
+                    by_name[name] |= found
+            functions[str(file.relative_to(Path.cwd()))] = {name: sorted(found) for name, found in by_name.items()}
+            groups[reach.digest_of(text)] = [(lines, tuple(places[one] for one in found)) for lines, found in by_tests]
+    return functions, groups
 
 
 def pytest_configure(config: pytest.Config) -> None:

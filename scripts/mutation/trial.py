@@ -99,28 +99,27 @@ def chosen(mutant: Mutant, found: Mapping[str, reach.Reach], patience: float = P
 
     A change of a signature meets the tests that read signatures before all others.
 
-    Test files of the room that reach the mutant are run to their end, for a test may use what another one of its file
-    has made; of other rooms the tests that reach it are run alone. Quick tests come first.
+    Test files of the room that reach the mutant are run to their end at last, for a test may use what another one of
+    its file has made; else the tests that reach it are run alone. Quick tests come first.
 
     Returns:
         For each step test -> seconds.
     """
-    function = reach.names_of_lines(mutant.before)[mutant.line]
-    steps: list[list[tuple[bool, float, str]]] = [[], [], []]
-    for test_file, tests in reach.tests_reaching(str(mutant.path), function, found).items():
+    steps: list[list[tuple[float, str]]] = [[], [], [], []]
+    for test_file, tests in reach.tests_reaching(str(mutant.path), mutant.before, mutant.line, found).items():
         path, kept = Path(test_file), found[test_file]
         near = room_of(mutant.path) in path.parents
-        step = steps[2 if not near else 0 if path.stem == f"test_{mutant.path.stem}" else 1]
+        place = 2 if not near else 0 if path.stem == f"test_{mutant.path.stem}" else 1
         for test, seconds in kept.seconds.items():
             if test not in kept.failed and (near or test in tests):
-                step.append((test not in tests, seconds, test))
+                steps[place if test in tests else 3].append((seconds, test))
     if reach.is_signature(mutant.before, mutant.line):
         readers = [found[test_file].seconds for test_file in READERS if test_file in found]
-        steps.insert(0, [(False, seconds, test) for tests in readers for test, seconds in tests.items()])
+        steps.insert(0, [(seconds, test) for tests in readers for test, seconds in tests.items()])
     left, taken = patience, []
     for step in steps:
         taken.append({})
-        for _, seconds, test in sorted(step):
+        for seconds, test in sorted(step):
             if seconds <= left:
                 taken[-1][test] = seconds
                 left -= seconds
@@ -160,8 +159,9 @@ def _pytest(
 
 
 def _run(scratch: Path, command: list[str], more: Mapping[str, str], output: Path) -> None:
-    """Be `python -m pytest` in the scratch copy."""
+    """Be `python -m pytest` in the scratch copy, which keeps the bytecode of all that stays as it is."""
     os.setsid()
+    sys.dont_write_bytecode = False
     os.chdir(scratch)
     with output.open("wb") as file:
         os.dup2(file.fileno(), 1)
@@ -169,5 +169,6 @@ def _run(scratch: Path, command: list[str], more: Mapping[str, str], output: Pat
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     places = [str(scratch), str(Path(__file__).parent)]
     sys.path[:0], sys.argv = places, command
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.update(more | {"PYTHONPATH": os.pathsep.join(places)})
     runpy.run_module("pytest", run_name="__main__", alter_sys=True)

@@ -6,6 +6,7 @@ after the last call.
 
 import errno
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -110,6 +111,10 @@ class Ending:
     text: str
 
 
+SECONDS = 600
+"""Seconds after which a child is ended that waits for what its parent holds."""
+
+
 def in_child(work: Callable[[], object], reach: Reach | None = None, folder: Path | None = None) -> Ending:
     """Do `work` in a forked child, which starts as warm as this process; an `InputError` ends it with status 2."""
     reading, writing = os.pipe()
@@ -127,6 +132,7 @@ def _end(work: Callable[[], object], reach: Reach | None, folder: Path | None, w
     from feature_extraction.ground.errors import InputError
 
     code, text = 1, ""
+    signal.alarm(SECONDS)
     try:
         if reach is None or folder is None:
             text = str(work() or "")

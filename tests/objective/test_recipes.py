@@ -6,6 +6,7 @@ from aadml.losses import LOSSES
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.recipes import RECIPES
+from feature_extraction.ground.errors import InputError
 
 ACROSS = ("audio-text", "text-audio")
 COUNT, WIDTH, FEATURES = 12, 4, 5
@@ -106,3 +107,9 @@ def test_a_loss_with_a_generator_has_one_a_direction_and_others_are_shared():
     assert {id(p) for p in objective.parameters()} == {id(p) for p in [*there.parameters(), *back.parameters()]}
     plain, _ = composed("complete-triplet")
     assert not list(plain.parameters())
+
+
+@pytest.mark.parametrize("wrong", ["a-t", "ALL", "aardvark", "audio"])
+def test_a_direction_that_is_none_is_refused_and_not_taken_for_all(wrong):
+    with pytest.raises(InputError, match="directions: "):
+        compose_objective(Space(("audio", "text"), WIDTH), loss={"name": "triplet"}, directions=[wrong])

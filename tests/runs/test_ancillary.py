@@ -1,6 +1,7 @@
 """3CMLF's ancillary model: a run of its own, trained once, the same bytes wherever it is kept, never another's."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from aadml.reports.reproduction.audio_text_runs import runs_of, table_of
 from aadml.reports.sweep_result import run_jobs
 from aadml.runs.loading import read_evaluation
 from aadml.runs.prior import config_of, folder_of
-from aadml.runs.train import train_into
+from aadml.runs.train import prepare, train_into
 from aadml.sweeps.job import is_done
 from aadml.sweeps.needed import with_needed, work_off_needed
 from aadml.sweeps.reproduce import cost
@@ -101,6 +102,23 @@ def test_the_content_of_a_weight_file_is_in_its_name(manifest, tmp_path):
         of = config(manifest, **{"method.audio_weights": str(file)})
         names.add(folder_of(tmp_path, config_of(of, prior_of(of)), prior_of(of)).name)
     assert len(names) == 2
+
+
+def test_the_folder_that_a_command_is_called_in_is_not_in_its_name(manifest, tmp_path, monkeypatch):
+    names = set()
+    for content in (b"some", b"other"):
+        (tmp_path / content.decode()).mkdir()
+        monkeypatch.chdir(tmp_path / content.decode())
+        Path("model.safetensors").write_bytes(content)
+        of = config(manifest, **{"method.start": ""})
+        names.add(folder_of(tmp_path, of, prior_of(of)).name)
+    assert len(names) == 1
+
+
+def test_of_the_run_that_training_begins_with_the_card_tells_the_name_alone(manifest, tmp_path):
+    prepared = prepare(config(manifest, **{"method.start": str(tmp_path / "begun-with")}))
+    assert prepared.model.facts.method.arguments["start"] == "begun-with"
+    assert str(tmp_path) not in prepared.model.card()
 
 
 def test_one_of_other_data_is_refused(manifest, alone, tmp_path):

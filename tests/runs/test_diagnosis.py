@@ -93,6 +93,18 @@ def test_train_and_validation_loss_are_logged_with_the_score_of_the_training_cli
     ]  # fmt: skip
     silent = trained(data, tmp_path / "silent", 0, "training.train_map=0")
     assert (run / "model.safetensors").read_bytes() == (silent / "model.safetensors").read_bytes()
+    scores = [json.loads((one / "evaluation.json").read_text()).get("train_map") for one in (run, silent)]
+    assert scores[0] > 0
+    assert scores[1] is None
+
+
+def test_the_figures_of_each_query_are_kept_only_where_they_are_asked_for(data, tmp_path):
+    config = assemble(data=str(data), config="aadml", settings=["training.epochs=1", *SMALL[:3]])
+    for name, scoring in (("asked", Scoring(queries=True)), ("not", Scoring())):
+        train_into(config, tmp_path / name, scoring)
+    text = {name: (tmp_path / name / "evaluation.json").read_text() for name in ("asked", "not")}
+    assert "average_precision" in text["asked"]
+    assert "average_precision" not in text["not"]
 
 
 def test_the_held_out_loss_is_that_of_the_clips_as_themselves(data, tmp_path):

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 
@@ -24,6 +26,15 @@ def test_a_long_training_is_foretold_with_steps_time_and_memory():
     assert "300,000,000 steps" in told
     assert "MiB" in told
     assert "batch 50" in told
+
+
+def test_a_side_of_both_modalities_is_foretold_as_a_batch_of_twice_as_many():
+    def memory(batch, directions):
+        settings = Training(epochs=100_000_000, batch=batch)
+        method = METHODS["aadml"](CONTEXT, settings, network=Network(hidden=(8,)), directions=directions)
+        return re.search(r"and ([0-9,]+) MiB", forecast(method, 4000, 4))[1]
+
+    assert memory(1000, ["both-both"]) == memory(2000, ["audio-visual"]) != memory(1000, ["audio-visual"])
 
 
 @pytest.mark.parametrize(

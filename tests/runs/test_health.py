@@ -9,6 +9,7 @@ import torch
 import aadml
 from aadml.data.splits import to_splits
 from aadml.data.synthetic import synthetic
+from aadml.runs import health
 from aadml.runs.health import verdicts
 from aadml.runs.session import read_records
 
@@ -58,6 +59,17 @@ def test_shuffled_labels_are_within_noise_of_chance(splits):
     assert all("is within noise of chance" in one for one in told(model))
 
 
+@pytest.mark.parametrize(("odd", "named"), [(None, True), (0, False), (31, False), (59, False)])
+def test_a_view_is_constant_only_where_all_its_blocks_are(splits, healthy, monkeypatch, odd, named):
+    monkeypatch.setattr(health, "BLOCK", 25)
+    view = torch.ones_like(splits.train["audio"])
+    if odd is not None:
+        view[odd, 2] = 2.0
+    train = replace(splits.train, features={"audio": view, "visual": splits.train["visual"]})
+    found = verdicts(aadml.evaluate(healthy, data=splits), train, [], healthy.facts)
+    assert any("the same audio features" in one for one in found) == named
+
+
 HISTORY = [{"epoch": n, "stage": "", "loss": 1.0 / n, "valid map_mean": 0.5} for n in range(1, 7)]
 
 
@@ -78,6 +90,12 @@ def test_an_epoch_chosen_at_an_end_is_told(healthy, splits, epoch, epochs, selec
     found = verdicts(aadml.evaluate(healthy, data=splits), splits.train, HISTORY[:epochs], facts)
     assert [one.split(":")[0].split(" (")[0] for one in found] == ([] if wanted is None else [found[0].split(":")[0]])
     assert wanted is None or found[0].startswith(wanted)
+
+
+def test_no_epoch_is_chosen_by_a_loss(healthy, splits):
+    losses = [{"epoch": n, "loss": 1.0 / n, "valid loss": 1.0} for n in range(1, 7)]
+    facts = replace(healthy.facts, selected_epoch=6)
+    assert verdicts(aadml.evaluate(healthy, data=splits), splits.train, losses, facts) == []
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from aadml.runs import store as stores
 from aadml.runs.manifest import FORMAT, LOG, MANIFEST, RESERVED, VERSION, read_file, read_log, read_manifest
+from aadml.runs.session import RunSession
 from aadml.runs.store import begun, opened
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.sealed import FileSum, seal
@@ -165,15 +166,28 @@ def test_a_name_that_gets_other_content_is_out_of_the_run_in_between(folder):
     assert committed(folder) == {"a.json": b"two", "b.json": b"same", LOG: b""}
 
 
+@pytest.mark.parametrize("enter", [opened, begun])
+def test_a_second_process_is_refused_in_one_line(folder, enter):
+    with begun(folder):
+        ending = in_child(lambda: enter(folder).__enter__())
+    assert ending.code == 2
+    assert "another process" in ending.text
+    assert len(ending.text.splitlines()) == 1
+
+
+def test_what_a_kill_left_of_a_further_evaluation_is_gone_once_it_is_written_again(folder):
+    left = folder / "evaluations" / ".inductive-test.abcdefgh.partial.json"
+    left.parent.mkdir()
+    left.write_bytes(b"{")
+    with begun(folder) as store:
+        RunSession(store).add("evaluations/inductive-test.json", b"{}")
+    assert not left.exists()
+
+
 @pytest.mark.slow
-def test_a_second_process_is_refused_in_one_line_or_waits(folder):
+def test_a_second_process_waits_where_it_is_told_to(folder):
     with begun(folder) as store:
         store.commit({"state-3.safetensors": b"s"})
-        for entry in (lambda: opened(folder), lambda: begun(folder)):
-            ending = in_child(lambda entry=entry: entry().__enter__())
-            assert ending.code == 2
-            assert "another process" in ending.text
-            assert len(ending.text.splitlines()) == 1
         # no fork here: a child of this process would hold the lock too
         waiting = subprocess.Popen([sys.executable, "-c", WAITING, str(folder)], stdout=subprocess.PIPE, text=True)
         assert waiting.stdout.readline() == "asking\n"

@@ -103,10 +103,10 @@ def test_the_page_counts_every_mutant_and_lists_the_survivors(modules, tmp_path)
     kept.keep(trial("s", "survives", diff))
     kept.keep(trial("s", "killed", diff))  # a test was written for it
     text = page.markdown(log.Log(tmp_path / "7.jsonl"), "abc")
-    assert "| `r` | 7 | 2 | 1 | 50.0 % | 1 | 0 | 0 | 0 | 1 |" in text
-    assert "| `s` | 7 | 2 | 1 | 50.0 % | 1 | 0 | 1 | 0 | 0 |" in text
-    assert text.index("| all |  | 4 | 2 | 50.0 % | 2 | 0 | 1 | 0 | 1 |") > text.index("`s`")
-    assert "`r/m.py:3`\n\n```diff\n-b + c\n+b - c\n```" in text
+    assert "| `r` | 2 | 1 | 50.0 % | 1 | 0 | 0 | 0 | 1 |" in text
+    assert "| `s` | 2 | 1 | 50.0 % | 1 | 0 | 1 | 0 | 0 |" in text
+    assert text.index("| all | 4 | 2 | 50.0 % | 2 | 0 | 1 | 0 | 1 |") > text.index("`s`")
+    assert "`r/m.py:3` (seed 7)\n\n```diff\n-b + c\n+b - c\n```" in text
 
 
 @pytest.mark.slow
@@ -166,9 +166,63 @@ def test_the_tests_of_a_mutant_are_those_that_run_its_function_its_own_file_firs
     for line in (1, 5, 9, 10):
         chosen = trial.chosen(mutants.Mutant(Path("room/m.py"), line, "by hand", text, text), found)
         steps[line] = [list(tests) for tests in chosen]
-    assert steps[5] == [["m1"], ["a1", "a2"], ["b1"]]  # of the room all tests of a file, of others what reaches alone
+    assert steps[5] == [["m1"], ["a1"], ["b1"], ["a2"]]  # at last the others of a file of the room that reaches it
     assert steps[9] == steps[10] == [["b2"]]
-    assert steps[1] == [["m1"], ["a1", "a2"], ["b1", "b2"]]  # what is no function's: whatever runs a part of the file
+    assert steps[1] == [["m1"], ["a1"], ["b1", "b2"], ["a2"]]  # of no function: whatever runs a part of the file
+
+
+BRANCHES = """def f(a):
+    if (
+        a > 1
+    ):
+        return g(
+            a,
+            2,
+        )
+    try:
+        return a
+    except ValueError:
+        return 0
+"""
+
+
+def test_a_mutant_meets_the_tests_of_its_statement_where_the_file_is_as_it_was_measured(modules):
+    import reach
+
+    lines = {reach.digest_of(BRANCHES): [([2, 3], [0, 1]), ([5, 6], [1]), ([9, 10], [0])]}
+    found = {"t.py": reach.Reach("", {"small": 1.0, "large": 1.0}, [], {"m.py": {"f": ["small", "large"]}}, lines)}
+    met = {line: reach.tests_reaching("m.py", BRANCHES, line, found).get("t.py") for line in range(1, 13)}
+    both = {"small", "large"}
+    assert [met[line] for line in (2, 4)] == [both, both]
+    assert [met[line] for line in (5, 7, 8)] == [{"large"}] * 3  # also its lines that run no code of their own
+    assert met[10] == {"small"}
+    assert met[12] == both  # no test is known to run it: those of its function, which may run it in another process
+    changed = BRANCHES.replace("> 1", "> 2")
+    assert reach.tests_reaching("m.py", changed, 5, found) == {"t.py": both}
+
+
+SHARED = """import pytest
+from room import area
+@pytest.fixture(scope="module")
+def found():
+    return area(3, 5)
+def test_it_is_more_than_nothing(found):
+    assert found > 0
+def test_it_is_right(found):
+    assert found == 15
+def test_other():
+    pass
+"""
+
+
+@pytest.mark.slow
+def test_what_a_shared_fixture_runs_is_run_by_every_test_that_has_it(modules, tree):
+    import reach
+
+    (tree / "tests" / "room" / "test_area.py").write_text(SHARED)
+    found = reach_of(modules[1], reach, tree)
+    ((_, tests),) = reach.tests_reaching("room/__init__.py", SOURCE, 2, found).items()
+    assert {one.partition("::")[2] for one in tests} == {"test_it_is_more_than_nothing", "test_it_is_right"}
 
 
 def test_the_same_seed_draws_the_same_mutants(modules, tmp_path):

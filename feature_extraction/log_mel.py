@@ -147,6 +147,12 @@ def filled_log_mel(samples: Floats, settings: LogMelSettings, shortest: int) -> 
     return log_mel(np.pad(samples, (0, max(0, shortest - len(samples)))), settings)
 
 
+def hann_window(settings: LogMelSettings) -> Values:
+    """Compute the periodic Hann window (window,), float64."""
+    window: Values = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(settings.window) / settings.window)
+    return window
+
+
 def mel_filters(settings: LogMelSettings) -> Values:
     """Compute the triangles that gather a spectrum into mel bands.
 
@@ -250,7 +256,7 @@ def _constants(settings: LogMelSettings, dtype: str) -> tuple[Floats, list[tuple
     """
     height = _CHUNK // settings.fft
     window = np.zeros((height, settings.fft))
-    window[:, : settings.window] = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(settings.window) / settings.window)
+    window[:, : settings.window] = hann_window(settings)
     filters = mel_filters(settings)
     groups, start = [], 0
     while start < settings.bands:

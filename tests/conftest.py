@@ -14,6 +14,15 @@ settings.register_profile("aadml", deadline=None, derandomize="CI" in os.environ
 settings.load_profile("aadml")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a card where there is none."""
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("no GPU here")
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real development data; tests that use it are skipped where it is absent."""

@@ -24,7 +24,7 @@ EXTRACTION_FLOORS = [
         "transformers_library",
     ],
     ["tensor_files", "fingerprints", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
-    ["feature_file", "weights", "decoding_workers"],
+    ["feature_file", "weights", "decoding_workers", "log_mel_by_torch"],
     ["chosen_weights", "engines"],
     ["inception_readings"],
     ["backbones"],

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from aadml.data.loading import Loading
 from aadml.data.padded import Padded, pad
+from aadml.data.sound_batches import SoundBatch
 from aadml.data.waveforms import PackedWaveforms, Waveforms
 from feature_extraction.log_mel import LogMelSettings, log_mel
 from feature_extraction.media import DECODING
@@ -25,7 +26,8 @@ class LogMels:
         sounds: at the settings' rate.
         settings: of the network that will read the result.
         loading: what of the spectrograms is kept, and who makes them.
-        kept: number of a file -> its spectrogram (t, bands); shared by everything selected from one source.
+        kept: number of a file -> its spectrogram (t, bands), or its sound (s,) where the device makes spectrograms;
+            shared by everything selected from one source.
         ahead: what was made ahead for the next batch; shared alike.
     """
 
@@ -62,7 +64,12 @@ class LogMels:
         return [file for file in self.items[index].unique().tolist() if file not in self.kept]
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
-        """Read or make the spectrograms (t, bands) of the files of these numbers; None for one that cannot be had."""
+        """Read or make the spectrograms (t, bands) of the files of these numbers; None for one that cannot be had.
+
+        Where the device makes them, these are the sounds (s,).
+        """
+        if self.loading.log_mel == "device":
+            return [None if sound is None else sound.numpy() for sound in self.sounds.sounds(files)]
         disk = self.loading.disk if isinstance(self.sounds, Waveforms) else None
         keys = self._keys(files) if disk else [""] * len(files)
         found = {file: disk.get(key) if disk and key else None for file, key in zip(files, keys, strict=True)}
@@ -74,8 +81,8 @@ class LogMels:
                 disk.add(key, made)
         return [found[file] for file in files]
 
-    def batch(self, index: Tensor) -> Padded:
-        """Give the spectrograms of the items `index` (b,): (b, t, bands)."""
+    def batch(self, index: Tensor) -> Padded | SoundBatch:
+        """Give the spectrograms of the items `index` (b,): (b, t, bands), or the sounds of which they are made."""
         missing = self.missing(index)
         wanted = [file for file in missing if file not in self.ahead]
         self.ahead.update(zip(wanted, self.decoded(wanted), strict=True))
@@ -83,7 +90,8 @@ class LogMels:
         self.ahead.clear()
         for file, spectrogram in made.items():
             self._keep(file, spectrogram)
-        return pad([made[file] if file in made else self.kept[file] for file in self.items[index].tolist()])
+        batch = pad([made[file] if file in made else self.kept[file] for file in self.items[index].tolist()])
+        return SoundBatch(batch, self.settings) if self.loading.log_mel == "device" else batch
 
     def _keys(self, files: Sequence[int]) -> list[str]:
         """Name what decides a spectrogram; empty for a file that cannot be read."""

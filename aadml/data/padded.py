@@ -26,7 +26,7 @@ class Padded:
 
     def to(self, device: torch.device) -> "Padded":
         """Take the batch to a device."""
-        return Padded(*(tensor.to(device, non_blocking=True) for tensor in (self.values, self.lengths, self.present)))
+        return Padded(*(sent(tensor, device) for tensor in (self.values, self.lengths, self.present)))
 
     def mask(self) -> Tensor:
         """Mark what is no padding: (b, t) bool."""
@@ -37,6 +37,13 @@ class Padded:
         return replace(
             self, values=self.values[index], lengths=self.lengths[index], present=self.present[index]
         )  # fmt: skip
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """Take a tensor to a device; to a card from pinned memory, so that nobody waits for the copy."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 def pad(sequences: Sequence[Tensor | None]) -> Padded:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.types import Clips, Embeddings, Features, Matrix, Modality, Source
+from aadml.data.padded import sent
 from aadml.methods.method import MetricLoss
 from aadml.methods.settings import Training
 from aadml.methods.training_warnings import collapse_warning
@@ -238,7 +239,9 @@ class Learner(nn.Module, ABC):
 def on_device(features: Features, rows: Tensor, device: torch.device) -> Any:
     """Take the rows (b,) of in-memory features, or the padded batch of a source, to a device."""
     if isinstance(features, Tensor):
-        return features[rows.to(features.device)].to(device)
+        return sent(features[rows.to(features.device)], device)
     assert isinstance(features, Source)
     batch = features.batch(rows)
+    if isinstance(batch, Tensor):
+        return sent(batch, device)
     return batch.to(device) if hasattr(batch, "to") else batch

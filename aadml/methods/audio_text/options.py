@@ -8,7 +8,7 @@ from annotated_types import Interval, MinLen
 from aadml.comparison.frame_word import Form
 from aadml.comparison.options import Count, CountOrZero, Dropout, Width
 from aadml.data.captions import CLEANINGS
-from aadml.data.loading import Loading
+from aadml.data.loading import Loading, LogMelBy
 from aadml.methods.pretrained import Blocks, HubModel, Mebibytes, Workers
 from feature_extraction.backbones.panns import PANNS_NETWORKS
 from feature_extraction.ground.markers import Choice
@@ -28,6 +28,8 @@ class CaptionedOptions:
         disk_mib: spectrograms of sound files, or what trained networks of `transformers` decode, that are kept in
             `$AADML_CACHE/decoded`, in all.
         workers: processes that decode for the steps to come what is not in memory; 0 decodes between two steps.
+        log_mel: who makes spectrograms: the "processor" once each, or the "device" batch by batch, from sounds that are
+            kept in memory instead (five times as large) and not on disk; equal up to rounding.
         cleaning: of captions, a key of CLEANINGS.
         captions: used of each clip, at most.
     """
@@ -35,13 +37,16 @@ class CaptionedOptions:
     memory_mib: Mebibytes = 1024
     disk_mib: Mebibytes = 4096
     workers: Workers = 0
+    log_mel: LogMelBy = "processor"
     cleaning: Annotated[str, Choice(CLEANINGS)] = "mei"
     captions: Count = 5
 
     @property
     def loading(self) -> Loading:
         """Say how sound is decoded and kept."""
-        return Loading.of(memory_mib=self.memory_mib, disk_mib=self.disk_mib, workers=self.workers)
+        return Loading.of(
+            memory_mib=self.memory_mib, disk_mib=self.disk_mib, workers=self.workers, log_mel=self.log_mel
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from aadml.data.loading import Loading
 from aadml.data.log_mels import LogMels, at_most_once, log_mels
 from aadml.data.network_items import ItemBatch, NetworkItems
 from aadml.data.padded import Padded
+from aadml.data.sound_batches import SoundBatch
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms
 from aadml.methods.audio_text.options import UNTRAINED, Freezing, TowerOptions
@@ -143,6 +144,10 @@ def _tower(network: nn.Module, hidden: int, options: TowerOptions, freezing: Fre
 def prepared(features: Features, network: nn.Module, loading: Loading) -> Features:
     """Lay a network's input over captions or sound; what is laid out already passes unchanged."""
     if isinstance(network, HubInput):
+        if network.modality == "audio" and loading.log_mel == "device":
+            raise InputError(
+                "method.log_mel: device given; a network of transformers prepares its own sound, leave it out"
+            )
         return network.prepared(features, loading)
     if isinstance(features, Captions):
         assert isinstance(network, BertInput | WordInput)
@@ -198,7 +203,7 @@ def each_once(features: Features) -> tuple[Tensor, Tensor]:
     return every, every
 
 
-def input_batch(features: Features, rows: Tensor) -> Padded | ItemBatch:
+def input_batch(features: Features, rows: Tensor) -> Padded | SoundBatch | ItemBatch:
     """Make the batch of a source's rows (b,), as its network takes it.
 
     Raises:
@@ -207,14 +212,14 @@ def input_batch(features: Features, rows: Tensor) -> Padded | ItemBatch:
     if isinstance(features, Tensor):
         raise InputError("audio-text: wants sound and captions, not vectors")
     batch = features.batch(rows)
-    assert isinstance(batch, Padded | ItemBatch)
+    assert isinstance(batch, Padded | SoundBatch | ItemBatch)
     return batch
 
 
-def padded_batch(features: Features, rows: Tensor) -> Padded:
-    """Make the padded batch of a source's rows (b,)."""
+def padded_batch(features: Features, rows: Tensor) -> Padded | SoundBatch:
+    """Make the batch of a source's rows (b,), which is padded once it is on its device."""
     batch = input_batch(features, rows)
-    assert isinstance(batch, Padded)
+    assert isinstance(batch, Padded | SoundBatch)
     return batch
 
 

@@ -108,6 +108,10 @@ def choose_extractors(
         both = {**names, "audio": named.audio, "visual": named.visual}
         found = choose_extractors(both, named.with_options(options, weights=weights), weights)
         return [replace(one, about={**one.about, "recipe": recipe}) for one in found]
+    if options is not None and not (
+        isinstance(options, Mapping) and all(isinstance(v, Mapping) for v in options.values())
+    ):
+        raise InputError(f'options: {options!r} given; options by modality are wanted, {{"audio": {{"hop": 0.5}}}}')
     given = {modality: dict(values) for modality, values in (options or {}).items()}
     chosen = {modality: name for modality, name in names.items() if name is not None}
     for modality in sorted(set(given) - set(chosen)):

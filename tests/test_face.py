@@ -293,3 +293,45 @@ def test_a_k_that_cannot_be_is_refused(model, k):
 def test_the_representation_is_one_short_line(model):
     assert repr(model).startswith("<Model triplet: audio 6-d, visual 8-d, 3 classes, cosine, test MAP ")
     assert len(repr(model)) < 120
+
+
+SMALL = {"network.hidden": [4], "training.batch": 20}
+
+
+def test_none_is_no_setting_as_an_empty_mapping_is(splits):
+    found = [aadml.fit(splits, method="random", settings=settings) for settings in (None, {}, ())]
+    vectors = [model.embed(audio=np.eye(6, dtype=np.float32)) for model in found]
+    assert all(np.array_equal(one, vectors[0]) for one in vectors)
+    plain, named = (aadml.evaluate(found[0], data=splits, metrics=metrics) for metrics in (["recall@3"], "recall@3"))
+    assert plain.to_json() == named.to_json()
+    assert aadml.evaluate(found[0], data=splits, metrics=None, once=None).map_mean == plain.map_mean
+
+
+@pytest.mark.parametrize("settings", ["proxy.k=1", 5, [5], {1, 2}])
+def test_settings_of_another_kind_are_refused_in_a_line(splits, settings, tmp_path):
+    for call in (
+        lambda: aadml.fit(splits, settings=settings),
+        lambda: aadml.compare(data=tmp_path / "f.h5", methods="cca", settings=settings, output=tmp_path / "out"),
+    ):
+        with pytest.raises(InputError, match=r"^settings: .* given; .*proxy\.k=5.* is wanted$"):
+            call()
+
+
+def test_options_and_views_of_another_kind_are_refused_in_a_line(tmp_path):
+    aadml.sample_data(tmp_path, clips=10, seconds=0.5)
+    for options in ("hop=1", 5, ["audio"], {"audio": 5}):
+        with pytest.raises(InputError, match=r"^options: .* given; options by modality are wanted"):
+            aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", options=options)
+    np.savez(tmp_path / "f.npz", a=np.ones((4, 2)))
+    with pytest.raises(InputError, match=r"^views: 'flow=a' given"):
+        aadml.read(tmp_path / "f.npz", views="flow=a")
+
+
+def test_a_teacher_of_few_clips_says_that_its_batch_is_all_of_them(splits):
+    notes = []
+    settings = SMALL | {"neighbors.positives": "own", "neighbors.k": 3, "neighbors.space": "dcca"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("aadml.methods.pairwise.matching.dcca_space", lambda train, seed: train.matrices)
+        aadml.fit(splits, config="pairs", epochs=1, settings=settings, on_note=notes.append)
+    said = "neighbors.space: the teacher's batches are all 60 training clips, where dcca takes 200"
+    assert said in notes

@@ -63,13 +63,13 @@ def command(as_json: bool, yes: bool, **options: Any) -> None:
     from aadml.reports.reproduction import reproduce
 
     def confirm(forecast: "Forecast") -> None:
-        _ask(forecast, yes=yes)
+        _ask(forecast, yes=yes, quick=options["paper"] != "plan")
 
     result = reproduce(**options, command=command_line("reproduce"), work=work, confirm=confirm, on_note=note)
     show(result, as_json=as_json)
 
 
-def _ask(forecast: "Forecast", *, yes: bool) -> None:
+def _ask(forecast: "Forecast", *, yes: bool, quick: bool) -> None:
     """Ask before a long job; where nobody can answer, refuse in a line that says how to go on."""
     from aadml.sweeps.reproduce.cost import WORTH_ASKING, in_words
     from feature_extraction.ground.errors import InputError
@@ -78,7 +78,8 @@ def _ask(forecast: "Forecast", *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise InputError(
-            f"reproduce: would take about {in_words(forecast.wall)}; give --yes to begin, --quick for a first look, "
-            "--only for a part, or --shard I/N to divide it over machines"
+            f"reproduce: would take about {in_words(forecast.wall)}; give --yes to begin, "
+            f"{'--quick for a first look, ' if quick else ''}--only for a part, or --shard I/N to divide it over "
+            "machines"
         )
     click.confirm(f"aadml: this takes about {in_words(forecast.wall)}; begin?", abort=True, err=True)

@@ -65,6 +65,7 @@ class Clips:
         present: modality -> (n,) bool, whether a clip has it; a modality that all have is left out. What stands in the
             features of a clip that lacks it is not looked at.
         texts: all texts, where clips have several and `aadml.data.several_texts` has not laid them out yet.
+        drawn_by: n names; of the rows that share one, an epoch of training takes one. None where it takes all.
     """
 
     features: Mapping[Modality, Features]
@@ -75,6 +76,7 @@ class Clips:
     relevance: Relevance | None = None
     present: Mapping[Modality, Tensor] = field(default_factory=dict)
     texts: Texts | None = None
+    drawn_by: tuple[str, ...] | None = None
 
     @classmethod
     def of(
@@ -143,6 +145,11 @@ class Clips:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def per_epoch(self) -> int:
+        """Count the rows that an epoch of training takes."""
+        return len(self) if self.drawn_by is None else len(set(self.drawn_by))
 
     @property
     def one_label_each(self) -> bool:
@@ -233,6 +240,7 @@ class Clips:
             all_labels=None if self.all_labels is None else self.all_labels[index],
             present={m: there[index] for m, there in self.present.items()},
             texts=None if self.texts is None else self.texts.select(index.numpy()),
+            drawn_by=None if self.drawn_by is None else tuple(self.drawn_by[i] for i in index.tolist()),
         )
 
     def embedded(

@@ -1,10 +1,10 @@
 """Assembles a config: the file to start from, then the changes given beside it; later ones win."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aadml.configuration.changes import parse_setting, with_setting
+from aadml.configuration.changes import Settings, setting_pairs, with_setting
 from aadml.configuration.config import Config, resolve
 from aadml.configuration.files import ConfigFile, open_config
 from aadml.configuration.shipped import configs_folder
@@ -12,9 +12,6 @@ from aadml.methods import METHODS
 from feature_extraction.ground.json_values import Json, JsonObject
 from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import lookup
-
-Settings = JsonObject | Sequence[str]
-"""Any keys of the config, as {"proxy.k": 5} or as ["proxy.k=5"]."""
 
 
 def assemble(
@@ -70,8 +67,7 @@ def assemble(
 
 def assembled(started: ConfigFile, flags: JsonObject, settings: Settings) -> Config:
     """Lay flags (where given) and settings over the values of a file, and resolve."""
-    pairs = list(settings.items()) if isinstance(settings, Mapping) else [parse_setting(text) for text in settings]
-    changes = [*((path, value) for path, value in flags.items() if value is not None), *pairs]
+    changes = [*((path, value) for path, value in flags.items() if value is not None), *setting_pairs(settings)]
     values = started.values
     for path, value in changes:
         values = with_setting(values, path, value)

@@ -1,6 +1,6 @@
 """Changes of a config before it is resolved: dotted keys, and the shorthand of losses ("aa-hard-triplet")."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from aadml.configuration import plain_yaml
 from aadml.losses import LOSSES
@@ -14,6 +14,24 @@ from feature_extraction.ground.tables import Joined, lookup
 
 IDENTITY = "identity"
 """The proxy by which every clip stands for itself."""
+
+
+Settings = JsonObject | Sequence[str] | None
+"""Any keys of the config, as {"proxy.k": 5} or as ["proxy.k=5"]; None for none."""
+
+
+def setting_pairs(settings: Settings) -> list[tuple[str, Json]]:
+    """Give settings as keys and values.
+
+    Raises:
+        InputError: they are written in no way that is known.
+    """
+    if isinstance(settings, Mapping):
+        return list(settings.items())
+    listed = () if settings is None else settings
+    if isinstance(listed, str) or not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
+        raise InputError(f'settings: {settings!r} given; {{"proxy.k": 5}} or ["proxy.k=5"] is wanted')
+    return [parse_setting(text) for text in listed]
 
 
 def parse_setting(text: str) -> tuple[str, Json]:

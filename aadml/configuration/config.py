@@ -70,8 +70,9 @@ class Common:
             class), "labels" (a class shared), "labels-graded" (the more shared, the more), or a file of judgments, or
             of the events in each modality; null decides it by the data.
         modalities: which of the data's modalities are read, as [audio, visual] or "audio,visual"; null for all.
-        texts: of clips with several texts, what is fitted on: the "first" of each, or "all", each as a pair with its
-            clip; in validation and test all are asked and ranked.
+        texts: of clips with several texts, what is fitted on: the "first" of each, one of each that is "drawn" anew for
+            each epoch, or "all", each as a pair with its clip; in validation and test all are asked and ranked.
+            Captioned sound is paired with each of its `method.captions` captions, unless they are "drawn".
     """
 
     data: Annotated[str, MinLen(1)] | None = None
@@ -83,7 +84,7 @@ class Common:
     unseen_classes: Fraction | None = None
     relevance: Annotated[str, MinLen(1)] | None = None
     modalities: Annotated[tuple[str, ...], Len(1, 16)] | None = None
-    texts: Literal["first", "all"] = "first"
+    texts: Literal["first", "drawn", "all"] = "first"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,11 +87,17 @@ class BatchesAhead:
             worker.end()
         self._workers = {}
 
-    def over(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
-        """Give the rows (b,) of each batch, once what is missing of it lies in its sources."""
+    def over(self, batches: Iterable[Tensor], features: Mapping[Modality, Features]) -> Iterator[Tensor]:
+        """Give the rows (b,) of each batch, once what is missing of it lies in its sources.
+
+        Args:
+            batches: of an epoch.
+            features: of the clips that the epoch takes, selected from those of the training clips.
+        """
         if not self._count:
             yield from batches
             return
+        self._sources = {m: f for m, f in features.items() if m in self._decoders and isinstance(f, Decodable)}
         waiting: deque[tuple[Tensor, _Worker | None]] = deque()
         for number, rows in enumerate(batches):
             done = self._received(*waiting.popleft()) if len(waiting) == self._count else None

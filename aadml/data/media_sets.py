@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from aadml.comparison.types import Clips, Features, Splits
 from aadml.data.media_files import MediaFiles
 from aadml.data.texts import Captions
-from feature_extraction.feature_file import UNLABELLED, FeatureFile
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts
 from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import Manifest, Row, read_manifest
+from feature_extraction.manifest import Manifest, Row, is_text, read_manifest
 
 
 def is_manifest(path: str | Path) -> bool:
@@ -23,6 +23,8 @@ def is_manifest(path: str | Path) -> bool:
 
 def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile, Manifest]:
     """Read a manifest as content to be divided: the features of a clip are its number among the rows.
+
+    Those of its texts are their numbers among all texts.
 
     Args:
         path: of the manifest.
@@ -39,8 +41,20 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
             raise InputError(f"{path}: has no column for {modality} (text, caption); leave towers.{modality} out")
     numbers = {name: code for code, name in enumerate(manifest.class_names)}
     rows = manifest.rows
+    texts, present = None, {}
+    features = {m: np.arange(len(rows), dtype=np.float32)[:, None] for m in modalities}
+    if "text" in modalities:
+        owners = np.asarray([number for number, row in enumerate(rows) for _ in _texts(row)], dtype=np.int64)
+        if not len(owners):
+            raise InputError(f"{path}: no clip has a text; leave towers.text out")
+        texts = Texts(np.arange(len(owners), dtype=np.float32)[:, None], owners)
+        features["text"], there = texts.first_of_each(len(rows))
+        present = {} if there.all() else {"text": there}
+        texts = texts if len(owners) > there.sum() else None
     content = FeatureFile(
-        features={m: np.arange(len(rows), dtype=np.float32)[:, None] for m in modalities},
+        features=features,
+        present=present,
+        texts=texts,
         labels=np.asarray([numbers.get(row.label, UNLABELLED) for row in rows], dtype=np.int64),
         all_labels=_all_labels(rows, numbers) if manifest.has_several_labels else None,
         ids=tuple(row.id for row in rows),
@@ -63,11 +77,16 @@ def _laid(clips: Clips, sources: Mapping[str, MediaFiles | Captions]) -> Clips:
 
 
 def _source(manifest: Manifest, modality: str) -> MediaFiles | Captions:
-    media = tuple(row.media[modality] for row in manifest.rows)
     if modality == "text":
-        return Captions(media)
+        return Captions(tuple(text for row in manifest.rows for text in _texts(row)))
+    media = tuple(row.media[modality] for row in manifest.rows)
     paths = {path: number for number, path in enumerate(dict.fromkeys(media))}
     return MediaFiles(tuple(paths), torch.tensor([paths[path] for path in media], dtype=torch.int64))
+
+
+def _texts(row: Row) -> list[str]:
+    """Give what the texts of a clip say, in their order."""
+    return [text for name, text in row.media.items() if is_text(name) and text.strip()]
 
 
 def _all_labels(rows: Sequence[Row], numbers: Mapping[str, int]) -> NDArray[np.uint8]:

@@ -23,7 +23,7 @@ FEATURE_FILE = "feature-file"
 COLUMNS = "columns"
 """The layout of npz files with an array a modality."""
 
-Views = Mapping[str, str] | Sequence[str]
+Views = Mapping[str, str] | Sequence[str] | None
 """Which view is taken for which modality: {"flow": VIEW}, or ["flow=VIEW"]."""
 
 SYNTHETIC = "synthetic:"
@@ -83,7 +83,9 @@ def named_views(audio: str | None, visual: str | None, text: str | None, views: 
     Raises:
         InputError: not NAME=VIEW, a name that no modality can have, or one named twice.
     """
-    pairs = list(views.items()) if isinstance(views, Mapping) else [_pair(one) for one in views]
+    if isinstance(views, str):
+        raise InputError(f'views: \'{views}\' given; {{"flow": VIEW}} or ["flow=VIEW"] is wanted')
+    pairs = list(views.items()) if isinstance(views, Mapping) else [_pair(one) for one in views or ()]
     given = [*(("audio", audio), ("visual", visual), ("text", text)), *pairs]
     found: dict[str, str] = {}
     for name, view in ((name, view) for name, view in given if view):

@@ -1,5 +1,6 @@
 """Clips with several texts each, laid out as rows: to train on pairs, and to ask and rank every text."""
 
+import hashlib
 from dataclasses import replace
 from typing import Literal
 
@@ -8,7 +9,7 @@ import torch
 
 from aadml.comparison.types import Clips, Splits
 
-WhichTexts = Literal["first", "all"]
+WhichTexts = Literal["first", "drawn", "all"]
 
 
 def every_text(clips: Clips) -> Clips:
@@ -56,20 +57,69 @@ def pair_a_text(clips: Clips) -> Clips:
     return replace(laid, features={**laid.features, "text": words})
 
 
+def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
+    """Draw one of the rows that share a name of `drawn_by`, by seed, epoch and that name alone.
+
+    Args:
+        clips: n rows.
+        seed: of the training.
+        epoch: its number, counted through all stages.
+
+    Returns:
+        A row a name, in the order in which names first occur; the same clips where nothing is drawn.
+    """
+    if clips.drawn_by is None:
+        return clips
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(clips.drawn_by):
+        rows.setdefault(name, []).append(row)
+    return clips.select(torch.tensor([own[_drawn(f"{seed} {epoch} {name}", len(own))] for name, own in rows.items()]))
+
+
+def _drawn(what: str, count: int) -> int:
+    digest = hashlib.blake2b(what.encode(errors="backslashreplace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % count
+
+
+def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
+    """Let an epoch draw one of the captions of each clip of captioned sound, whose rows are pairs already.
+
+    Args:
+        splits: whose labels number the clips.
+        trained: "drawn", or anything else for all pairs.
+    """
+    train = splits.train
+    if trained != "drawn":
+        return splits
+    note = f"{len(train)} texts of {len(train.class_names)} training clips: {_HOW[trained]}"
+    train = replace(train, drawn_by=tuple(train.class_names[label] for label in train.labels.tolist()))
+    return replace(splits, train=train, notes=(*splits.notes, note))
+
+
+_HOW = {
+    "first": "the first of each clip is trained on (texts=drawn: one of each, anew each epoch, texts=all: each)",
+    "drawn": "each epoch takes one of each clip, drawn by the seed",
+    "all": "each is a pair with its clip",
+}
+
+
 def with_texts(splits: Splits, trained: WhichTexts) -> Splits:
     """Lay the texts of all parts of a data set out; the notes say how.
 
     Args:
         splits: the data.
-        trained: what train is fitted on: the first text of each clip, or a pair for each.
+        trained: what train is fitted on: the first text of each clip, one drawn for each epoch, or a pair for each.
     """
-    if splits.train.texts is None:
+    train = splits.train
+    if train.texts is None:
         return splits
-    texts = len(splits.train.texts.rows)
-    fitted = pair_a_text(splits.train) if trained == "all" else replace(splits.train, texts=None)
-    how = (
-        "each is a pair with its clip" if trained == "all" else "the first of each clip is trained on (texts=all: each)"
-    )
-    note = f"{texts} texts of {len(splits.train)} training clips: {how}; in valid and test all are asked and ranked"
+    paired = pair_a_text(train)
+    fitted = {
+        "first": replace(train, texts=None),
+        "drawn": replace(paired, drawn_by=paired.ids),
+        "all": paired,
+    }[trained]
+    count = f"{len(train.texts.rows)} texts of {len(train)} training clips"
+    note = f"{count}: {_HOW[trained]}; in valid and test all are asked and ranked"
     valid, test = every_text(splits.valid), every_text(splits.test)
     return replace(splits, train=fitted, valid=valid, test=test, notes=(*splits.notes, note))

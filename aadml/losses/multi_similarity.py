@@ -37,10 +37,10 @@ def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale 
     """
 
     def cost(rows: Rows) -> Costs:
-        above = rows.scores - base
-        pulled, closer = with_shares(-alpha * above, rows.positives)
-        pushed, apart = with_shares(beta * above, rows.negatives)
-        total, possible = pulled / alpha + pushed / beta, some(rows.positives).maximum(some(rows.negatives))
-        return Costs(total, total > 0, possible, apart.sub_(closer))
+        others = (rows.negatives, rows.positives) if rows.whole else (1 - rows.positives, 1 - rows.negatives)
+        pulled, closer = with_shares(rows.scores * (-alpha / beta), others[0], alpha * base, 1 / alpha)
+        pushed, apart = with_shares(rows.scores, others[1], -beta * base, 1 / beta)
+        total, possible = pulled + pushed, some(rows.positives).maximum(rows.has_negatives)
+        return Costs(total, total > 0, possible, apart.sub_(closer, alpha=alpha / beta))
 
-    return summed(comparison, scores_of(comparison, "cosine"), cost)
+    return summed(comparison, scores_of(comparison, "cosine", beta), cost)

@@ -42,11 +42,11 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
 
 
 def _cost(rows: Rows) -> Costs:
-    possible = some(rows.positives) * some(rows.negatives)
-    alike = (rows.scores * rows.positives).sum(1) + torch.finfo(rows.scores.dtype).tiny
-    rivals = rows.rivals
-    every = (rows.scores if rivals is None else rows.scores * rivals).sum(1) + torch.finfo(rows.scores.dtype).tiny
+    least = torch.finfo(rows.scores.dtype).tiny
+    possible, rivals = some(rows.positives) * rows.has_negatives, rows.rivals
+    alike = (rows.scores * rows.positives).sum(1) + least
+    every = (rows.scores if rivals is None else rows.scores * rivals).sum(1) + least
     total = (every.log() - alike.log()) * possible
     by_every, by_alike = (possible / every)[:, None], (possible / alike)[:, None]
-    slope = (by_every if rivals is None else rivals * by_every) - rows.positives * by_alike
-    return Costs(total, total > 0, possible, slope)
+    outside = by_every if rivals is None else rivals * by_every
+    return Costs(total, total > 0, possible, torch.sub(outside, rows.positives * by_alike, out=rows.room))

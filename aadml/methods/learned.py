@@ -46,6 +46,11 @@ class LearnedMethod(Method):
         return self.learner.takes_missing
 
     @property
+    def needs_same_texts(self) -> str:
+        """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
+        return self.learner.needs_same_texts
+
+    @property
     def divides_batches(self) -> bool:
         """Tell whether several processes may train the learner."""
         return self.learner.divides_batches

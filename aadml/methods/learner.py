@@ -146,6 +146,11 @@ class Learner(nn.Module, ABC):
         """Tell whether it learns from clips that lack a modality; a class may have it as a plain attribute."""
         return False
 
+    @property
+    def needs_same_texts(self) -> str:
+        """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
+        return ""
+
     @abstractmethod
     def players(self) -> Mapping[str, Player]:
         """Name who is trained."""

@@ -142,6 +142,11 @@ class Method(ABC):
         return False
 
     @property
+    def needs_same_texts(self) -> str:
+        """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
+        return "learns by no epochs"
+
+    @property
     def divides_batches(self) -> bool:
         """Tell whether several processes may train it, each on rows of its own."""
         return False

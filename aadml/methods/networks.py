@@ -1,9 +1,9 @@
 """Small networks of vectors that several methods build on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from annotated_types import Interval
@@ -68,11 +68,32 @@ class Layers(nn.Sequential):
     def _passed(self, inputs: Tensor) -> Tensor:
         for module in self:
             if self.reduced is not None and isinstance(module, nn.Linear):
-                product = F.linear(inputs.to(self.reduced), module.weight.to(self.reduced))
-                inputs = product.float().add_(module.bias)
+                multiply: Callable[..., Tensor] = _Product.apply
+                inputs = multiply(inputs.to(self.reduced), module.weight.to(self.reduced)) + module.bias
             else:
                 inputs = module(inputs)
         return inputs
+
+
+class _Product(torch.autograd.Function):
+    """`F.linear` without bias, whose gradients are those of torch to the bit.
+
+    That of the weights is made of a copy of the outputs' gradient, transposed in memory: a product in bfloat16 that
+    reads across its rows takes half as long again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor) -> Tensor:
+        """Multiply inputs (b, d) by a weight (c, d) -> (b, c)."""
+        ctx.save_for_backward(inputs, weight)
+        return F.linear(inputs, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor]:
+        """Give the gradients of the inputs, where they are asked for, and of the weight."""
+        inputs, weight = ctx.saved_tensors
+        of_inputs = gradients[0] @ weight if ctx.needs_input_grad[0] else None
+        return of_inputs, gradients[0].T.contiguous() @ inputs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,13 @@ TRAINING = Training(epochs=100, batch=200, optimizer="rmsprop", learning_rate=0.
 """The schedule of the config `dcca`; no clip is left to choose an epoch by, so the last one is taken."""
 
 
+def smaller_batch(clips: int) -> list[str]:
+    """Say so where there are fewer clips than a batch of the teacher has, so that each batch is all of them."""
+    if clips >= TRAINING.batch:
+        return []
+    return [f"neighbors.space: the teacher's batches are all {clips} training clips, where dcca takes {TRAINING.batch}"]
+
+
 def dcca_space(train: Clips, *, seed: int) -> dict[Modality, Tensor]:
     """Train a DCCA on training clips, and nothing else, and embed them with it.
 

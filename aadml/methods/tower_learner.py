@@ -52,6 +52,16 @@ class TowerLearner(Learner):
         """Name the similarity of the inner learner's embeddings."""
         return self.inner.similarity
 
+    @property
+    def needs_same_texts(self) -> str:
+        """Say what the inner learner says."""
+        return self.inner.needs_same_texts
+
+    @property
+    def takes_missing(self) -> bool:
+        """Tell whether the inner learner learns from clips that lack a modality."""
+        return self.inner.takes_missing
+
     def network(self, modality: Modality) -> HubInput:
         """Give the network of a modality."""
         found = self.networks[modality]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from aadml.comparison.types import Clips, Features, Modality
 from aadml.data.batches_ahead import BatchesAhead
+from aadml.data.several_texts import of_epoch
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, Validation, on_device
 from aadml.methods.optimization import Optimization
 from aadml.methods.precision import computed_in, passed_in_parts, resolved
@@ -37,8 +38,8 @@ PROBED_EVERY = 10
 def train(learner: Learner, train: Clips, valid: Clips, settings: Training, session: Session, *, seed: int) -> None:
     """Train `learner` through its stages and leave it with the weights of the epoch chosen on `valid`.
 
-    All draws of an epoch (order, dropout, selections) derive from `seed`, the stage and the epoch's number alone, so a
-    training that continues after an interruption ends in the same bytes as one that was never interrupted.
+    All draws of an epoch (order, dropout, selections, texts) derive from `seed`, the stage and the epoch's number
+    alone, so a training that continues after an interruption ends in the same bytes as one that was never interrupted.
 
     Args:
         learner: what is trained, on its device.
@@ -52,7 +53,8 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
         InputError: the loss became NaN before any epoch could be kept.
     """
     with torch.random.fork_rng(devices=[]), group.divided():
-        loop = _Loop(learner, _to_device(train, learner.device), valid, settings, session, seed)
+        here = _to_device(train, learner.device)
+        loop = _Loop(learner, here, here, valid, settings, session, seed)
         loop.run()
     _load_best(learner, session)
     learner.eval()
@@ -76,7 +78,8 @@ class _Progress:
 @dataclass
 class _Loop:
     learner: Learner
-    train: Clips
+    given: Clips
+    train: Clips  # what the epoch takes of what was given
     valid: Clips
     settings: Training
     session: Session
@@ -92,7 +95,7 @@ class _Loop:
         self.optimization = Optimization(self.learner.players(), self.settings)
         self._continue(_of_first(self.session.resume()))
         self.session.plan(sum(stage.epochs for stage in stages), self.progress.epochs_done)
-        with BatchesAhead(self.train.features) as self.ahead:
+        with BatchesAhead(self.given.features) as self.ahead:
             self._run_stages(stages)
 
     def _run_stages(self, stages: Sequence[Stage]) -> None:
@@ -131,6 +134,7 @@ class _Loop:
         started = time.perf_counter()
         epoch = Epoch(stage.name, self.progress.epoch, stage.epochs)
         generator = _seeded(self.seed, self.progress.stage, self.progress.epoch)
+        self.train = of_epoch(self.given, seed=self.seed, epoch=self.progress.epochs_done)
         self.learner.eval()
         with computed_in(self.precision, self.learner), passed_in_parts(self.settings.micro_batch, self.learner):
             self.learner.before_epoch(self.train, epoch)
@@ -150,7 +154,7 @@ class _Loop:
         players = {n: p for n, p in self.learner.players().items() if stage.players is None or n in stage.players}
         figures: dict[str, list[Tensor]] = {}
         steps = 0
-        for rows in self.ahead.over(batches):
+        for rows in self.ahead.over(batches, self.train.features):
             steps += 1
             self.session.step(steps)
             own = rows[group.own(len(rows))]

@@ -34,7 +34,7 @@ class NeighborOptions:
             modalities, or by the least similarity of all, "agreeing"; or "all" clips, by their similarity.
         k: neighbors a list.
         space: find them among "embedding" vectors, anew each epoch, "input" features, or the vectors of a "dcca"
-            that is trained first, on the training clips alone.
+            that is trained first, on the training clips alone, in batches of 200, or of all where there are fewer.
         control: "random" puts random clips in the neighbors' places, with the neighbors' weights; "none" does not.
         weights: "equal"; "affine" (1 + s) / 2 of the similarity s, or "softmax" of s / temperature, the own partner
             counting as a clip of similarity 1.

@@ -1,5 +1,6 @@
 """Protocols that correct hubs by the training clips: labels, partners and other scored items are not looked at."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import torch
@@ -20,38 +21,15 @@ SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 NEIGHBORS = (1, 3, 10, 30, 100)
 
 
-def by_inverted_softmax(subject: Subject, embeddings: Embeddings) -> Embeddings:
-    """Divide by what an item scores against the training queries; the scale is chosen on valid, or no correction."""
-    return _best(subject, embeddings, [partial(inverted_softmax, scale=scale) for scale in SCALES])
+def _best(subject: Subject, embeddings: Embeddings, choices: Sequence[Bias], *, random_bank: bool) -> Embeddings:
+    """Apply the correction of the highest validation MAP, or none where none is higher than without.
 
-
-def by_csls(subject: Subject, embeddings: Embeddings) -> Embeddings:
-    """Take off an item's mean score with its nearest training queries; k is chosen on valid, or no correction."""
-    return _best(subject, embeddings, [partial(csls, k=k) for k in NEIGHBORS])
-
-
-def by_random_queries(subject: Subject, embeddings: Embeddings) -> Embeddings:
-    """Correct by inverted softmax with random directions in the place of the training queries."""
-    return _best(subject, embeddings, [partial(inverted_softmax, scale=scale) for scale in SCALES], random_bank=True)
-
-
-def by_dual_inverted_softmax(subject: Subject, embeddings: Embeddings) -> Embeddings:
-    """Divide by what an item scores against training queries and training items; the scale is chosen on valid."""
-    return _best(subject, embeddings, [partial(dual_inverted_softmax, scale=scale) for scale in SCALES])
-
-
-def by_dual_bank_sinkhorn(subject: Subject, embeddings: Embeddings) -> Embeddings:
-    """Correct by both banks of the training set, balanced; the scale is chosen on valid, or no correction."""
-    return _best(subject, embeddings, [partial(dual_bank_sinkhorn, scale=scale) for scale in SCALES])
-
-
-def by_random_banks(subject: Subject, embeddings: Embeddings) -> Embeddings:
-    """Correct by two banks of random directions, balanced."""
-    return _best(subject, embeddings, [partial(dual_bank_sinkhorn, scale=scale) for scale in SCALES], random_bank=True)
-
-
-def _best(subject: Subject, embeddings: Embeddings, choices: list[Bias], *, random_bank: bool = False) -> Embeddings:
-    """Apply the correction of the highest validation MAP, or none where none is higher than without."""
+    Args:
+        subject: whose training clips are the bank.
+        embeddings: to be corrected.
+        choices: the corrections.
+        random_bank: put random directions in the place of the training clips.
+    """
     bank = subject.encoder.embed_clips(subject.splits.train)
     queries = {modality: bank.there(modality) for modality in bank.vectors}
     if random_bank:
@@ -75,20 +53,29 @@ def _score(embeddings: Embeddings) -> float:
     return float(torch.tensor(scores).mean())
 
 
-INVERTED_SOFTMAX = Protocol(correct=by_inverted_softmax)
+def _by(choices: Sequence[Bias], *, random_bank: bool = False) -> Protocol:
+    return Protocol(correct=partial(_best, choices=choices, random_bank=random_bank))
+
+
+_INVERTED = [partial(inverted_softmax, scale=scale) for scale in SCALES]
+_DUAL = [partial(dual_inverted_softmax, scale=scale) for scale in SCALES]
+_SINKHORN = [partial(dual_bank_sinkhorn, scale=scale) for scale in SCALES]
+_CSLS = [partial(csls, k=k) for k in NEIGHBORS]
+
+INVERTED_SOFTMAX = _by(_INVERTED)
 """Scores divided by what each item scores against the training queries (QB-Norm); the scale is chosen on valid."""
 
-CSLS = Protocol(correct=by_csls)
+CSLS = _by(_CSLS)
 """Scores less half the mean of each item's k nearest training queries (CSLS); k is chosen on valid."""
 
-INVERTED_SOFTMAX_RANDOM = Protocol(correct=by_random_queries)
+INVERTED_SOFTMAX_RANDOM = _by(_INVERTED, random_bank=True)
 """Inverted softmax with random queries: the control of `inverted-softmax` and `csls`."""
 
-DUAL_INVERTED_SOFTMAX = Protocol(correct=by_dual_inverted_softmax)
+DUAL_INVERTED_SOFTMAX = _by(_DUAL)
 """Inverted softmax by a bank of queries and a bank of items (DBNorm's DualIS); the scale is chosen on valid."""
 
-DUAL_BANK_SINKHORN = Protocol(correct=by_dual_bank_sinkhorn)
+DUAL_BANK_SINKHORN = _by(_SINKHORN)
 """Inverted softmax whose queries weigh as Sinkhorn iterations between both banks say (DBSN)."""
 
-DUAL_BANK_RANDOM = Protocol(correct=by_random_banks)
+DUAL_BANK_RANDOM = _by(_SINKHORN, random_bank=True)
 """`dual-bank-sinkhorn` with random banks: the control of both dual ones."""

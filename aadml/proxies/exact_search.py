@@ -17,7 +17,6 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from feature_extraction.ground.tables import lookup
 
@@ -111,16 +110,24 @@ class _Search:
 
     @cached_property
     def coarse(self) -> _Prepared:
-        return _prepared(self.queries, self.bank, self.similarity, self.wanted, torch.float32)
+        return self._prepared(torch.float32)
 
     @cached_property
     def fine(self) -> _Prepared:
-        return _prepared(self.queries, self.bank, self.similarity, self.wanted, torch.float64)
+        return self._prepared(torch.float64)
 
     @cached_property
     def lengths(self) -> Tensor:
-        step = max(1, _budget(self.bank) // self.bank.shape[1])
-        return torch.cat([_lengths(part) for part in self.bank.split(step)])
+        return _lengths_of_all(self.bank)
+
+    @cached_property
+    def query_lengths(self) -> Tensor:
+        return self.lengths if self.queries is self.bank else _lengths_of_all(self.queries)
+
+    def _prepared(self, dtype: torch.dtype) -> _Prepared:
+        """Map queries and bank; vectors whose angles count are divided by lengths that are known already."""
+        known = (self.query_lengths, self.lengths) if self.similarity == "cosine" else None
+        return _prepared(self.queries, self.bank, self.similarity, self.wanted, dtype, known)
 
     def rows_at_once(self) -> int:
         budget = BLOCK.get(self.bank.device.type, BLOCK["cpu"])
@@ -165,21 +172,39 @@ class _Search:
         return score[:, :k], candidates.gather(1, order[:, :k])
 
     def _scores(self, rows: Tensor, candidates: Tensor) -> Tensor:
-        step = max(1, _budget(self.bank) // self.bank.shape[1] // candidates.shape[1])
+        """Score candidates (r, s) in float64; those of wide vectors one after another, to stay in a core's cache."""
+        width = self.bank.shape[1]
+        together = candidates.shape[1] if width <= LOOPED else 1
+        step = max(1, _budget(self.bank) // width // max(together, 2))
         parts = zip(rows.split(step), candidates.split(step), strict=True)
-        return torch.cat([self._scores_of_few(*part) for part in parts])
+        total = torch.cat([self._sums(*part, together) for part in parts])
+        return _from_sums(total, self.query_lengths[rows, None], self.lengths[candidates], self.similarity)
 
-    def _scores_of_few(self, rows: Tensor, candidates: Tensor) -> Tensor:
-        own = self.lengths[rows, None] if self.queries is self.bank else None
-        bank, lengths = self.bank[candidates], self.lengths[candidates]
-        return _exact(self.queries[rows, None], bank, lengths, self.similarity, own)
+    def _sums(self, rows: Tensor, candidates: Tensor, together: int) -> Tensor:
+        queries = self.queries.index_select(0, rows).double()[:, None]
+        parts = []
+        for some in candidates.split(together, 1):
+            bank = self.bank.index_select(0, some.flatten()).unflatten(0, some.shape).double()
+            parts.append(_summed(queries, bank, differences=self.similarity == "euclidean"))
+        return torch.cat(parts, 1)
 
 
-def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int, dtype: torch.dtype) -> _Prepared:
+def _prepared(
+    queries: Tensor,
+    bank: Tensor,
+    similarity: str,
+    wanted: int,
+    dtype: torch.dtype,
+    known: tuple[Tensor, Tensor] | None,
+) -> _Prepared:
     center = bank.double().mean(0) if similarity == "euclidean" else None
-    b, bank_lengths = _mapped(bank, similarity, dtype, center)
-    same = queries is bank and center is None
-    q, lengths = (b, bank_lengths) if same else _mapped(queries, similarity, dtype, center, asking=True)
+    if known is not None:
+        b, bank_lengths = _divided(bank, known[1], dtype)
+        q, lengths = (b, bank_lengths) if queries is bank else _divided(queries, known[0], dtype)
+    else:
+        b, bank_lengths = _mapped(bank, dtype, center)
+        same = queries is bank and center is None
+        q, lengths = (b, bank_lengths) if same else _mapped(queries, dtype, center, asking=True)
     longest = bank_lengths.max()
     error = unit_error(q.shape[1], dtype, bank.device) * lengths * longest
     # the sums that decide are themselves rounded
@@ -191,8 +216,19 @@ def _prepared(queries: Tensor, bank: Tensor, similarity: str, wanted: int, dtype
     return _Prepared(q, b, error.to(dtype), len(bank), group)
 
 
+def _divided(vectors: Tensor, lengths: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Divide vectors (m, d) by their lengths (m,), a few at a time, and give what lengths they have then: 1 or 0."""
+    unit = torch.empty_like(vectors, dtype=dtype)
+    step = max(1, _budget(vectors) // vectors.shape[1])
+    whole = lengths.clamp_min(1e-300)[:, None]
+    for first in range(0, len(vectors), step):
+        rows = slice(first, first + step)
+        unit[rows] = vectors[rows].double() / whole[rows]
+    return unit, (lengths > 0).double()
+
+
 def _mapped(
-    vectors: Tensor, similarity: str, dtype: torch.dtype, center: Tensor | None, *, asking: bool = False
+    vectors: Tensor, dtype: torch.dtype, center: Tensor | None, *, asking: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Turn vectors (m, d) into those whose products rank as the similarity does, a few at a time: (m, e), lengths (m,).
 
@@ -204,9 +240,7 @@ def _mapped(
     step = max(1, _budget(vectors) // vectors.shape[1])
     for first in range(0, len(vectors), step):
         rows = vectors[first : first + step].double()
-        if similarity == "cosine":
-            rows = F.normalize(rows, dim=1, eps=1e-300)
-        elif center is not None:
+        if center is not None:
             rows = rows - center
             last = torch.ones_like(rows[:, :1]) if asking else rows.square().sum(1, keepdim=True) / -2
             rows = torch.cat([rows, last], 1)
@@ -307,24 +341,26 @@ def least(scores: Sequence[Tensor]) -> Tensor:
 
 def exact_scores(queries: Tensor, bank: Tensor, similarity: str) -> Tensor:
     """Score in float64, in an order of sums that is the same everywhere: (r, 1, d) against (r or 1, s, d) -> (r, s)."""
-    return _exact(queries, bank, _lengths(bank), similarity)
+    total = _summed(queries.double(), bank.double(), differences=similarity == "euclidean")
+    return _from_sums(total, _lengths(queries), _lengths(bank), similarity)
 
 
 def _lengths(vectors: Tensor) -> Tensor:
     return vectors.double().square().sum(-1).sqrt()
 
 
-def _exact(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str, own: Tensor | None = None) -> Tensor:
-    """Score in float64: queries (r, 1, d) against bank (r, s, d) or (1, s, d) of lengths (r or 1, s) -> (r, s).
+def _lengths_of_all(vectors: Tensor) -> Tensor:
+    """Give the lengths of vectors (n, d), a few at a time: (n,) float64."""
+    return torch.cat([_lengths(part) for part in vectors.split(max(1, _budget(vectors) // vectors.shape[1]))])
 
-    Where the lengths of the queries are known they are `own` (r, 1).
-    """
-    total = _summed(queries.double(), bank.double(), differences=similarity == "euclidean")
+
+def _from_sums(total: Tensor, own: Tensor, lengths: Tensor, similarity: str) -> Tensor:
+    """Turn sums (r, s) into similarities, of queries and bank rows of these lengths (r, 1) and (r or 1, s)."""
     if similarity == "euclidean":
         return total.neg_()
     if similarity == "dot":
         return total
-    norms = (_lengths(queries) if own is None else own) * lengths
+    norms = own * lengths
     return torch.where(norms > 0, total / norms, torch.zeros_like(total)).round_(decimals=DECIMALS)
 
 
@@ -349,9 +385,9 @@ def _best_of_all(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str
     found = []
     for some in distinct.split(max(1, budget // (len(bank) * depth))):
         part = max(1, budget // (len(some) * depth))
-        parts = zip(bank.split(part), lengths.split(part), strict=True)
-        scores = [_exact(some[:, None], rows[None], length[None], similarity) for rows, length in parts]
-        found.append(_first(torch.cat(scores, 1), k))
+        own, wide = _lengths(some)[:, None], some[:, None].double()
+        sums = [_summed(wide, rows[None].double(), differences=similarity == "euclidean") for rows in bank.split(part)]
+        found.append(_first(_from_sums(torch.cat(sums, 1), own, lengths[None], similarity), k))
     return torch.cat(found)[inverse]
 
 

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from aadml.configuration.assembly import Settings, assemble
-from aadml.configuration.changes import parse_setting
+from aadml.configuration.assembly import assemble
+from aadml.configuration.changes import Settings, setting_pairs
 from aadml.reports.ablation_page import write_ablation
 from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.retrieval.requested import check_columns
@@ -30,7 +30,7 @@ def ablate(
     device: str | None = None,
     baseline: JsonObject | Sequence[str] = (),
     seeds: int = 5,
-    metrics: Sequence[str] = (),
+    metrics: Sequence[str] | str | None = (),
     workers: int | None = None,
     shard: str | None = None,
     merge: bool = False,
@@ -98,4 +98,4 @@ def _baseline(given: JsonObject | Sequence[str]) -> JsonObject | None:
         return None
     if isinstance(given, Mapping):
         return given
-    return {} if tuple(given) == ("none",) else dict(parse_setting(text) for text in given)
+    return {} if tuple(given) == ("none",) else dict(setting_pairs(given))

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from aadml.configuration.changes import parse_setting
+from aadml.configuration.changes import Settings, setting_pairs
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.reports.comparison_page import check_baseline, write_comparison
@@ -36,14 +36,14 @@ def compare(
     methods: str | None = None,
     losses: str | None = None,
     config: str | None = None,
-    settings: Sequence[str] = (),
+    settings: Settings = (),
     max_epochs: int | None = None,
     with_controls: bool = True,
     with_rivals: bool = False,
     baseline: str | None = None,
     trials: int = 1,
     seeds: int = 5,
-    metrics: Sequence[str] = (),
+    metrics: Sequence[str] | str | None = (),
     workers: int | None = None,
     shard: str | None = None,
     merge: bool = False,
@@ -89,7 +89,7 @@ def compare(
     if data is not None:
         search_beside(Path(data))
     wanted = _wanted(methods, losses)
-    changes = [parse_setting(text) for text in settings] + ([("device", device)] if device else [])
+    changes = setting_pairs(settings) + ([("device", device)] if device else [])
     place = place_of(data) if data else _sample(note)
     shared = Shared(place, tuple(changes), max_epochs, config, with_controls, with_rivals)
     folder = Path(output) if output else Path("comparisons") / _name(*wanted, shared, trials)

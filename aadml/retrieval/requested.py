@@ -54,13 +54,18 @@ def check_cutoff(metric: str, items: int) -> None:
         raise InputError(f"metric {metric}: the gallery holds {items} items; take a cutoff up to {items}, or map")
 
 
-def check_columns(names: Iterable[str]) -> tuple[str, ...]:
+def listed(names: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Give names as they are listed; a word is one name, None is none."""
+    return (names,) if isinstance(names, str) and names else tuple(names or ())
+
+
+def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:
     """Check metrics each of which is to be one figure: a column of a table, or the criterion of an epoch.
 
     Raises:
         InputError: an unknown metric, one without the cutoff it needs, or with one that it does not take.
     """
-    found = tuple(dict.fromkeys(names))
+    found = tuple(dict.fromkeys(listed(names)))
     for name in found:
         if list(_spelled_out(name, (1, 2))) != [name]:
             raise InputError(f"metric {name}: needs a cutoff here, as in {FAMILIES.get(name, (name,))[0]}@10")

@@ -11,7 +11,7 @@ from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
 from aadml.data.captioned_sets import captioned_splits, is_captioned
 from aadml.data.media_sets import is_manifest, read_media, with_media
 from aadml.data.reading import SYNTHETIC, Views
-from aadml.data.several_texts import with_texts
+from aadml.data.several_texts import with_captions, with_texts
 from aadml.data.splits import has_one_label, require_one_label
 from aadml.data.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.retrieval.judgments import chosen_relevance
@@ -51,7 +51,7 @@ def load_splits(config: Config) -> Splits:
                 f"{data}: holds sound and captions, {config.method} learns from features; make some with "
                 "`aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
             )
-        return read_captioned(data, config.options)
+        return with_captions(read_captioned(data, config.options), common.texts)
     return as_configured(_divided(config, open_data(data)), common)
 
 

@@ -92,8 +92,13 @@ def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str
         "split": [name for name, part in parts.items() for _ in part.ids],
         "class_names": names,
     }
-    _write(output, model, vectors, np.concatenate(labels), texts, {})
-    return len(texts["id"]), model.method.similarity
+    present = {
+        m: np.concatenate([part.present.get(m, torch.ones(len(part), dtype=torch.bool)) for part in parts.values()])
+        for m in model.modalities
+        if any(m in part.present for part in parts.values())
+    }
+    _write(output, model, vectors, np.concatenate(labels), texts, present)
+    return len(set(texts["id"])), model.method.similarity
 
 
 def _write(

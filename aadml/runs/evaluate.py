@@ -15,13 +15,14 @@ from aadml.retrieval import evaluate as evaluate_embeddings
 from aadml.retrieval.embeddings_file import check_once, read_embeddings
 from aadml.retrieval.judgments import chosen_relevance
 from aadml.retrieval.metric_names import Gallery
+from aadml.retrieval.requested import listed
 from aadml.runs.data import relevance_name, with_relevance
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run
 from aadml.runs.manifest import EVALUATION, is_run
 from aadml.runs.naming import file_of
 from aadml.runs.store import opened
-from aadml.runs.train import learned_from, untrained_model
+from aadml.runs.train import fitted_on, untrained_model
 from feature_extraction.ground.atomic import remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import to_bytes
@@ -60,9 +61,9 @@ def evaluate(
     protocol: str | None = None,
     allow_other_features: bool = False,
     similarity: str | None = None,
-    metrics: Sequence[str] = (),
+    metrics: Sequence[str] | str | None = (),
     relevance: str | Path | None = None,
-    once: Sequence[str] = (),
+    once: Sequence[str] | str | None = (),
     precision: str = "float32",
     exclude_partner: bool = False,
     disjoint: bool = False,
@@ -109,7 +110,7 @@ def evaluate(
     note = on_note or (lambda message: None)
     gallery = _gallery(exclude_partner, disjoint)
     options = Options(
-        similarity=similarity, once=tuple(once) or None, precision=precision, gallery=gallery, extra=tuple(metrics),
+        similarity=similarity, once=listed(once) or None, precision=precision, gallery=gallery, extra=listed(metrics),
         queries=queries, query_seed=query_seed,
     )  # fmt: skip
     if (model is None) == (embeddings is None):
@@ -144,9 +145,7 @@ def subject_of(config: Config, splits: Splits, model: Model) -> Subject:
 
     def retrain(changed: Splits) -> Model:
         again = untrained_model(config, changed, chosen_device(config.common.device, "config"))
-        parts = (again.scaling.clips(part) for part in (changed.train, changed.valid))
-        train, valid = (learned_from(again.method, part, changed.name) for part in parts)
-        again.method.fit(train, valid)
+        again.method.fit(*fitted_on(again, changed))
         return again
 
     return Subject(model, splits, retrain)

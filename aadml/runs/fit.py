@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from aadml.comparison.types import Clips, Splits
-from aadml.configuration.assembly import Settings, assemble
+from aadml.configuration.assembly import assemble
+from aadml.configuration.changes import Settings
 from aadml.configuration.config import Config
 from aadml.data.splits import stratified
 from aadml.methods.session import Callbacks, Record, Session
@@ -23,7 +24,16 @@ from aadml.runs.naming import new_run_folder
 from aadml.runs.scoring import TEST, score_model
 from aadml.runs.store import begun, opened
 from aadml.runs.together import callbacks_of_one, check_together, folder_of_all, follow
-from aadml.runs.train import Prepared, config_warnings, fewer_clips, fit_model, prepare, train_prior, train_run
+from aadml.runs.train import (
+    Prepared,
+    config_warnings,
+    fewer_clips,
+    fit_model,
+    prepare,
+    teacher_notes,
+    train_prior,
+    train_run,
+)
 from feature_extraction.ground.errors import InputError
 
 _log = logging.getLogger("aadml")
@@ -185,7 +195,7 @@ def resume_run(
 
 def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: Callbacks) -> Model:
     session = Session(callbacks)
-    for message in fewer_clips(prepared):
+    for message in (*fewer_clips(prepared), *teacher_notes(prepared)):
         note(message)
     train_prior(prepared, TEST, None, callbacks=callbacks, on_note=note)
     model = fit_model(prepared, session)

@@ -9,8 +9,9 @@ import torch
 from aadml.comparison.types import Clips, Features, Matrix, Splits
 from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context
 from aadml.methods.session import SILENT, Callbacks, Session
+from aadml.methods.teacher import smaller_batch
 from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
 from aadml.model.files import build_method, load_model
 from aadml.model.model import Model
@@ -29,7 +30,7 @@ from aadml.runs.scoring import TEST, Scoring, score_model
 from aadml.runs.session import RunSession, read_records
 from aadml.runs.store import RunStore, begun, opened
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, parse_object, to_bytes, typed
+from feature_extraction.ground.json_values import Json, nested, parse_object, to_bytes, typed
 from feature_extraction.hub_names import PREFIX, without_folder
 from feature_extraction.network_run import chosen_device
 
@@ -78,6 +79,8 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     method = build_method(
         config.method, config.arguments(), facts.training, context, towers=config.towers, inputs=config.inputs
     )
+    if splits.train.drawn_by is not None and (why := method.needs_same_texts):
+        raise InputError(f"texts: drawn takes other texts each epoch, and {config.method} {why}; take first or all")
     if not method.takes_statistics and config.inputs.scaling not in ("none", "l2"):
         raise InputError(
             f"inputs.scaling: {config.inputs.scaling} given; {config.method} learns nothing, so none or l2"
@@ -94,28 +97,38 @@ def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> M
         alone: keep a method without epochs from the validation clips, on which it would be fitted too.
     """
     model, splits = prepared.model, prepared.splits
-    train, valid = model.scaling.clips(splits.train), model.scaling.clips(splits.valid)
     if (alone or prepared.config.common.unseen_classes is not None) and model.method.fits_validation:
-        valid = valid.select(torch.arange(0))  # or its classes are numbered otherwise
-    train, valid = (learned_from(model.method, part, splits.name) for part in (train, valid))
-    model.method.fit(train, valid, session)
+        splits = replace(splits, valid=splits.valid.select(torch.arange(0)))  # or its classes are numbered otherwise
+    model.method.fit(*fitted_on(model, splits), session)
     return _with_facts(model, session)
 
 
-def learned_from(method: Method, clips: Clips, place: str) -> Clips:
-    """Give a method the clips it can learn from: where it needs all modalities of a clip, those that have them.
+def fitted_on(model: Model, splits: Splits) -> tuple[Clips, Clips]:
+    """Give what a method is fitted on, scaled: where it needs all modalities of a clip, the clips that have them.
+
+    Of these, validation clips that are only looked at keep the rows of their further texts, to rank them too.
 
     Raises:
         InputError: there are none.
     """
-    if method.takes_missing or not clips.present or not len(clips):
+    train, valid = (model.scaling.clips(part) for part in (splits.train, splits.valid))
+    if model.method.takes_missing:
+        return train, valid
+    return _whole(train, splits.name), _whole(valid, splits.name, texts=not model.method.fits_validation)
+
+
+def _whole(clips: Clips, place: str, *, texts: bool = False) -> Clips:
+    if not clips.present or not len(clips):
         return clips
     if not len(clips.whole):
         raise InputError(
             f"{place or 'the data'}: no clip has all of {', '.join(clips.modalities)}; choose fewer (--modalities), or "
             "take a method that learns from the others too (pairs, clip)"
         )
-    return clips.select(clips.whole)
+    if not texts:
+        return clips.select(clips.whole)
+    names = {clips.ids[row] for row in clips.whole.tolist()}
+    return clips.select(torch.tensor([row for row, name in enumerate(clips.ids) if name in names]))
 
 
 def fewer_clips(prepared: Prepared) -> list[str]:
@@ -130,10 +143,18 @@ def fewer_clips(prepared: Prepared) -> list[str]:
     ]
 
 
+def teacher_notes(prepared: Prepared) -> list[str]:
+    """Say what becomes of a teacher (neighbors.space=dcca) on few clips."""
+    asked = nested(prepared.config.sections, "neighbors")
+    taught = asked.get("space") == "dcca" and asked.get("positives") != "none"
+    return smaller_batch(prepared.splits.train.per_epoch) if taught else []
+
+
 def _foretold(prepared: Prepared) -> list[str]:
     """Say what was done to the data, and how long the training will take, which some steps are taken to find out."""
-    expected = forecast(prepared.model.method, len(prepared.splits.train), len(prepared.model.class_names))
-    return [*prepared.splits.notes, *fewer_clips(prepared), *([expected] if expected else [])]
+    expected = forecast(prepared.model.method, prepared.splits.train.per_epoch, len(prepared.model.class_names))
+    few = [*fewer_clips(prepared), *teacher_notes(prepared)]
+    return [*prepared.splits.notes, *few, *([expected] if expected else [])]
 
 
 def _diagnosis(prepared: Prepared, every: int) -> Diagnosis | None:
@@ -357,7 +378,7 @@ def _facts(config: Config, splits: Splits) -> Facts:
         inputs=config.inputs,
         dimensions={m: _dimension(train[m]) for m in train.modalities},
         class_names=train.class_names,
-        clips=len(train),
+        clips=train.per_epoch,
         seed=config.common.seed,
         towers=config.towers and config.towers.without_folders(),
         protocol=protocol_of(config),

@@ -95,8 +95,8 @@ def report(ways: dict[str, Callable[[Batch], object]], batches, rounds: int) -> 
         print(f"{name:36} {min(all_):7.1f} {median(all_):7.1f} ms")
 
 
-def batch_of(train, draws: torch.Generator) -> Batch:
-    rows = torch.randperm(len(train), generator=draws)[:200]
+def batch_of(train, draws: torch.Generator, clips: int = 200) -> Batch:
+    rows = torch.randperm(len(train), generator=draws)[:clips]
     features = {m: train[m][rows] for m in train.modalities}
     return Batch(features, train.labels[rows], rows, draws, Epoch("train", 0, 1))
 

@@ -15,6 +15,7 @@ from aadml.sweeps.plan.experiment import Run
 from aadml.sweeps.plan.ledger import Row
 from aadml.sweeps.plan.search import SEARCHES
 from aadml.sweeps.plan.stages import STAGES
+from aadml.sweeps.reproduce.cost import Forecast
 from aadml.sweeps.sweep import Outcome, sweep
 from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
@@ -59,7 +60,7 @@ def untrained(monkeypatch, toy):
 
     monkeypatch.setattr(Run, "row", row)
     monkeypatch.setattr("aadml.reports.plan.page.drawings", lambda *given: {})
-    monkeypatch.setattr("aadml.reports.plan.reproduction.cost_in_words", lambda runs, *others: f"{len(runs)} runs")
+    monkeypatch.setattr("aadml.reports.plan.reproduction.cost_of", lambda runs, *others: Forecast({"all": 60.0}, 0, 1))
     monkeypatch.setattr("aadml.reports.plan.reproduction.drawn_place", lambda share: str(toy))
     return lambda jobs, workers: [Outcome(job) for job in jobs]
 
@@ -110,6 +111,20 @@ def test_a_killed_experiment_goes_on_to_the_same_ledger(aadml, toy, tmp_path):
     assert {row["method"] for row in rows if row["bank"]} == {"aa-triplet"}
     assert not any(row["test_map"] for row in ledger(whole)["stage-1b.csv"])
     assert sum(calls) >= 21
+
+
+def test_a_long_plan_is_refused_where_nobody_can_answer(untrained, aadml, toy, tmp_path, monkeypatch):
+    long = Forecast({"all": 2 * 3600.0}, 0, 1)
+    monkeypatch.setattr("aadml.reports.plan.reproduction.cost_of", lambda runs, *others: long)
+    arguments = ["reproduce", "plan", "--data", toy, "--only", "stage-1a", "--max-epochs", 1, *FLAGS, "--workers", 0,
+                 "-o", tmp_path / "out"]  # fmt: skip
+    code, _, err = aadml(*arguments)
+    assert code == 2
+    assert "would take about 2.0 h; give --yes to begin, --only for a part" in err
+    assert not list(tmp_path.glob("out/*/runs"))
+    monkeypatch.setattr("aadml.cli.sweeps.work", untrained)
+    code, _, err = aadml(*arguments, "--yes")
+    assert code == 0, err
 
 
 @pytest.mark.slow

@@ -48,7 +48,8 @@ def sources(sounds, workers):
 
 
 def batches(ahead, *sources):
-    return [[source.batch(rows) for source in sources] for rows in ahead.over(BATCHES)]
+    features = dict(zip(("audio", "visual"), sources, strict=False))
+    return [[source.batch(rows) for source in sources] for rows in ahead.over(BATCHES, features)]
 
 
 @pytest.mark.slow
@@ -86,7 +87,9 @@ def test_what_lies_in_memory_starts_no_process(sounds, decode_nothing, monkeypat
     decode_nothing()
     monkeypatch.setattr("aadml.data.batches_ahead.start", lambda *_: pytest.fail("started a process"))
     with BatchesAhead({"audio": source}) as ahead:
-        assert [source.batch(rows).present.all() for rows in ahead.over(BATCHES)] == [True] * len(BATCHES)
+        assert [source.batch(rows).present.all() for rows in ahead.over(BATCHES, {"audio": source})] == [True] * len(
+            BATCHES
+        )
 
 
 def test_a_process_that_may_have_no_children_decodes_itself(sounds, monkeypatch):

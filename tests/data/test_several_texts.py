@@ -1,5 +1,9 @@
 """Several texts a clip: rows to train on, and rows to ask and rank; against loops, and as a user's session."""
 
+import itertools
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +11,7 @@ import torch
 import aadml
 from aadml.comparison.types import Clips
 from aadml.data.reading import open_data
-from aadml.data.several_texts import every_text, pair_a_text
+from aadml.data.several_texts import every_text, of_epoch, pair_a_text
 from feature_extraction.feature_file import Texts
 
 ROWS = (0, 0, 1, 3, 3, 3)
@@ -79,7 +83,7 @@ def recall_by_loops(model, content, k):
     return {"audio-text": np.mean(of_sound), "text-audio": np.mean(of_words)}
 
 
-@pytest.mark.parametrize(("texts", "rows"), [("first", 50), ("all", None)])
+@pytest.mark.parametrize(("texts", "rows"), [("first", 50), ("drawn", 50), ("all", None)])
 def test_a_training_takes_the_first_text_or_all_and_is_scored_on_all(captioned, tmp_path, texts, rows):
     notes, content = [], open_data(captioned)
     settings = {"texts": texts, "network.hidden": [8], "training.batch": 40}
@@ -128,3 +132,44 @@ def test_inspect_and_a_new_division_keep_all_texts(captioned, tmp_path):
     again = convert(captioned, tmp_path / "again.h5", split="random:0.6/0.2/0.2")
     assert np.array_equal(again.texts.values, content.texts.values)
     assert again.splits != content.splits
+
+
+def of_each_clip(train):
+    """The text each clip is given, by its name, written as numbers."""
+    return dict(zip(train.ids, map(tuple, train["text"].tolist()), strict=True))
+
+
+def drawn_clips():
+    paired = pair_a_text(clips())
+    return replace(paired, drawn_by=paired.ids)
+
+
+def test_an_epoch_draws_one_text_of_each_clip_by_seed_epoch_and_clip_alone():
+    paired, given = drawn_clips(), clips()
+    own = {name: set() for name in given.ids}
+    for row, value in zip(ROWS, given.texts.values, strict=True):
+        own[given.ids[row]].add(tuple(value.tolist()))
+    seen = {name: Counter() for name in given.ids}
+    for epoch in range(600):
+        train = of_epoch(paired, seed=5, epoch=epoch)
+        assert train.ids == ("a", "b", "d", "c")
+        assert torch.equal(train["audio"], given["audio"][[0, 1, 3, 2]])
+        for name, value in of_each_clip(train).items():
+            seen[name][value] += 1
+    for name, values in own.items():
+        wanted = values or {(0.0, 0.0)}
+        assert set(seen[name]) == wanted
+        assert all(abs(count - 600 / len(wanted)) < 90 for count in seen[name].values())  # five deviations at least
+
+
+def test_what_is_drawn_for_a_clip_does_not_depend_on_the_others():
+    paired = drawn_clips()
+    fewer = paired.select(torch.tensor([3, 4, 5, 0, 1]))  # clips d and a, their texts in order
+    for seed, epoch in itertools.product(range(4), range(20)):
+        whole = of_each_clip(of_epoch(paired, seed=seed, epoch=epoch))
+        assert of_each_clip(of_epoch(fewer, seed=seed, epoch=epoch)) == {name: whole[name] for name in ("d", "a")}
+
+
+def test_seeds_draw_differently():
+    draws = {tuple(of_epoch(drawn_clips(), seed=s, epoch=0)["text"][:, 0].tolist()) for s in range(20)}
+    assert len(draws) > 2

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve
@@ -82,6 +83,27 @@ def test_gradients_are_those_of_float32_but_for_rounding():
     for exact, rounded in zip(*gradients, strict=True):
         assert rounded.dtype == torch.float32
         assert 0 < float((rounded - exact).norm() / exact.norm()) < 0.02
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_gradients_are_those_of_linear_layers_in_bfloat16_to_the_bit(asks):
+    torch.manual_seed(0)
+    network, given = layers((30, 40, 20), activation="tanh"), torch.randn(50, 30)
+    network.reduced = torch.bfloat16
+    inputs = given.clone().requires_grad_(asks)
+    network(inputs).square().sum().backward()
+    gradients = [p.grad.clone() for p in network.parameters()] + [inputs.grad] * asks
+    network.zero_grad()
+    hidden = inputs = given.clone().requires_grad_(asks)
+    for module in network:
+        if isinstance(module, nn.Linear):
+            product = functional.linear(hidden.bfloat16(), module.weight.bfloat16())
+            hidden = product.float() + module.bias
+        else:
+            hidden = module(hidden)
+    hidden.square().sum().backward()
+    expected = [p.grad for p in network.parameters()] + [inputs.grad] * asks
+    assert all(torch.equal(one, other) for one, other in zip(gradients, expected, strict=True))
 
 
 def test_what_is_embedded_is_float32_also_after_an_error(features):

@@ -1,6 +1,7 @@
 """The one loop: what it learns from, what it keeps, and that an interruption changes nothing."""
 
 import copy
+import hashlib
 import math
 from dataclasses import replace
 from itertools import chain
@@ -80,11 +81,12 @@ class Recorder(Session):
         return self.state
 
 
-def run(settings=None, session=None, learner=None, seed=0, valid=None):
+def run(settings=None, session=None, learner=None, seed=0, valid=None, train_clips=None):
     learner = learner or Linear()
     session = session or Session()
     valid = clips(12, seed=1) if valid is None else valid
-    train(learner, clips(), valid, settings or Training(epochs=6, batch=8), session, seed=seed)
+    given = clips() if train_clips is None else train_clips
+    train(learner, given, valid, settings or Training(epochs=6, batch=8), session, seed=seed)
     return learner, session
 
 
@@ -93,6 +95,36 @@ def test_every_epoch_sees_every_clip_once_in_a_new_order():
     first, second = list(chain(*learner.seen[:4])), list(chain(*learner.seen[4:]))
     assert sorted(first) == sorted(second) == list(range(30))
     assert first != second
+
+
+class Watched(Linear):
+    """Keeps what each epoch gave it: in the hook before it, and in its batches."""
+
+    def before_epoch(self, train, epoch):
+        super().before_epoch(train, epoch)
+        self.given = [*getattr(self, "given", []), train["visual"].clone()]
+        self.batches = [*getattr(self, "batches", []), torch.zeros_like(train["visual"])]
+
+    def _loss(self, batch):
+        self.batches[-1][batch.index] = batch.features["visual"]
+        return super()._loss(batch)
+
+
+def test_each_epoch_is_given_one_row_of_each_clip_and_its_batches_are_of_these():
+    pairs = clips(30)
+    pairs = replace(pairs, ids=tuple(f"clip {i // 3}" for i in range(30)))
+    pairs = replace(pairs, drawn_by=pairs.ids)
+    stages = [Stage("one", 3), Stage("two", 2)]
+    learner = Watched(stages=stages)
+    run(learner=learner, train_clips=pairs)
+    assert len(learner.given) == 5
+    for epoch, (given, taken) in enumerate(zip(learner.given, learner.batches, strict=True)):
+        expected = []
+        for clip in range(10):  # by the definition: a hash of seed, epoch and clip chooses among its rows
+            drawn = hashlib.blake2b(f"0 {epoch} clip {clip}".encode(), digest_size=8).digest()
+            expected.append(pairs["visual"][3 * clip + int.from_bytes(drawn, "little") % 3])
+        assert torch.equal(given, torch.stack(expected))
+        assert torch.equal(taken, given)
 
 
 def test_a_last_batch_of_one_clip_joins_the_one_before():

@@ -67,7 +67,7 @@ def test_the_verdict_follows_the_rules_of_the_plan(tmp_path, shift, options, wor
     [(({ANCHOR_AWARE: 0.05}, {ANCHOR_AWARE: 0.05}), "AA helps (one, two)"),
      (({ANCHOR_AWARE: 0.05}, {}), "AA helps (one)"),
      (({ANCHOR_AWARE: 0.05}, {ANCHOR_AWARE: -0.05}), "AA does not help by more than 0.0"),
-     (({ANCHOR_AWARE: 0.05, MEMORY: 0.05}, {}), "a memory helps, not AA"),
+     (({ANCHOR_AWARE: 0.05, MEMORY: 0.05}, {}), "one: a memory helps, not AA; two: AA does not help by more than 0.0"),
      (({}, {ANCHOR_AWARE: -0.05}), "AA does not help by more than 0.0"),
      (({ANCHOR_AWARE: 0.05}, None), "open")],
 )  # fmt: skip
@@ -237,6 +237,17 @@ def test_figures_are_drawn_of_what_is_there(tmp_path):
         assert f"({name})" in page
         assert (tmp_path / name).read_text().startswith("<svg")
     assert not (tmp_path / "shares.svg").exists()
+
+
+def test_sets_stand_in_the_order_of_the_plan_and_figures_have_no_spaces(tmp_path):
+    names = ("toy", "av_digits by speakers", "corsmal")
+    for name in names:
+        fill(tmp_path, {ANCHOR_AWARE: -0.03}, name=name, seeds=3)
+    page = write_plan_page(tmp_path).read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE)[3:6] == [*reversed(names)]
+    linked = re.findall(r"!\[[^]]*\]\(([^)]*)\)", page)
+    assert len(linked) == 6
+    assert all(" " not in name and (tmp_path / name).is_file() for name in linked)
 
 
 def test_methods_and_shares_are_drawn_too(tmp_path):

@@ -11,7 +11,7 @@ from aadml.sweeps.grid import applied
 from aadml.sweeps.plan import finals
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, NARROW, PLAIN, RIVALS, drawn_points
 from aadml.sweeps.plan.experiment import PATIENCE, STEPS, DataSet, Experiment
-from aadml.sweeps.plan.finals import seeds_needed
+from aadml.sweeps.plan.finals import ANSWERING, seeds_needed
 from aadml.sweeps.plan.ledger import Ledger, Row
 from aadml.sweeps.plan.search import HALVING, SEARCHES, chosen_options
 from aadml.sweeps.plan.sets import SetFacts, keep_facts, read_facts
@@ -169,6 +169,22 @@ def test_controls_are_of_the_chosen_options_and_none_is_the_chosen_training_itse
         assert run.config.seeded(0) != chosen
         assert run.config.training == chosen.training
         assert run.key.method.startswith(f"{ANCHOR_AWARE}, ")
+
+
+def test_controls_that_answer_take_the_seeds_of_the_last_look(experiment):
+    search(experiment)
+    finish(experiment, "stage-2", by_method(0.1, dict.fromkeys(CONTENDERS, 0.0)))
+    assert seeds_needed("toy", experiment) == 20
+    assert {run.key.seed for run in runs_of("stage-3", experiment)} == {*range(100, 110)}
+    finish(experiment, "stage-2", by_method(0.1, dict.fromkeys(CONTENDERS, 0.0)))
+    seeds = {}
+    for run in runs_of("stage-3", experiment):
+        seeds.setdefault(run.key.method.removeprefix(f"{ANCHOR_AWARE}, "), []).append(run.key.seed)
+    answering = {name for name, own in seeds.items() if own == [*range(100, 120)]}
+    assert answering <= {*ANSWERING}
+    assert len(answering) >= 2
+    assert all(own == [*range(100, 110)] for name, own in seeds.items() if name not in answering)
+    assert {*ANSWERING} & {*seeds} == answering
 
 
 def test_rivals_have_their_own_rounds(experiment):

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from aadml.sweeps.compare import published_methods
 from aadml.sweeps.controls import AFFINE, RANDOM, essence
 from aadml.sweeps.grid import applied
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, NARROW, NO_METRIC, PARTNER, READINGS, SUMS_ALONE
-from aadml.sweeps.plan.cost import cost_in_words
+from aadml.sweeps.plan.cost import cost_in_words, cost_of
 from aadml.sweeps.plan.experiment import STEPS, DataSet, Experiment
 from aadml.sweeps.plan.ledger import Ledger, Row
 from aadml.sweeps.plan.search import MAIN, SEARCHES, Round
@@ -176,12 +177,13 @@ def test_a_forecast_measures_every_method_once_and_adds_up(tmp_path, monkeypatch
         return Rate(step=0.5, fixed=10.0)
 
     class Clips:
-        train = range(304)
+        train = SimpleNamespace(per_epoch=304)
 
     monkeypatch.setattr("aadml.sweeps.plan.cost.measured_or_nothing", rate)
     monkeypatch.setattr("aadml.sweeps.plan.cost.load_splits", lambda config: Clips)
     runs = runs_of("stage-1a", experiment(tmp_path))
-    said = cost_in_words(runs, tmp_path, 2, lambda message: None)
+    expected = cost_of(runs, tmp_path, 2, lambda message: None)
+    said = cost_in_words(runs, expected)
     assert len(measured) == 3
     seconds = 81 * (10 + 20 * 7 * 0.5) / 2  # 140 steps of 7 an epoch
     assert f"81 runs are known to be needed (stage-1a 81), at most about {seconds / 60:.0f} min on 2 workers" in said

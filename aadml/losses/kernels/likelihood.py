@@ -118,7 +118,8 @@ def tempered(scores: Tensor, temperature: float) -> Tensor:
     Raises:
         InputError: a temperature that is not above 0.
     """
-    return scores * inverse(temperature)
+    factor = inverse(temperature)
+    return scores if factor == 1 else scores * factor
 
 
 def inverse(temperature: T) -> T:

@@ -3,8 +3,10 @@
 A loss is a cost of the rows of a score matrix: it says what each anchor costs and, in `slope`, how that changes with
 each score. Scores of vectors are inner products, or functions of them, so the vectors' gradients are two more products,
 with the slopes. Products are made of a slab of rows, as they are slow for few rows; costs and slopes of a block of its
-rows at a time, which stays in a core's cache. The backward pass multiplies the gradients by what comes from above;
-where that differs from anchor to anchor, it goes through the blocks once more. A gradient of a gradient is refused.
+rows at a time, which stays in a core's cache. Where all rows are one slab, its slopes are kept and the backward pass
+multiplies them out. Where they are more, the forward does, and the backward pass multiplies the gradients by what comes
+from above; where that differs from anchor to anchor, it goes through the blocks once more. A gradient of a gradient is
+refused.
 """
 
 from collections.abc import Callable
@@ -32,12 +34,14 @@ class Rows:
         comparison: the whole.
         place: which of its rows these are.
         columns: (c,) a number of each candidate, where the loss was given some.
+        room: (r, c) where slopes may be written once the scores have been read; None: anywhere else.
     """
 
     scores: Tensor
     comparison: Comparison
     place: slice
     columns: Tensor | None
+    room: Tensor | None = None
     _made: dict[str, Tensor | None] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -64,6 +68,13 @@ class Rows:
     def rivals(self) -> Tensor | None:
         """(r, c) ones and zeros, positives and negatives; None where every pair is one of them."""
         return None if self.whole else self.positives + self.negatives
+
+    @property
+    def has_negatives(self) -> Tensor:
+        """(r,) ones and zeros, whether an anchor has negatives."""
+        if not self.whole:
+            return self.negatives.sum(1).clamp_max(1)
+        return self.positives.shape[1] - self.positives.sum(1).clamp_min(self.positives.shape[1] - 1)
 
     @property
     def shares(self) -> Tensor | None:
@@ -130,21 +141,30 @@ class _Task:
     def scores(self, left: Tensor, right: Tensor | None) -> Scores:
         return Scores(left, right, self.kind, self.scale)
 
-    def run(self, inputs: "_Inputs", wanted: tuple[bool, ...], weights: Tensor | None) -> tuple[Counts, "_Inputs"]:
-        """Go through the blocks: totals and counts (a,), and gradients of the totals, summed with weights (a,)."""
+    def run(
+        self, inputs: "_Inputs", wanted: tuple[bool, ...], weights: Tensor | None, *, keep: bool = False
+    ) -> tuple[Counts, "_Inputs", Tensor | None]:
+        """Go through the blocks: totals and counts (a,), and gradients of the totals, summed with weights (a,).
+
+        With `keep`, where one slab is all there is, its slopes by products (a, c) are given instead of the gradients.
+        """
         left, right, columns = inputs
         assert left is not None
         scores = self.scores(left, right)
+        slabs = scores.slabs()
+        kept = keep and right is not None and columns is None and len(slabs) == 1
         sums = [
-            None if one is None or not want else torch.zeros_like(one) for one, want in zip(inputs, wanted, strict=True)
+            None if one is None or not want or kept else torch.zeros_like(one)
+            for one, want in zip(inputs, wanted, strict=True)
         ]
         active, possible = (torch.empty(len(left), dtype=torch.int64, device=left.device) for _ in range(2))
         found = left.new_empty(len(left)), active, possible
-        for slab in scores.slabs():
+        for slab in slabs:
             products = scores.products(slab)
             for rows in scores.blocks(slab):
                 values = scores.of_products(products[rows.start - slab.start : rows.stop - slab.start])
-                costs = self.cost(Rows(values, self.comparison, rows, columns))
+                room = values if right is not None and self.kind == "product" else None
+                costs = self.cost(Rows(values, self.comparison, rows, columns, room))
                 for one, part in zip(found, (costs.total, costs.active, costs.possible), strict=True):
                     one[rows] = part  # small tensors kept between blocks would split the heap
                 if any(wanted):
@@ -152,9 +172,22 @@ class _Task:
                     out = values if right is not None else sums[0]
                     if out is not None:
                         scores.put_slope(slope, values, out if out is values else out[rows])
-            if right is not None:
+            if right is not None and not kept:
                 _add(sums, scores, slab, products)
-        return found, tuple(sums)
+        return found, tuple(sums), products if kept and any(wanted) else None
+
+    def multiplied(self, inputs: "_Inputs", wanted: tuple[bool, ...], slopes: Tensor, above: Tensor) -> "_Inputs":
+        """Give the gradients of totals that weigh `above` (a,), from the slopes by products of all rows (a, c)."""
+        left, right, _ = inputs
+        assert left is not None
+        assert right is not None
+        factor, nothing = self.scores(left, right).factor, left.new_zeros(1, 1)
+        if above.device.type == "cpu" and _is_constant(above):
+            factor *= float(above[:1].sum())
+        else:
+            slopes = slopes * above[:, None]
+        pairs = zip(wanted, ((slopes, right), (slopes.T, left)), strict=False)
+        return (*(torch.addmm(nothing, *pair, beta=0, alpha=factor) if want else None for want, pair in pairs), None)
 
 
 def _weighed(sums: list[Tensor | None], costs: Costs, weights: Tensor | None) -> Tensor:
@@ -185,21 +218,23 @@ class _Sums(torch.autograd.Function):
         ctx: Any, left: Tensor, right: Tensor | None, columns: Tensor | None, task: _Task, wanted: tuple[bool, ...]
     ) -> tuple[Tensor, Tensor, Tensor]:
         with torch.autocast(left.device.type, enabled=False):
-            found, gradients = task.run((left, right, columns), wanted, None)
+            found, gradients, slopes = task.run((left, right, columns), wanted, None, keep=True)
         ctx.task, ctx.wanted = task, wanted
-        ctx.save_for_backward(left, right, columns, *gradients)
+        ctx.save_for_backward(left, right, columns, slopes, *gradients)
         ctx.mark_non_differentiable(*found[1:])
         return found
 
     @staticmethod
     def backward(ctx: Any, above: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors
+        *inputs, slopes = ctx.saved_tensors[:4]
         with torch.no_grad(), torch.autocast(above.device.type, enabled=False):
-            if _is_constant(above):
-                gradients: _Inputs = tuple(None if one is None else one * above[:1].sum() for one in saved[3:])
+            if slopes is not None:
+                gradients: _Inputs = ctx.task.multiplied(tuple(inputs), ctx.wanted, slopes, above)
+            elif _is_constant(above):
+                gradients = tuple(None if one is None else one * above[:1].sum() for one in ctx.saved_tensors[4:])
             else:
-                gradients = ctx.task.run(saved[:3], ctx.wanted, above)[1]
-        return (*_once(gradients, above, saved[:3]), None, None)
+                gradients = ctx.task.run(tuple(inputs), ctx.wanted, above)[1]
+        return (*_once(gradients, above, tuple(inputs)), None, None)
 
 
 def counted(values: Tensor) -> Tensor:

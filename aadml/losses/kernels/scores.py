@@ -73,7 +73,7 @@ class Scores:
         """
         if self.kind == "distance" and self.right is not None:
             torch.div(slope, F.threshold(scores, NO_DISTANCE, torch.inf), out=out)
-        else:
+        elif slope is not out:
             out.copy_(slope)
 
     @property

@@ -14,12 +14,15 @@ def log_one_plus_sum(values: Tensor, mask: Tensor) -> Tensor:
     return softplus(masked_logsumexp(values, mask).masked_fill(~some, 0)).masked_fill(~some, 0)
 
 
-def with_shares(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Give `log_one_plus_sum` under a mask of zeros and ones, and its derivatives by the values (a, c)."""
+def with_shares(values: Tensor, outside: Tensor, shift: float, weight: float) -> tuple[Tensor, Tensor]:
+    """Give weight log(1 + sum of exp(x + shift)) by row, and its derivatives by the values x (a, c).
+
+    What `outside` marks with ones (a, c) counts for nothing.
+    """
     if not values.shape[1]:
         return values.new_zeros(len(values)), values
-    kept = without(values, 1 - mask)
-    peak = kept.amax(1, keepdim=True).clamp_min(0)
-    parts = exp_of_falls(kept - peak)
+    kept = without(values, outside)
+    peak = (kept.amax(1, keepdim=True) + shift).clamp_min(0)
+    parts = exp_of_falls(kept - (peak - shift))
     above_one = F.threshold(parts.sum(1, keepdim=True) + (-peak).expm1(), NOTHING, 0.0)
-    return (peak + above_one.log1p())[:, 0], scaled(parts, 1 / (1 + above_one))
+    return weight * (peak + above_one.log1p())[:, 0], scaled(parts, weight / (1 + above_one))

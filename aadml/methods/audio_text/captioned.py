@@ -106,6 +106,11 @@ class AudioText(Method):
             session,
         )
 
+    @property
+    def needs_same_texts(self) -> str:
+        """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
+        return self.inner.needs_same_texts
+
     def prior(self) -> Prior | None:
         """Say which model is trained first."""
         return self._ancillary.prior if self._ancillary else None

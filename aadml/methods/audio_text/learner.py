@@ -97,6 +97,11 @@ class TwoTowers(Learner):
                 clips = clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
         return clips
 
+    @property
+    def needs_same_texts(self) -> str:
+        """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
+        return "" if self.curriculum is None else "makes its batches of all pairs"
+
     def players(self) -> Mapping[str, Player]:
         """Train all that is not frozen; the stages of a curriculum train one side or both."""
         players = {"all": Player(self._trained("audio", "text"), self._loss)}

@@ -82,6 +82,11 @@ class FewLabelsLearner(Learner):
         self._train: Clips | None = None
         self._rows = torch.empty(0, dtype=torch.int64)
 
+    @property
+    def needs_same_texts(self) -> str:
+        """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
+        return self.matching.needs_same_texts
+
     def players(self) -> Mapping[str, Player]:
         """Train trunks, both layers and temperature for the sum of both losses."""
         return {"all": Player(list(self.parameters()), self._loss)}

@@ -92,8 +92,13 @@ class Matching(nn.Module):
         """Tell whether a batch is costed by itself, without bank, proxies or neighbors."""
         return self.objective.proxy is None and self.neighbors is None and not self.banked
 
+    @property
+    def needs_same_texts(self) -> str:
+        """Say why the texts of the training clips may not change from epoch to epoch; "" where they may."""
+        return "finds neighbors by a teacher that is trained once (neighbors.space: dcca)" if self._taught else ""
+
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
-        """Find duplicates before the first epoch, bank, proxies' and clips' neighbors before each.
+        """Find duplicates before the first epoch (before each where texts are drawn), bank and neighbors before each.
 
         Args:
             train: the training clips.
@@ -103,7 +108,7 @@ class Matching(nn.Module):
             self._teacher = dcca_space(train, seed=self._seed)
         self._train = train
         device = train.labels.device
-        if len(self._groups) != len(train):
+        if len(self._groups) != len(train) or train.drawn_by is not None:
             self._groups = (same_clips(train) if self.masked else torch.arange(len(train))).to(device)
         proxy = self.objective.proxy
         if self.of_batch_alone:

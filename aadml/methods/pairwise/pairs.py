@@ -84,6 +84,11 @@ class PairLearner(Learner):
         """Tell whether clips may lack a modality: not where a bank, proxies or neighbors are made of all of them."""
         return self.matching.of_batch_alone
 
+    @property
+    def needs_same_texts(self) -> str:
+        """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
+        return self.matching.needs_same_texts
+
     def players(self) -> Mapping[str, Player]:
         """Train networks and temperature for one loss."""
         return {"all": Player([one for one in self.parameters() if one.requires_grad], self._loss)}

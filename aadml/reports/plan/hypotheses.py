@@ -8,6 +8,7 @@ from aadml.reports.plan.tables import (
     chance_of,
     every_seed,
     exploratory_table,
+    figure_name,
     final_table,
     gain,
     option_table,
@@ -105,7 +106,7 @@ def sections_of_set(name: str, ledger: Ledger) -> list[str]:
         table = budget_table(rows)
         parts += [*titled(title, table), _failures(rows)]
         if stage == FIFTH and table.rows:
-            parts.append(f"![test MAP of every seed of all methods]({name}-methods.svg)")
+            parts.append(f"![test MAP of every seed of all methods]({figure_name(name, 'methods')})")
     return parts
 
 

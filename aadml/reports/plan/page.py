@@ -12,6 +12,7 @@ from aadml.reports.plan.tables import (
     control_table,
     difference_table,
     every_seed,
+    figure_name,
     final_table,
     full_table,
     option_table,
@@ -24,7 +25,7 @@ from aadml.reports.tables import Table, markdown
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
 from aadml.sweeps.plan.finals import LOOKS
 from aadml.sweeps.plan.ledger import Ledger
-from aadml.sweeps.plan.sets import SHARED, drawn_name, is_drawn, read_facts
+from aadml.sweeps.plan.sets import SHARED, SetFacts, drawn_name, is_drawn, read_facts
 from aadml.sweeps.plan.stages import STAGES, is_of_shares
 from feature_extraction.ground.atomic import write_text
 
@@ -47,7 +48,7 @@ def write_plan_page(folder: Path) -> Path:
     figures = {SHARES: share_drawing(ledger)}
     for name in _given(folder):
         for kind, drawing in drawings(name, findings_of(name, ledger), ledger).items():
-            figures[f"{name}-{kind}.svg"] = drawing
+            figures[figure_name(name, kind)] = drawing
     for place, drawing in figures.items():
         if drawing:  # matplotlib is installed
             write_text(folder / place, drawing + "\n")
@@ -64,7 +65,14 @@ def summary(folder: Path) -> tuple[Table, ...]:
 
 def _given(folder: Path) -> list[str]:
     """Name the data sets that the plan did not draw itself."""
-    return [name for name in read_facts(folder) if not is_drawn(name)]
+    return [name for name in _facts(folder) if not is_drawn(name)]
+
+
+def _facts(folder: Path) -> dict[str, SetFacts]:
+    """Read what the data sets are: those that the plan names, in its order, then others."""
+    found = read_facts(folder)
+    own = [name for name in (*PRIMARY_SETS, *OTHER_SETS) if name in found]
+    return {name: found[name] for name in (*own, *(name for name in found if name not in own))}
 
 
 def page_of(folder: Path) -> str:
@@ -73,7 +81,7 @@ def page_of(folder: Path) -> str:
     found = {name: findings_of(name, ledger) for name in names}
     parts = [_INTRODUCTION, "## Where it stands", _standing(found, names)]
     parts += ["## The questions", markdown(answers(found, ledger))]
-    parts += ["## What was run, and what was not", markdown(set_table(read_facts(folder), ledger))]
+    parts += ["## What was run, and what was not", markdown(set_table(_facts(folder), ledger))]
     drawn = [drawn_name(share) for share in SHARED]
     for sets, of_shares in ((names, False), (drawn, True)):
         stages = [stage for stage in STAGES if is_of_shares(stage) == of_shares]
@@ -138,9 +146,11 @@ def _of_contenders(name: str, found: Findings, ledger: Ledger) -> list[str]:
     parts = ["### Contenders", _seeds_said(found), markdown(final_table(found.rows, found.seeds))]
     if found.primary:
         parts += [markdown(difference_table(found.primary, tested=found.looked)), _HOW]
-        parts += [f"![test MAP of every seed]({name}-map.svg)", f"![paired differences]({name}-differences.svg)"]
+        parts += [f"![test MAP of every seed]({figure_name(name, 'map')})"]
+        parts += [f"![paired differences]({figure_name(name, 'differences')})"]
     parts += titled("What the stop leaves out", full_table(name, ledger))
-    return parts + titled("Protocols (H7)", protocol_table(found.rows, found.seeds))
+    of_protocols = titled("Protocols (H7)", protocol_table(found.rows, found.seeds))
+    return parts + of_protocols + ([_BANK] if of_protocols else [])
 
 
 def _seeds_said(found: Findings) -> str:
@@ -155,13 +165,17 @@ def _seeds_said(found: Findings) -> str:
 _INTRODUCTION = f"""# Does AA help? What the plan has found so far
 
 Made by `aadml reproduce plan` from the CSV files beside this page; nothing on it is written by hand, and a test
-compares them. [plan.md](plan.md), with its amendments, is older than every run. `{PLAIN}` is the loss alone,
+compares them. [plan.md](plan.md) is older than every run, and each of its amendments older than the runs it
+speaks of. `{PLAIN}` is the loss alone,
 `{ANCHOR_AWARE}` the loss on anchor-aware proxies, `{MEMORY}` the loss with a memory of the whole training set. MAP is
 exact over the full gallery, the mean of both directions, protocol `inductive`; test clips chose nothing, and the runs
 that chose options were not scored on them."""
 
 _HOW = """p: Student's t over seeds, to be held against 0.0182 (four looks); p equal: both one-sided tests at 0.01;
 power: of that t at 5 % and one look, at the standard deviation seen here."""
+
+_BANK = """`bank` chooses the number of neighbors by validation MAP and may choose none; its figure is then that of
+`inductive`."""
 
 _LAST = """## Going on
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from aadml.configuration.changes import parse_setting
+from aadml.configuration.changes import setting_pairs
 from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
 from aadml.reports.plan.page import summary, write_plan_page
@@ -13,7 +13,7 @@ from aadml.runs.data import load_splits
 from aadml.sweeps.grid import applied
 from aadml.sweeps.needed import work_off_needed
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, NARROW
-from aadml.sweeps.plan.cost import cost_in_words
+from aadml.sweeps.plan.cost import cost_in_words, cost_of
 from aadml.sweeps.plan.experiment import STEPS, DataSet, Experiment, Run
 from aadml.sweeps.plan.finals import LOOKS, THIRD, same_training
 from aadml.sweeps.plan.ledger import Ledger
@@ -78,7 +78,7 @@ def _read_sets(places: Mapping[str, str], plan: Plan) -> dict[str, DataSet]:
     """Read data sets, name -> place."""
     sets: dict[str, DataSet] = {}
     facts: dict[str, SetFacts] = {}
-    own = [parse_setting(text) for text in plan.settings] + ([("device", plan.device)] if plan.device else [])
+    own = setting_pairs(plan.settings) + ([("device", plan.device)] if plan.device else [])
     for name, place in places.items():
         values = applied({**read_yaml(plan.config or DEFAULT_METHOD), "data": place}, {} if plan.config else NARROW)
         values = applied(values, dict(own))
@@ -91,11 +91,13 @@ def _read_sets(places: Mapping[str, str], plan: Plan) -> dict[str, DataSet]:
 
 
 def _forecast(stages: Sequence[str], experiment: Experiment, plan: Plan) -> None:
-    """Say what the runs that are known so far will cost."""
+    """Say what the runs that are known so far will cost, and ask before long ones."""
     waiting = [run for stage in stages for run in _missing(stage, runs_of(stage, experiment), experiment, plan)]
     if waiting:
         workers = max(worker_count(plan.workers, [run.job(plan.folder) for run in waiting]), 1)
-        plan.note(cost_in_words(waiting, plan.folder, workers, plan.note))
+        expected = cost_of(waiting, plan.folder, workers, plan.note)
+        plan.note(cost_in_words(waiting, expected))
+        plan.confirm(expected)
     for name, data_set in experiment.sets.items() if THIRD in stages else ():
         if options := finalists(MAIN, name, experiment.ledger).get(ANCHOR_AWARE):
             for control, reason in same_training(data_set.config(ANCHOR_AWARE, options, STEPS)).items():

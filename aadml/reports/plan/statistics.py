@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import nctdtr, stdtrit
@@ -104,7 +105,14 @@ def compared(rows: ByMethod, precisions: Precisions, pair: Pair, seeds: Sequence
     maps = [np.array([row.test_map for row in side], dtype=np.float64) for side in (first, second)]
     queries = [np.stack([precisions[row.key] for row in side]) for side in (first, second)]
     values = maps[0] - maps[1]
-    return Compared(pair, tuple(values.tolist()), paired_t(*maps), seeds_and_queries(*queries), sign_flip(values))
+    over_both = _over_both(queries[0].tobytes(), queries[1].tobytes(), queries[0].shape)
+    return Compared(pair, tuple(values.tolist()), paired_t(*maps), over_both, sign_flip(values))
+
+
+@lru_cache(maxsize=256)
+def _over_both(first: bytes, second: bytes, shape: tuple[int, int]) -> Difference:
+    """Compare float64 precisions over seeds and queries; a page asks for each costly bootstrap several times."""
+    return seeds_and_queries(*(np.frombuffer(side).reshape(shape) for side in (first, second)))
 
 
 def by_look(name: str, ledger: Ledger) -> list[Compared]:
@@ -157,7 +165,7 @@ def overall(found: Mapping[str, Sequence[Compared]]) -> str:
     if helped and all(one[0].sign >= 0 for one in found.values()):
         return f"AA helps ({', '.join(helped)})"
     if any(one[2].sign > 0 for one in looked) and not helped:
-        return "a memory helps, not AA"
+        return "; ".join(f"{name}: {verdict(one)}" for name, one in found.items())
     if all(one[0].over_both.high > MARGIN for one in looked):
         return "undecided"
     return f"AA does not help by more than {max(max(one[0].over_both.high, 0.0) for one in looked):.3f}"

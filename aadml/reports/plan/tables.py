@@ -41,7 +41,7 @@ from aadml.sweeps.plan.shipped import (
 _ALL = {
     SECOND: ("the chosen contenders", f"{LOOKS[0] * len(CONTENDERS)} to {LOOKS[-1] * len(CONTENDERS)}"),
     FULL: ("the same without the stop", str(FULL_SEEDS * len(CONTENDERS))),
-    THIRD: ("controls of the chosen AA", f"{CONTROL_SEEDS} a control"),
+    THIRD: ("controls of the chosen AA", f"{CONTROL_SEEDS} to {LOOKS[-1]} a control"),
     LAST_RIVALS: ("the chosen rivals", str(CONTROL_SEEDS * len(RIVALS))),
     LAST_READINGS: ("the best readings under sums, and two controls", str(CONTROL_SEEDS * (BEST_READINGS + 2))),
     PAIRS: ("without labels, on natural pairs", str(CONTROL_SEEDS * len(WITHOUT_LABELS))),
@@ -58,6 +58,11 @@ _FIGURES = {
     "audio_visual": "audio-visual", "visual_audio": "visual-audio", "test_map": "test MAP",
 }  # fmt: skip
 """Column of a row -> its name in a table."""
+
+
+def figure_name(data_set: str, kind: str) -> str:
+    """Name the file of a figure; a space would end its address in Markdown."""
+    return f"{data_set}-{kind}.svg".replace(" ", "-")
 
 
 def set_table(facts: Mapping[str, SetFacts], ledger: Ledger) -> Table:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from aadml.configuration.changes import parse_setting
+from aadml.configuration.changes import setting_pairs
 from aadml.data import open_data
 from aadml.reports.ablation_tables import data_notes, describe
 from aadml.reports.reproduction.page import Words, write_reproduction
@@ -64,7 +64,7 @@ def _laid_out(name: str, place: str, parts: Sequence[str], plan: Plan, note: Not
     if name == "ave":
         place, draws = drawn_sets(place, folder, note, with_others="clock-draw" in parts)
     clips = len(open_data(place).rows("train"))
-    changes = [parse_setting(text) for text in plan.settings] + ([("device", plan.device)] if plan.device else [])
+    changes = setting_pairs(plan.settings) + ([("device", plan.device)] if plan.device else [])
     base = plan.config or f"aadml_{name}"
     shared = Shared(place, tuple(changes), plan.max_epochs, base, with_controls=False)
     found = paper_runs(

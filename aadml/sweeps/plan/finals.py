@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from aadml.configuration.config import Config
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.retrieval.sequential import is_decided
-from aadml.sweeps.controls import controls, essence, rivals
+from aadml.sweeps.controls import AFFINE, ALONE, RANDOM, UNIFORM, controls, essence, rivals
 from aadml.sweeps.plan.contenders import (
     ANCHOR_AWARE,
     CONTENDERS,
@@ -25,6 +25,8 @@ FIRST_SEED = 100
 LOOKS = (10, 20, 30, 40)
 """Numbers of seeds at which the sequential rule looks."""
 CONTROL_SEEDS = 10
+ANSWERING = (ALONE, RANDOM, UNIFORM, AFFINE)
+"""Controls that take the seeds of stage 2's last look (plan.md, amendment 6): H1 at AA's own options, and H3 to H5."""
 FULL_SEEDS = 3
 SHARE_SEEDS = 8
 BEST_READINGS = 3
@@ -94,11 +96,12 @@ def controlled(name: str, data_set: DataSet, experiment: Experiment) -> list[Run
     options = chosen[ANCHOR_AWARE]
     config = data_set.config(ANCHOR_AWARE, options, STEPS)
     same = same_training(config)
+    looked, own = max(CONTROL_SEEDS, _last_look(name, experiment)), seeds_of(CONTROL_SEEDS, experiment)
     return [
         Run.of(THIRD, name, f"{ANCHOR_AWARE}, {control}", options, one, seed)
-        for seed in seeds_of(CONTROL_SEEDS, experiment)
+        for seed in seeds_of(looked, experiment)
         for control, one in _beside(config).items()
-        if control not in same
+        if control not in same and (seed in own or control in ANSWERING)
     ]
 
 
@@ -116,15 +119,26 @@ def _beside(config: Config) -> dict[str, Config]:
 def seeds_needed(name: str, experiment: Experiment) -> int:
     """Say how many seeds stage 2 has on a data set: up to the first look that is not complete, or that decides."""
     limit = min(experiment.seeds, LOOKS[-1])
-    rows = finals(name, experiment.ledger)
+    rows, complete = finals(name, experiment.ledger), _last_look(name, experiment)
     for look in sorted({min(look, limit) for look in LOOKS}):
-        seeds = range(FIRST_SEED, FIRST_SEED + look)
-        if any(seed not in rows.get(method, {}) for method in CONTENDERS for seed in seeds):
+        if look > complete:
             return look
+        seeds = range(FIRST_SEED, FIRST_SEED + look)
         pairs = [paired(rows, ANCHOR_AWARE, other, seeds) for other in (PLAIN, MEMORY)]
         if all(is_decided(*pair) for pair in pairs):
             return look
     return limit
+
+
+def _last_look(name: str, experiment: Experiment) -> int:
+    """Say how many seeds the last complete look of stage 2 has on a data set; 0 before the first."""
+    rows, limit = finals(name, experiment.ledger), min(experiment.seeds, LOOKS[-1])
+
+    def complete(look: int) -> bool:
+        seeds = range(FIRST_SEED, FIRST_SEED + look)
+        return all(seed in rows.get(method, {}) for method in CONTENDERS for seed in seeds)
+
+    return max(filter(complete, {min(look, limit) for look in LOOKS}), default=0)
 
 
 def finals(name: str, ledger: Ledger, stage: str = SECOND) -> dict[str, dict[int, Row]]:

@@ -119,7 +119,7 @@ def forecast(jobs: Sequence[Job], workers: int, note: Note = lambda message: Non
                 kind = _kind(config)
                 if kind not in rates:
                     rates[kind] = measured_or_nothing(config, splits, note)
-                seconds[str(job.folder)] = rates[kind].seconds(job, len(splits.train))
+                seconds[str(job.folder)] = rates[kind].seconds(job, splits.train.per_epoch)
     finally:
         torch.set_num_threads(threads)
     return Forecast(seconds, len(jobs) - len(waiting), min(workers, max(len(waiting), 1)))

@@ -79,6 +79,21 @@ def test_shards_joined_are_the_file_of_one_job(manifest, local, tmp_path):
 
 
 @pytest.mark.slow
+def test_four_shards_of_real_media_joined_are_the_file_and_the_failures_of_one_process(shared_data, tmp_path):
+    media = [path for path in sorted((shared_data / "media").rglob("*.*")) if path.parent.parent.name == "media"]
+    if not media:
+        pytest.skip("the folder media of the development data is not here")
+    rows = [f"{number},{path},{path.parent.name},train" for number, path in enumerate(media)]
+    (tmp_path / "manifest.csv").write_text("\n".join(["id,media,label,split", *rows]))
+    whole = extract(tmp_path / "manifest.csv", tmp_path / "whole.h5", workers=1)
+    for number in range(4):
+        extract(tmp_path / "manifest.csv", tmp_path / "f.h5", shard=(number, 4), workers=1)
+    merge((), tmp_path / "f.h5")
+    same(tmp_path / "f.h5", tmp_path / "whole.h5")
+    assert 0 < len(whole.failures) < whole.clips == len(media)
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="the actors are found in /proc")
 @pytest.mark.parametrize("kills", [0, 1])

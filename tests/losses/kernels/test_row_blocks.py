@@ -31,13 +31,13 @@ def gradients(terms, points, weights=None):
 
 
 @pytest.mark.parametrize("name", THROUGH_BLOCKS)
-@pytest.mark.parametrize("entries", [1, 100, 1 << 18])
-def test_the_height_of_blocks_changes_nothing(monkeypatch, name, entries):
+@pytest.mark.parametrize(("entries", "slab"), [(1, 3), (100, 300), (1 << 18, 3 << 18), (1 << 18, 1)])
+def test_the_height_of_blocks_changes_nothing(monkeypatch, name, entries, slab):
     comparison, points = batch()
     whole = LOSSES[name](comparison)
     expected = gradients(whole, points)
     monkeypatch.setitem(scores.BLOCK, "cpu", entries)
-    monkeypatch.setattr(scores, "SLAB", 3 * entries)
+    monkeypatch.setattr(scores, "SLAB", slab)
     monkeypatch.setattr(scores, "ROWS", 1)
     cut = LOSSES[name](comparison)
     assert torch.allclose(cut.total, whole.total, rtol=1e-12, atol=1e-12)
@@ -48,8 +48,12 @@ def test_the_height_of_blocks_changes_nothing(monkeypatch, name, entries):
 
 
 @pytest.mark.parametrize("name", THROUGH_BLOCKS)
-def test_anchors_that_weigh_differently_pull_differently(name):
+@pytest.mark.parametrize("rows", [3, 40])
+def test_anchors_that_weigh_differently_pull_differently(monkeypatch, name, rows):
     comparison, points = batch()
+    monkeypatch.setattr(scores, "SLAB", 37 * rows)
+    monkeypatch.setattr(scores, "ROWS", 1)
+    monkeypatch.setitem(scores.BLOCK, "cpu", 37 * rows)
     weights = torch.linspace(0, 2, len(comparison.anchors), dtype=torch.float64)
     together = gradients(LOSSES[name](comparison), points, weights)
     alone = [
@@ -70,6 +74,15 @@ def test_scores_that_a_selection_has_computed_cost_the_same(name):
     assert torch.allclose(terms.total, expected.total, rtol=1e-10, atol=1e-10)
     for one, other in zip(gradients(terms, points), gradients(expected, points), strict=True):
         assert torch.allclose(one, other, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", THROUGH_BLOCKS)
+def test_a_second_backward_pass_gives_what_the_first_gave(name):
+    comparison, points = batch()
+    terms = LOSSES[name](comparison)
+    first = torch.autograd.grad(3 * terms.total.sum(), points, retain_graph=True)
+    for one, other in zip(gradients(terms, points), first, strict=True):
+        assert torch.allclose(3 * one, other, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", THROUGH_BLOCKS)

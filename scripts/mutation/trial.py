@@ -24,11 +24,12 @@ MEMORY = 16 * 1024**3  # bytes of address space: a mutant may ask for everything
 PATIENCE = 60.0  # seconds that the tests of a mutant may take in all, as measured
 AT_LEAST, TIMES = 30.0, 6.0  # seconds that any test may take, and how many times its own
 START = 120.0  # seconds to import and collect
-ENDINGS = {0: "passed", 5: "passed", -signal.SIGALRM: "timeout"}  # 5: there was no test to run
+ENDINGS = {0: "passed", 5: "passed", -signal.SIGALRM: "timeout", -signal.SIGPROF: "timeout"}  # 5: no test to run
 READERS = (
     "tests/configuration/test_option_laws.py", "tests/losses/test_page.py", "tests/methods/test_published_values.py",
+    "tests/test_architecture.py",
 )  # fmt: skip
-"""Test files that read defaults and bounds of every entry, which no line that they run shows."""
+"""Test files that read defaults, bounds or the source of every entry, which no line that they run shows."""
 AGES = itertools.count(1)
 PRELOADED = (
     "torch._dynamo", "torch.fx.experimental.symbolic_shapes", "scipy.stats", "sklearn.metrics", "hypothesis.strategies",

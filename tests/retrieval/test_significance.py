@@ -15,6 +15,7 @@ def test_spread_is_mean_and_standard_deviation_of_a_sample():
     assert (found.mean, found.count) == (pytest.approx(7 / 3), 3)
     assert found.sd == pytest.approx(np.sqrt(7 / 3))
     assert str(found) == "2.333 ± 1.528"
+    assert str(spread([0.0, 1.0])) == "0.500 ± 0.707"
     assert str(spread([0.5])) == "0.500"
 
 

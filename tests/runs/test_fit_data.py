@@ -1,20 +1,27 @@
-"""What `fit` takes as data, and what it says about the clips that it sets aside."""
+"""What `fit` takes as data and says of it, and which process goes on with a training."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import aadml
 from aadml.comparison.types import Clips
+from aadml.data.synthetic import synthetic
 from aadml.processes import launch
+from aadml.runs import fit
+from aadml.runs.manifest import CONFIG, read_manifest
+from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
 
 
 def test_of_several_processes_none_makes_the_sample_clips(monkeypatch, tmp_path):
     monkeypatch.setattr(launch, "started", lambda: True)
-    with pytest.raises(InputError, match="none may make the sample clips; name the data"):
-        aadml.fit(epochs=1)
+    monkeypatch.setattr("aadml.runs.fit.with_sample_data", lambda *_: pytest.fail("clips were made"))
     with pytest.raises(InputError, match="no such file"):  # what is named is looked for, however many they are
         aadml.fit(tmp_path / "absent.h5", epochs=1)
+    with pytest.raises(InputError, match="none may make the sample clips; name the data"):
+        aadml.fit(epochs=1)
 
 
 @pytest.mark.parametrize(("labels", "how"), [(np.arange(40) % 4, "stratified"), (None, "at random")])
@@ -23,3 +30,17 @@ def test_it_is_said_how_clips_in_memory_were_set_aside_for_validation(labels, ho
     features = {m: random.standard_normal((40, 5)).astype("f4") for m in ("audio", "visual")}
     model = aadml.fit(Clips.of(labels, **features), method="random")
     assert f"4 clips were set aside for validation ({how}, seed 0)" in model.card()
+
+
+def test_a_process_that_is_not_the_first_follows_a_training_that_is_not_over(monkeypatch, tmp_path):
+    write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8)))
+    run = aadml.fit(tmp_path / "f.h5", method="random", runs=tmp_path / "runs").folder
+    manifest, followed = read_manifest(run), []
+    monkeypatch.setattr(fit.group, "is_first", lambda: False)
+    monkeypatch.setattr(fit, "follow", lambda prepared, place: followed.append(place))
+    assert aadml.resume(run).folder == run
+    assert followed == []
+    monkeypatch.setattr(fit, "is_finished", lambda _: False)
+    monkeypatch.setattr(fit, "read_manifest", lambda _: replace(manifest, files={CONFIG: manifest.files[CONFIG]}))
+    aadml.resume(run)
+    assert followed == [run]

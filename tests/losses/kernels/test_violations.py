@@ -2,6 +2,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from aadml.losses.kernels import violations as kernel
 
@@ -105,3 +106,10 @@ def test_is_the_same_on_a_gpu():
     positives = torch.rand(300, 200) < 0.2
     there = violations(far.cuda(), positives.cuda(), ~positives.cuda(), 0.1).cpu()
     assert torch.equal(there, violations(far, positives, ~positives, 0.1))
+
+
+def test_a_compiler_is_told_the_shape_and_type_of_the_counts():
+    with FakeTensorMode():
+        far, ones = torch.empty(4, 7, dtype=torch.float64), torch.ones(4, 7, dtype=torch.float64)
+        found = kernel.violations(far.T, ones.T, ones.T, 0.5)
+        assert (found.shape, found.dtype, found.is_contiguous()) == ((7, 4), torch.float64, True)

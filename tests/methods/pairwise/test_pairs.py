@@ -182,6 +182,19 @@ def test_a_bank_without_a_graph_leaves_the_own_partner_the_only_positive():
     assert cost(one, given) == pytest.approx(expected(one, given, none), abs=1e-5)
 
 
+@pytest.mark.parametrize("candidates", ["batch", "bank"])
+def test_a_batch_is_compared_with_itself_or_with_all_clips(candidates):
+    one, given, rows = learner(neighbors=NeighborOptions(candidates=candidates)), clips(), torch.tensor([1, 4, 6, 7])
+    one.before_epoch(given, Epoch("train", 0, 1))
+    part = given.select(rows)
+    some = Batch(part.features, part.labels, rows, torch.Generator().manual_seed(2), Epoch("train", 0, 1))
+    audio, visual = (one.embed(given[m], m) for m in CONTEXT.modalities)
+    columns, own = (rows, torch.arange(4)) if candidates == "batch" else (torch.arange(9), rows)
+    scores = [one.matching.log_scale.exp() * a[rows] @ b[columns].T for a, b in ((audio, visual), (visual, audio))]
+    wanted = sum(float(F.cross_entropy(found.detach(), own)) for found in scores) / 2
+    assert float(one.players()["all"].loss(some)["loss"].detach()) == pytest.approx(wanted, abs=1e-5)
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -94,7 +94,7 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
 
 def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str]:
     if not place.is_file():
-        absent = "is neither a file nor a folder" if place.exists() else "no such file"
+        absent = "is not a file but a device or a pipe" if place.exists() else "no such file"
         raise InputError(f"{place}: {'is a folder, not a file' if place.is_dir() else absent}")
     wanted = (*MODALITIES, *KEYS, CAPTION_CLIP)
     if is_archive(place):

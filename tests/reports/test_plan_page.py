@@ -311,3 +311,12 @@ def test_means_on_the_shipped_page_are_those_of_the_shipped_rows():
         precision = ledger.precisions("stage-2")[row.key]
         assert precision.mean() == pytest.approx(row.test_map, abs=1e-4)
         assert (row.audio_visual + row.visual_audio) / 2 == pytest.approx(row.test_map, abs=2e-6)
+
+
+def test_the_readme_and_the_findings_quote_the_shipped_page():
+    page, readme = (SHIPPED / PAGE).read_text(encoding="utf-8"), SHIPPED.parents[1] / "README.md"
+    findings = (SHIPPED.parent / "findings.md").read_text(encoding="utf-8").partition("## How little")[0]
+    for text in (readme.read_text(encoding="utf-8"), findings):
+        quoted = re.findall(r"[+-]0\.\d{3}\s\[[^]]*\]", text)
+        assert len(quoted) >= 4
+        assert all(one.replace("\n", " ") in page for one in quoted)

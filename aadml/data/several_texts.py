@@ -113,12 +113,9 @@ def with_texts(splits: Splits, trained: WhichTexts) -> Splits:
     train = splits.train
     if train.texts is None:
         return splits
-    paired = pair_a_text(train)
-    fitted = {
-        "first": replace(train, texts=None),
-        "drawn": replace(paired, drawn_by=paired.ids),
-        "all": paired,
-    }[trained]
+    fitted = replace(train, texts=None) if trained == "first" else pair_a_text(train)
+    if trained == "drawn":
+        fitted = replace(fitted, drawn_by=fitted.ids)
     count = f"{len(train.texts.rows)} texts of {len(train)} training clips"
     note = f"{count}: {_HOW[trained]}; in valid and test all are asked and ranked"
     valid, test = every_text(splits.valid), every_text(splits.test)

@@ -16,6 +16,8 @@ from feature_extraction.ground.errors import InputError
 
 Bits = NDArray[np.signedinteger[Any]]
 SORTED = 1 << 16  # scores sorted at a time
+_MAGNITUDE = {4: 2**31 - 1, 8: 2**63 - 1}
+"""Bytes of a float -> all of its bits but the sign."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def _keys(scores: Scores) -> Scores:
         scores = np.asarray(scores, dtype=np.float64)
     values: Scores = np.subtract(0, scores, dtype=scores.dtype)  # best first, and no minus zero
     bits = _bits(values)
-    magnitude = bits & np.iinfo(bits.dtype).max
+    magnitude = bits & _MAGNITUDE[bits.itemsize]
     peak = magnitude.max().view(scores.dtype)
     if not np.isfinite(peak):
         raise InputError("scores: there is a NaN or an infinity among them; such items cannot be ranked")

@@ -145,9 +145,11 @@ def rank(
     order = _first_of_groups(len(hits), low, high)
     offsets = np.searchsorted(order, first)
     above = hits[order] - np.repeat(begun[:-1], np.diff(offsets))
-    sizes, inside = np.ones_like(above), np.ones_like(above)
-    group = np.searchsorted(order, low)
-    above[group], sizes[group], inside[group] = start % items, size, high - low
+    sizes = inside = np.broadcast_to(np.int64(1), above.shape)
+    if len(start):
+        sizes, inside = sizes.copy(), inside.copy()
+        group = np.searchsorted(order, low)
+        above[group], sizes[group], inside[group] = start % items, size, high - low
     order -= np.repeat(first[:-1], np.diff(offsets))
     better = None
     if partner is not None:

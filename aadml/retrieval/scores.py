@@ -29,6 +29,7 @@ BLOCK = 1 << 23  # scores that one thread holds at a time
 ROWS = 128  # the shape of a product is fixed, so that a score does not depend on how the work is cut
 TILE = 1 << 18  # components of mapped gallery vectors at a time
 COLUMNS = 1024  # of such a product at most, so that it lies in a core's cache until it is rounded
+MAPPED = 1 << 22  # components of a gallery that is mapped once, not once for every block of queries
 PRECISIONS: dict[str, np.dtype[Any]] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
 
 
@@ -232,8 +233,16 @@ def score_source(
         raise InputError(f"queries have {queries.shape[1]} dimensions, the gallery {gallery.shape[1]}; must be equal")
     q, g = (vectors.detach().cpu() for vectors in sides.values())
     kind = lookup(PRECISIONS, precision, "precision of scores")
-    shape = len(q), len(g)
-    return VectorScores(shape, q.shape[1], *maps(q, g), copies=find_copies(g), precision=kind)
+    asked, offered = maps(q, g)
+    if g.numel() <= MAPPED:
+        offered = _once(offered, len(g))
+    return VectorScores((len(q), len(g)), q.shape[1], asked, offered, copies=find_copies(g), precision=kind)
+
+
+def _once(rows: Rows, count: int) -> Rows:
+    """Map all of a small set at once, and give its rows from there."""
+    mapped = rows(0, count)
+    return lambda start, stop: mapped[start:stop]
 
 
 def unit_of_scores(queries: Tensor, gallery: Tensor, similarity: str) -> float:

@@ -317,3 +317,23 @@ def test_an_empty_argument_is_not_left_to_its_default(aadml, tmp_path, monkeypat
     code, _, err = aadml(*words)
     assert (code, err) == (2, f"{place} is empty; give a value, or leave it out")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["--loss", "aa-triplet", "--k", 1000], "proxy.k: 1000 neighbors asked, but the largest class has 20 clips; k can be 19 at most"),
+        (["--criterion", "recall@16"], "metric recall@16: the gallery holds 15 items; take a cutoff up to 15, or map"),
+        (["--config", "pairs", "--set", "neighbors.positives=own", "--set", "neighbors.k=60"],
+         "neighbors.k: 60 asked of 60 clips; it can be 59 at most"),
+    ],
+)  # fmt: skip
+def test_what_the_clips_cannot_give_is_refused_before_there_is_a_run(aadml, features, tmp_path, settings, said):
+    code, _, err = aadml("train", "--data", features, *settings, "--epochs", 1, "--runs", tmp_path / "runs")
+    assert (code, err) == (2, said)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_one_modality_alone_is_refused(aadml, features, tmp_path):
+    code, _, err = aadml("train", "--data", features, "--modalities", "audio", "--runs", tmp_path / "runs")
+    assert (code, err) == (2, f"modalities: audio alone; two at least are compared, and {features} has audio, visual")

@@ -32,6 +32,7 @@ from aadml.cli.settings import GENERAL, PROXY, TRAINING, config_options, key_fla
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     runs: Path,
     resume: Path | None,
     as_json: bool,

@@ -162,6 +162,7 @@ class Method(ABC):
         Raises:
             InputError: says why.
         """
+        return
 
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:

@@ -99,4 +99,4 @@ def _baseline(given: JsonObject | Sequence[str]) -> JsonObject | None:
         return None
     if isinstance(given, Mapping):
         return given
-    return {} if tuple(given) == ("none",) else dict(setting_pairs(given))
+    return {} if tuple(given) == ("none",) else dict(setting_pairs(given, "--baseline"))

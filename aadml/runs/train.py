@@ -10,8 +10,8 @@ from aadml.comparison.types import Clips, Features, Matrix, Splits
 from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
-from aadml.methods.settings import AUTO
 from aadml.methods.session import SILENT, Callbacks, Session
+from aadml.methods.settings import AUTO
 from aadml.methods.teacher import smaller_batch
 from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
 from aadml.model.files import build_method, load_model

@@ -86,6 +86,8 @@ def connect(path: Path) -> sqlite3.Connection:
     Raises:
         InputError: no file, no index, or one of a newer version.
     """
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: is no file; an index is one")
     if not path.is_file():
         raise InputError(f"{path}: no such index; make one by `aadml index SOURCE -o {path}`")
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"

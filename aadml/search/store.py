@@ -125,6 +125,8 @@ def _said_of(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            raise InputError(f"{path}: cannot be written ({error}); choose another place or free some space") from error
         raise InputError(f"{path}: cannot be read as an index ({error})") from error
 
 

@@ -29,6 +29,9 @@ DATA = "data.json"
 OWN = (DATA, f"*/{DATA}", RUNS, f"*/{RUNS}", "shard-*-of-*", "sets.csv", "stage-*.csv")
 """What tells the folder of a sweep, or of a reproduction."""
 
+WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")
+"""The kinds of files that pages and tables are written to."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -111,14 +114,13 @@ def sole_owner(folder: Path) -> Iterator[None]:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder of something else: pages and tables have plain names, and would replace files of other people.
+    """Refuse a folder of something else: pages and tables have plain names, and could replace files of other people.
 
     Raises:
-        InputError: it holds files, and nothing of a sweep.
+        InputError: it holds files of the kinds that are written, and nothing of a sweep.
     """
-    held = (
-        [place.name for place in sorted(folder.iterdir()) if not place.name.startswith(".")] if folder.is_dir() else []
-    )
+    names = sorted(place.name for place in folder.iterdir()) if folder.is_dir() else []
+    held = [name for name in names if Path(name).suffix in WRITTEN]
     if held and not any(one for mark in OWN for one in folder.glob(mark)):
         some = ", ".join(held[:3]) + (" ..." if len(held) > 3 else "")
         raise InputError(f"{folder}: holds other files ({some}); choose another --output")

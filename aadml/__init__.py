@@ -84,7 +84,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'aadml' has no attribute '{name}'; there are {', '.join(__all__)}")
     module, _, attribute = _HOMES[name].partition(":")
     found = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+    if not attribute:
+        return found
+    entry = getattr(found, attribute)
+    if isinstance(entry, type):
+        return entry
+    from feature_extraction.ground.calls import checked
+
+    return checked(entry, __name__, name)
 
 
 def __dir__() -> list[str]:

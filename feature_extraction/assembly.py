@@ -23,8 +23,7 @@ from feature_extraction.feature_file import (
     spread,
     write_rows,
 )
-from feature_extraction.ground.atomic import remove_leftovers
-from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.atomic import refuse_other_kind, remove_leftovers
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.ledger import Ledger, Record, Track
 from feature_extraction.manifest import FURTHER_TEXT, Row, is_text
@@ -66,12 +65,9 @@ def refuse_foreign(output: Path) -> None:
     """Refuse to replace what is not a feature file.
 
     Raises:
-        InputError: `output` is a folder, or a file of another kind.
+        InputError: no file can be there, or one of another kind is.
     """
-    if output.is_dir():
-        raise InputError(f"{output}: is a folder; give the name of a file to write")
-    if output.exists() and not is_feature_file(output):
-        raise InputError(f"{output}: exists and is not a feature file; it is not overwritten, name another output")
+    refuse_other_kind(output, "a feature file", is_feature_file)
 
 
 def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]) -> None:

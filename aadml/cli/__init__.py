@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 import warnings
+from itertools import pairwise
 from types import FrameType
 from typing import NoReturn
 
@@ -75,7 +76,25 @@ class LazyGroup(click.Group):
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise click.UsageError(f"no command '{args[0]}'; {suggestion(args[0], COMMANDS)}", ctx)
+        _refuse_empty(args)
         return super().resolve_command(ctx, args)
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """Refuse an empty argument, as of a shell variable that is not set: an empty path would be the current folder.
+
+    Raises:
+        InputError: says where it stands.
+    """
+    for number, (before, argument) in enumerate(pairwise(arguments), 1):
+        flag, equals, value = argument.partition("=")
+        if not argument:
+            place = before if before.startswith("-") else f"argument {number}"
+        elif flag.startswith("--") and equals and not value:
+            place = flag
+        else:
+            continue
+        raise InputError(f"{arguments[0]}: {place} is empty; give a value, or leave it out")
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -116,7 +135,8 @@ def main() -> None:
         code = cli(standalone_mode=False)  # click returns the code of an Exit here, and None otherwise
         if isinstance(code, int):
             sys.exit(code)
-    except click.exceptions.Abort:
+    except click.exceptions.Abort as stop:  # click makes it of an interruption
+        _say_interrupted(stop.__cause__)
         _leave_interrupted()
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
@@ -129,8 +149,8 @@ def main() -> None:
     except ProcessLost as error:
         _last_word(str(error))
         sys.exit(1)
-    except KeyboardInterrupt:
-        click.echo("aadml: interrupted; nothing half-written was left behind", err=True)
+    except KeyboardInterrupt as stop:
+        _say_interrupted(stop)
         _leave_interrupted()
 
 
@@ -138,6 +158,12 @@ def _last_word(message: str) -> None:
     """Say why this process ends, unless another one of its job did."""
     if claim_last_word():
         click.echo(f"aadml: {message}", err=True)
+
+
+def _say_interrupted(cause: BaseException | None) -> None:
+    """Say that a command was interrupted, and what it knows about how to go on."""
+    if isinstance(cause, KeyboardInterrupt):
+        click.echo(f"aadml: interrupted; {str(cause) or 'nothing half-written was left behind'}", err=True)
 
 
 def _leave_interrupted() -> None:

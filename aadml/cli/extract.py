@@ -84,6 +84,7 @@ def command(
     NAME is an extractor of `aadml list extractors`, hf:MODEL[@revision][#pooling] for a pretrained network of
     transformers (MODEL is a folder, or a name on the Hugging Face Hub), or package.module:name.
     """
+    from aadml.cli.progress import goes_on
     from aadml.cli.sweeps import command_line
     from feature_extraction.ground.errors import InputError
     from feature_extraction.job import DEFAULTS, extract
@@ -97,7 +98,7 @@ def command(
         if name is None and recipe is None and modality in DEFAULTS:
             click.echo(f"aadml: no --{modality} given: {DEFAULTS[modality]}, which needs no weights", err=True)
     chosen = {modality: None if name == "none" else name or DEFAULTS.get(modality) for modality, name in names.items()}
-    with _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
+    with goes_on(), _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
         outcome = extract(
             rows, output, **chosen, recipe=recipe, options=options, weights=weights, engine=engine,
             workers=workers, time_limit=time_limit, max_seconds=max_seconds, shard=part,

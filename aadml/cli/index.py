@@ -68,13 +68,13 @@ def command(
     could not be read.
     """
     from aadml.cli.extract import read_settings
-    from aadml.cli.progress import JobBar, note
+    from aadml.cli.progress import JobBar, goes_on, note
     from aadml.search.building import build
     from feature_extraction.job import DEFAULTS
 
     names = {"audio": audio, "visual": visual}
     chosen = {m: None if name == "none" else name or DEFAULTS[m] for m, name in names.items()}
-    with JobBar() as bar:
+    with goes_on(), JobBar() as bar:
         changes = build(
             source, output, model=model, **chosen, options=read_settings(settings), weights=weights,
             media=media, moments=moments, allow_other_features=allow_other_features, workers=workers,

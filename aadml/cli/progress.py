@@ -3,7 +3,8 @@
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -19,6 +20,19 @@ STEP_SECONDS = 1.0
 def note(message: str) -> None:
     """Tell people something on stderr."""
     click.echo(f"aadml: {message}", err=True)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A command was interrupted; the message says how to go on with it."""
+
+
+@contextmanager
+def goes_on() -> Iterator[None]:
+    """Say of an interruption that the same command goes on."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise Interrupted("run the same command again to continue") from stop
 
 
 class Called(TypedDict):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from tqdm import tqdm
 
+from aadml.cli.progress import goes_on
 from aadml.cli.settings import GENERAL, key_flag
 
 if TYPE_CHECKING:
@@ -84,10 +85,8 @@ def work(jobs: Sequence["Job"], workers: int | None) -> list["Outcome"]:
 
     progress = SweepProgress(len(jobs))
     try:
-        return sweep(jobs, workers=workers, on_outcome=progress.outcome, on_epoch=progress.epoch)
-    except KeyboardInterrupt:
-        click.echo("aadml: interrupted; run the same command again to continue", err=True)
-        raise
+        with goes_on():
+            return sweep(jobs, workers=workers, on_outcome=progress.outcome, on_epoch=progress.epoch)
     finally:
         progress.close()
 

@@ -29,30 +29,34 @@ from aadml.cli.settings import GENERAL, PROXY, TRAINING, config_options, key_fla
 )
 @click.option("--resume", type=click.Path(path_type=Path), help="Continue an interrupted run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON before the run folder.")
-def command(runs: Path, resume: Path | None, as_json: bool, settings: tuple[str, ...], **flags: Any) -> None:
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    runs: Path,
+    resume: Path | None,
+    as_json: bool,
+    settings: tuple[str, ...],
+    **flags: Any,
+) -> None:
     """Fit a method; choose the epoch on validation clips; score the test split once.
 
     The last line printed is the run folder; continue with `aadml evaluate RUN` and `aadml report RUN`.
     """
-    from aadml.cli.progress import TrainingProgress
+    from aadml.cli.progress import Interrupted, TrainingProgress
     from aadml.processes.launch import ProcessLost
     from aadml.runs.fit import fit, resume_run
-    from feature_extraction.ground.errors import InputError
 
     progress = TrainingProgress()
     try:
         if resume is not None:
-            given = [name for name, value in {**flags, "set": settings}.items() if value]
-            if given:
-                raise InputError(f"--resume takes everything from {resume / 'config.yaml'}; leave out --{given[0]}")
+            _refuse_beside_resume(context, resume)
             model = resume_run(resume, **progress.callbacks())
         else:
             model = fit(settings=settings, runs=runs, on_run=progress.began, **flags, **progress.callbacks())
-    except KeyboardInterrupt:
-        progress.close()
-        if again := _continuation(resume or progress.folder):
-            click.echo(f"aadml: interrupted; continue with: {again}", err=True)
-        raise
+    except KeyboardInterrupt as stop:
+        again = _continuation(resume or progress.folder)
+        raise Interrupted(*([f"continue with: {again}"] if again else [])) from stop
     except ProcessLost as lost:
         progress.close()
         again = _continuation(resume or progress.folder)
@@ -62,6 +66,16 @@ def command(runs: Path, resume: Path | None, as_json: bool, settings: tuple[str,
     if model.evaluation is not None:
         _print(model.evaluation, as_json)
     click.echo(model.folder)
+
+
+def _refuse_beside_resume(context: click.Context, run: Path) -> None:
+    """Refuse flags that a run which is resumed could not follow."""
+    from feature_extraction.ground.errors import InputError
+
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
+        if given and option.name not in ("resume", "as_json"):
+            raise InputError(f"--resume takes everything from {run / 'config.yaml'}; leave out {option.opts[0]}")
 
 
 def _continuation(folder: Path | None) -> str:

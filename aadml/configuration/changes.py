@@ -20,8 +20,8 @@ Settings = JsonObject | Sequence[str] | None
 """Any keys of the config, as {"proxy.k": 5} or as ["proxy.k=5"]; None for none."""
 
 
-def setting_pairs(settings: Settings) -> list[tuple[str, Json]]:
-    """Give settings as keys and values.
+def setting_pairs(settings: Settings, flag: str = "--set") -> list[tuple[str, Json]]:
+    """Give settings as keys and values; `flag` is where they were given, for messages.
 
     Raises:
         InputError: they are written in no way that is known.
@@ -31,22 +31,22 @@ def setting_pairs(settings: Settings) -> list[tuple[str, Json]]:
     listed = () if settings is None else settings
     if isinstance(listed, str) or not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
         raise InputError(f'settings: {settings!r} given; {{"proxy.k": 5}} or ["proxy.k=5"] is wanted')
-    return [parse_setting(text) for text in listed]
+    return [parse_setting(text, flag) for text in listed]
 
 
-def parse_setting(text: str) -> tuple[str, Json]:
-    """Read "key=value" of `--set`; the value is YAML.
+def parse_setting(text: str, flag: str = "--set") -> tuple[str, Json]:
+    """Read "key=value" of `--set`, or of another flag; the value is YAML.
 
     Raises:
         InputError: no "=", or a value that is not YAML.
     """
     path, sign, value = text.partition("=")
     if not sign or not path.strip():
-        raise InputError(f"--set {text}: write it as key=value, for example proxy.k=5")
+        raise InputError(f"{flag} {text}: write it as key=value, for example proxy.k=5")
     try:
         return path.strip(), plain_yaml.load(value)
     except InputError as error:
-        raise InputError(f"--set {text}: {str(error).removeprefix('line 1: ')}") from error
+        raise InputError(f"{flag} {text}: {str(error).removeprefix('line 1: ')}") from error
 
 
 def with_setting(values: JsonObject, path: str, value: Json) -> dict[str, Json]:

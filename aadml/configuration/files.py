@@ -8,6 +8,7 @@ from aadml.configuration import plain_yaml
 from aadml.configuration.shipped import configs_folder
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.ground.tables import nearest
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,12 @@ def _found(name: str | Path) -> Path:
     if not path.is_file() and path.suffix == "" and shipped.is_file():
         path = shipped
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in configs_folder().glob("*.yaml")))
-        raise InputError(f"{name}: no such config file; give a path, or one of the shipped configs: {known}")
+        if path.exists():
+            raise InputError(f"{name}: is no file; give a YAML file, or a shipped config of `aadml list configs`")
+        known = sorted(p.stem for p in configs_folder().glob("*.yaml"))
+        near = nearest(str(name), known)
+        hint = f"did you mean '{near}'? " if near else ""
+        raise InputError(
+            f"{name}: no such config file; {hint}give a path, or one of the shipped configs: {', '.join(known)}"
+        )
     return path

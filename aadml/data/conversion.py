@@ -14,7 +14,8 @@ from aadml.data.reading import SYNTHETIC, Views, open_data
 from aadml.data.released import RELEASED, like_released, write_split_keys
 from aadml.data.split_duplicates import without_duplicates
 from aadml.data.splits import without_incomplete_classes
-from feature_extraction.feature_file import UNLABELLED, FeatureFile, write_features
+from feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, write_features
+from feature_extraction.ground.atomic import refuse_other_kind
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import inner, nested, texts
 from feature_extraction.manifest import SPLITS
@@ -70,6 +71,7 @@ def convert(
         return _rehearsal(str(source), target, layout)
     if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
         raise InputError(f"{target}: is what is read; name another OUT")
+    refuse_other_kind(target, "a feature file", is_feature_file)
     names = read_class_names(class_names) if class_names else None
     content = open_data(
         source, layout=layout, audio=audio, visual=visual, text=text, views=views, class_names=names,

@@ -160,8 +160,10 @@ def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a list of class names ({error})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: cannot be read as a list of class names (not UTF-8)") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read as a list of class names ({error.strerror})") from error
     names = tuple(line.strip() for line in lines if line.strip())
     if not names:
         raise InputError(f"{path}: holds no class names; one a line is expected")

@@ -112,7 +112,8 @@ def with_texts(splits: Splits, trained: WhichTexts) -> Splits:
     """
     train = splits.train
     if train.texts is None:
-        return splits
+        idle = () if trained == "first" else (f"texts={trained} changes nothing: no clip has several texts",)
+        return replace(splits, notes=(*splits.notes, *idle))
     fitted = replace(train, texts=None) if trained == "first" else pair_a_text(train)
     if trained == "drawn":
         fitted = replace(fitted, drawn_by=fitted.ids)

@@ -115,6 +115,11 @@ class LabelSpaceLearner(Learner):
             for p in phases
         ]
 
+    def check_clips(self, train: Clips) -> None:
+        """Refuse training clips of which none has as many neighbors as the proxy takes."""
+        if self.metric_weight:
+            self.objective.check_size(len(train), train.labels)
+
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Embed the training clips anew and hand them to the proxies as their bank (spec of the correlation graph)."""
         self._train = train

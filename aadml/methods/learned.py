@@ -60,6 +60,10 @@ class LearnedMethod(Method):
         """Name the precision in which the learner trains."""
         return self.settings.precision
 
+    def check_clips(self, train: Clips) -> None:
+        """Refuse training clips that the learner cannot be trained on."""
+        self.learner.check_clips(train)
+
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
         """Train the learner; see `aadml.methods.training.train`."""
         run_training(self.learner, train, valid, self.settings, session or Session(), seed=self._seed)

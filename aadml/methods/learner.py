@@ -152,6 +152,13 @@ class Learner(nn.Module, ABC):
         """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
         return ""
 
+    def check_clips(self, train: Clips) -> None:
+        """Refuse training clips that it cannot be trained on.
+
+        Raises:
+            InputError: says why.
+        """
+
     @abstractmethod
     def players(self) -> Mapping[str, Player]:
         """Name who is trained."""

@@ -156,6 +156,14 @@ class Method(ABC):
         """Name the precision in which it trains, as `training.precision` resolved here."""
         return "float32"
 
+    def check_clips(self, train: Clips) -> None:
+        """Refuse training clips that it cannot be trained on.
+
+        Raises:
+            InputError: says why.
+        """
+        return
+
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
         """Learn from `train`; `valid` serves to choose (epoch, temperature), never to fit.

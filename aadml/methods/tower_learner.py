@@ -57,6 +57,10 @@ class TowerLearner(Learner):
         """Say what the inner learner says."""
         return self.inner.needs_same_texts
 
+    def check_clips(self, train: Clips) -> None:
+        """Refuse training clips that the inner learner cannot be trained on."""
+        self.inner.check_clips(train)
+
     @property
     def takes_missing(self) -> bool:
         """Tell whether the inner learner learns from clips that lack a modality."""

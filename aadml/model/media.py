@@ -129,4 +129,4 @@ def _published(value: Json) -> Json:
 
 def _check_file(path: str) -> None:
     if not Path(path).is_file():
-        raise InputError(f"{path}: no such file")
+        raise InputError(f"{path}: {'is no file' if Path(path).exists() else 'no such file'}")

@@ -104,6 +104,15 @@ class NeighborPositives:
         self._random: dict[int, NeighborLists] = {}
         self._order = torch.empty(0, dtype=torch.int64)
 
+    def check_size(self, count: int) -> None:
+        """Refuse a k that so many training clips do not have.
+
+        Raises:
+            InputError: says how large k can be.
+        """
+        if self.options.positives != "all" and self.options.k >= count:
+            raise InputError(f"neighbors.k: {self.options.k} asked of {count} clips; it can be {count - 1} at most")
+
     def refresh(
         self,
         bank: Mapping[Modality, Tensor],
@@ -122,10 +131,7 @@ class NeighborPositives:
         Raises:
             InputError: k is not below the number of clips.
         """
-        if self.options.positives != "all" and self.options.k >= len(groups):
-            raise InputError(
-                f"neighbors.k: {self.options.k} asked of {len(groups)} clips; it can be {len(groups) - 1} at most"
-            )
+        self.check_size(len(groups))
         self._groups, self._inputs, self._random = groups, inputs, {}
         if self.options.positives == "all":
             self.graph.remember(bank)

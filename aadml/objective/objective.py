@@ -175,6 +175,20 @@ class Objective(nn.Module):
         plain = self._compare(laid, generator)
         return {key: mix * seen[key] + (1 - mix) * plain[key] for key in seen}
 
+    def check_size(self, count: int, labels: Tensor | None) -> None:
+        """Refuse training clips of which none has as many neighbors as the proxy takes.
+
+        Args:
+            count: of the clips.
+            labels: (count,) their classes; None where the proxy knows none.
+
+        Raises:
+            InputError: says how many there can be.
+        """
+        check: Any = getattr(self.proxy, "check_size", None)
+        if check is not None:
+            check(count, labels)
+
     def without_proxy(self, batch: Embedded, generator: torch.Generator) -> dict[str, Tensor]:
         """Return the objective of clips that have no place in a proxy's bank: each is seen as itself."""
         return self._compare(self.comparisons(batch), generator)

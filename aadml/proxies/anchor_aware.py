@@ -108,6 +108,10 @@ class AnchorAware(nn.Module):
         """
         self.graph.refresh(bank, labels, inputs, generator, groups)
 
+    def check_size(self, count: int, labels: Tensor | None) -> None:
+        """Refuse training clips of which none has k neighbors; see `CorrelationGraph.check_size`."""
+        self.graph.check_size(count, labels)
+
     def remember(self, bank: Mapping[Modality, Tensor]) -> None:
         """Store the training set's embeddings (n, d) for `from_bank`, without looking for neighbors."""
         self.graph.remember(bank)

@@ -125,7 +125,7 @@ class CorrelationGraph:
         self._refreshed = True
         if options.scope == "batch" or kept:
             return
-        self._check_size(len(next(iter(bank.values()))))
+        self.check_size(len(next(iter(bank.values()))), labels)
         vectors = self.bank if inputs is None or options.space == "embedding" else inputs
         self._lists = self._made(vectors, labels, groups)
 
@@ -189,11 +189,22 @@ class CorrelationGraph:
             asked, own, k=options.k, labels=labels, groups=groups, similarity=options.similarity, exclude_self=True
         )
 
-    def _check_size(self, count: int) -> None:
-        """Refuse a k that no anchor could have; smaller classes are masked, as the graph is defined."""
-        largest = count if self._labels is None else int(torch.unique(self._labels, return_counts=True)[1].max())
+    def check_size(self, count: int, labels: Tensor | None) -> None:
+        """Refuse a k that no anchor could have; smaller classes are masked, as the graph is defined.
+
+        Args:
+            count: of the training clips.
+            labels: (count,) their classes; None where lists know none.
+
+        Raises:
+            InputError: says how large k can be.
+        """
+        if self.options.scope == "batch" or not count:
+            return
+        labels = labels if self.options.same_class else None
+        largest = count if labels is None else int(torch.unique(labels, return_counts=True)[1].max())
         if self.options.k >= largest:
-            whole = "training set" if self._labels is None else "largest class"
+            whole = "training set" if labels is None else "largest class"
             raise InputError(
                 f"proxy.k: {self.options.k} neighbors asked, but the {whole} has {largest} clips;"
                 f" k can be {largest - 1} at most"

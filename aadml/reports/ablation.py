@@ -13,7 +13,7 @@ from aadml.runs.data import place_of, starting_config, with_sample_data
 from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
 from aadml.sweeps.grid import Axis, folder_name, parse_axis
 from aadml.sweeps.shards import Division
-from aadml.sweeps.sweep import check_same_data, sole_owner
+from aadml.sweeps.sweep import check_same_data, refuse_foreign, sole_owner
 from feature_extraction.ground.json_values import Json, JsonObject
 
 _log = logging.getLogger("aadml")
@@ -82,6 +82,7 @@ def ablate(
     columns = check_columns(metrics)
     ablation = plan_ablation(values, axes, range(seeds), _baseline(baseline))
     folder = Path(output) if output else Path("ablations") / folder_name(values, axes)
+    refuse_foreign(folder)
     with sole_owner(division.owned(folder)):
         check_same_data(folder, chosen.data)
         jobs = jobs_of(ablation.cells, ablation.seeds, folder, columns)
@@ -98,4 +99,4 @@ def _baseline(given: JsonObject | Sequence[str]) -> JsonObject | None:
         return None
     if isinstance(given, Mapping):
         return given
-    return {} if tuple(given) == ("none",) else dict(setting_pairs(given))
+    return {} if tuple(given) == ("none",) else dict(setting_pairs(given, "--baseline"))

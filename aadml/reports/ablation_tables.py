@@ -53,7 +53,9 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     """Say in one sentence what the figures are: data, split, what is relevant, protocol, chance, ties, seeds."""
     found = _first_of_each_cell(scores, folder)
     if not found:
-        raise InputError(f"{folder}: no run was finished; see failure.txt in each")
+        reasons = [reason for cell in scores.values() for reason in cell.failed.values()]
+        first = f" ({reasons[0]})" if reasons else ""
+        raise InputError(f"{folder}: no run was finished{first}; see failure.txt in each")
     record, environment = found[0]
     clips = ", ".join(f"{_span([other.clips[split] for _, other in found])} {split}" for split in environment.clips)
     chance = _span([f"{other.chance:.3f}" for other, _ in found])

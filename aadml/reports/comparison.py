@@ -19,7 +19,7 @@ from aadml.sweeps.compare import Settings as Shared
 from aadml.sweeps.job import Job
 from aadml.sweeps.results import CellScores
 from aadml.sweeps.shards import WHOLE, Division
-from aadml.sweeps.sweep import Outcome, check_same_data, sole_owner
+from aadml.sweeps.sweep import Outcome, check_same_data, refuse_foreign, sole_owner
 from aadml.sweeps.trials import RECORD, chosen_row, record_of, trials_of
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
@@ -89,6 +89,8 @@ def compare(
     if data is not None:
         search_beside(Path(data))
     wanted = _wanted(methods, losses)
+    if config is not None and not wanted[1]:
+        raise InputError(f"--config {config}: is of the losses, and each method has its own; give --losses too")
     changes = setting_pairs(settings) + ([("device", device)] if device else [])
     place = place_of(data) if data else _sample(note)
     shared = Shared(place, tuple(changes), max_epochs, config, with_controls, with_rivals)
@@ -99,6 +101,7 @@ def compare(
     notes += [f"Options of every row: the best of {trials} trials on validation clips (seed 0)."] if trials > 1 else []
     for message in notes:
         note(message)
+    refuse_foreign(folder)
     with sole_owner(division.owned(folder)):
         check_same_data(folder, shared.data)
         rows, records = _tuned(rows, trials, workers, folder, work, note) if trials > 1 else (rows, {})
@@ -129,10 +132,10 @@ def _scored(
 
 
 def _wanted(methods: str | None, losses: str | None) -> tuple[list[str], list[str]]:
-    if not (methods or losses):
-        raise InputError("compare: nothing to compare; give --methods all, --losses all, or names of them")
     wanted = rows_of.chosen(methods or "", rows_of.method_names(), rows_of.known_methods(), "method or config")
     wanted_losses = rows_of.chosen(losses or "", rows_of.loss_names(), Joined(LOSSES, RECIPES), "loss")
+    if not (wanted or wanted_losses):
+        raise InputError("compare: nothing to compare; give --methods all, --losses all, or names of them")
     audio_text = rows_of.sound_only(wanted)
     if audio_text:
         raise InputError(f"--methods {audio_text[0]}: learns from captioned sound; compare works on feature files")

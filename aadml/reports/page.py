@@ -6,9 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 from aadml.reports.figures import COLORS, FAINT, INK
 from aadml.reports.tables import Cell, Table, is_number
+
+_BEGINNING = "<!doctype html>"
 
 DARK_COLORS = ("#3bc9db", "#ff922b", "#b197fc", "#69db7c", "#f783ac", "#74c0fc", "#c9ab9c", "#adb5bd")
 """What the colors of figures become on a dark page, in the order of `COLORS`."""
@@ -93,6 +96,12 @@ def text(value: object) -> str:
     return escape(str(value).encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0"))
 
 
+def is_page(path: Path) -> bool:
+    """Tell whether a file is an HTML page."""
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING)).lower() == _BEGINNING.encode()
+
+
 def document(
     title: str,
     kind: str,
@@ -119,7 +128,7 @@ def document(
     parts = "".join(_section(name, section) for name, section in shown)
     scripts = f"{data}<script>{script}</script>" if script else ""
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'{_BEGINNING}\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{text(title)}</title>'
         f'<style>{STYLE}{style}</style></head><body><header><p class="kind">{text(kind)}</p><h1>{text(title)}</h1>'

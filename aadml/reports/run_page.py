@@ -25,7 +25,7 @@ from aadml.runs.environment import Environment, read_environment
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run, read_evaluation
 from aadml.runs.session import read_records
-from feature_extraction.ground.atomic import write_text
+from feature_extraction.ground.atomic import refuse_other_kind, write_text
 
 MAP_POINTS = 1500
 REPORT = "report.html"
@@ -60,9 +60,12 @@ def write_report(
         The page's path.
 
     Raises:
-        InputError: not a finished run, its data are gone, or matplotlib is not installed.
+        InputError: not a finished run, its data are gone, matplotlib is not installed, or the output is a file of
+            another kind.
     """
     folder = Path(run)
+    target = Path(output) if output else folder / (REPORT if data is None else f"report-{Path(data).stem}.html")
+    refuse_other_kind(target, "a page", page.is_page)
     if data is None:
         opened, verdicts = load_run(folder), read_evaluation(folder).verdicts or []
         model, splits, place = opened.model, opened.splits, opened.config.data
@@ -89,7 +92,6 @@ def write_report(
         style=queries_part.STYLE + players.STYLE,
         script=players.SCRIPT if played.previews else "",
     )
-    target = Path(output) if output else folder / (REPORT if data is None else f"report-{Path(data).stem}.html")
     write_text(target, html)
     return target
 

@@ -21,6 +21,9 @@ from feature_extraction.ground.tables import lookup
 
 KEYS = ("label", "id", "split", "class_names")
 CAPTION_CLIP = "text_row"
+FORMAT = "aadml-embeddings"
+"""The attribute `format` of what `aadml embed` writes."""
+
 LISTED = "modalities"
 """The key under which a file names its modalities, where some have other names than audio, visual and text."""
 
@@ -28,6 +31,15 @@ PRESENT = "_present"
 """Ending of the key under which stands which clips have a modality."""
 
 ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
+
+
+def is_embeddings_file(path: str | os.PathLike[str]) -> bool:
+    """Tell whether `path` was written by `aadml embed`."""
+    try:
+        with open_hdf5(path) as file:
+            return bool(file.attrs.get("format") == FORMAT)
+    except InputError:
+        return False
 
 
 def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> tuple[Embeddings, str]:

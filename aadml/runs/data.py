@@ -81,7 +81,7 @@ def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
     """Keep some modalities of a data set; None keeps all. The notes say what was left out.
 
     Raises:
-        InputError: one that the data do not have.
+        InputError: one that the data do not have, or fewer than two.
     """
     if names is None:
         return splits
@@ -89,6 +89,9 @@ def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
     for name in names:
         if name not in there:
             raise InputError(f"modalities: {splits.name or 'the data'} has no {name}; there are {', '.join(there)}")
+    if len(set(names)) < 2:
+        one, place = " ".join(names) or "none", splits.name or "the data"
+        raise InputError(f"modalities: {one} alone; two at least are compared, and {place} has {', '.join(there)}")
     left = [name for name in there if name not in names]
     train, valid, test = (part.keeping(names) for part in (splits.train, splits.valid, splits.test))
     notes = [f"of its modalities, {', '.join(left)} was left out (modalities)"] if left else []

@@ -16,12 +16,12 @@ from aadml.data.captioned_sets import is_captioned
 from aadml.data.several_texts import every_text
 from aadml.data.splits import clips_of
 from aadml.model.model import Model
-from aadml.retrieval.embeddings_file import LISTED
+from aadml.retrieval.embeddings_file import FORMAT, LISTED, is_embeddings_file
 from aadml.runs.later_data import check_features, read_for
 from aadml.runs.loading import load
 from feature_extraction.feature_file import MODALITIES
 from feature_extraction.feature_file.output import hdf5_output
-from feature_extraction.ground.atomic import atomic_path
+from feature_extraction.ground.atomic import atomic_path, refuse_other_kind
 
 
 def embed_file(
@@ -51,8 +51,10 @@ def embed_file(
         of their own.
 
     Raises:
-        InputError: the file's modalities, dimensions or features are not those the model was trained on.
+        InputError: the file's modalities, dimensions or features are not those the model was trained on, or the output
+            is a file of another kind.
     """
+    refuse_other_kind(output, "a file of embeddings", is_embeddings_file)
     model = model if isinstance(model, Model) else load(model)
     if model.facts.towers is not None or is_captioned(features):
         return _embed_media(model, features, Path(output))
@@ -110,7 +112,7 @@ def _write(
     present: Mapping[Modality, NDArray[np.bool_]],
 ) -> None:
     with atomic_path(output) as temporary, hdf5_output(temporary) as file:
-        file.attrs["format"] = "aadml-embeddings"
+        file.attrs["format"] = FORMAT
         file.attrs["similarity"] = model.method.similarity
         file.attrs["model"] = json.dumps(model.facts.to_json())
         for modality, values in vectors.items():

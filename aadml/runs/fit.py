@@ -195,7 +195,7 @@ def resume_run(
 
 def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: Callbacks) -> Model:
     session = Session(callbacks)
-    for message in (*fewer_clips(prepared), *teacher_notes(prepared)):
+    for message in (*prepared.splits.notes, *fewer_clips(prepared), *teacher_notes(prepared)):
         note(message)
     train_prior(prepared, TEST, None, callbacks=callbacks, on_note=note)
     model = fit_model(prepared, session)

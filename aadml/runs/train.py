@@ -11,6 +11,7 @@ from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.session import SILENT, Callbacks, Session
+from aadml.methods.settings import AUTO
 from aadml.methods.teacher import smaller_batch
 from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
 from aadml.model.files import build_method, load_model
@@ -18,6 +19,7 @@ from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS, pack_model
 from aadml.processes import group
 from aadml.proxies.anchor_aware import degeneracy
+from aadml.retrieval.requested import check_cutoff
 from aadml.runs.data import load_splits, protocol_of
 from aadml.runs.diagnosis import Diagnosis, without_diagnosis
 from aadml.runs.environment import Environment, data_hash, environment, read_environment
@@ -65,6 +67,9 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     splits = load_splits(config) if splits is None else splits
     sha256 = data_hash(splits)
     model = untrained_model(config, splits, group.own_device(chosen_device(config.common.device, "config")))
+    model.method.check_clips(splits.train)
+    if config.training.criterion != AUTO and len(splits.valid):
+        check_cutoff(config.training.criterion, len(splits.valid))
     config = config.trained_in(model.method.precision)
     facts = replace(model.facts, training=config.training, data=training_data(splits, sha256))
     return Prepared(config, splits, sha256, replace(model, facts=facts))
@@ -313,6 +318,8 @@ def train_into(
         config = config.trained_in(read_config(folder).training.precision)  # of the machine on which it was begun
     prepared = prepare(config, splits)
     config = prepared.config
+    for metric in scoring.metrics:
+        check_cutoff(metric, len(prepared.splits[scoring.split]))
     with opened(folder, wait=wait) if is_run(folder) else begun(folder) as store:
         if CONFIG in store.manifest.files and read_config(folder).yaml() != config.yaml():
             raise InputError(f"{folder}: holds a run of another config; remove it, or choose another folder")

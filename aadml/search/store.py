@@ -86,6 +86,8 @@ def connect(path: Path) -> sqlite3.Connection:
     Raises:
         InputError: no file, no index, or one of a newer version.
     """
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: is no file; an index is one")
     if not path.is_file():
         raise InputError(f"{path}: no such index; make one by `aadml index SOURCE -o {path}`")
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
@@ -123,6 +125,8 @@ def _said_of(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            raise InputError(f"{path}: cannot be written ({error}); choose another place or free some space") from error
         raise InputError(f"{path}: cannot be read as an index ({error})") from error
 
 

@@ -26,6 +26,11 @@ from feature_extraction.network_run import chosen_device
 
 RUNS = "runs"
 DATA = "data.json"
+OWN = (DATA, f"*/{DATA}", RUNS, f"*/{RUNS}", "shard-*-of-*", "sets.csv", "stage-*.csv")
+"""What tells the folder of a sweep, or of a reproduction."""
+
+WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")
+"""The kinds of files that pages and tables are written to."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,21 @@ def sole_owner(folder: Path) -> Iterator[None]:
                 place.rmdir()
 
 
+def refuse_foreign(folder: Path) -> None:
+    """Refuse a folder of something else: pages and tables have plain names, and could replace files of other people.
+
+    Raises:
+        InputError: it holds files of the kinds that are written, and nothing of a sweep.
+    """
+    names = sorted(place.name for place in folder.iterdir()) if folder.is_dir() else []
+    held = [name for name in names if Path(name).suffix in WRITTEN]
+    if held and not any(one for mark in OWN for one in folder.glob(mark)):
+        some = ", ".join(held[:3]) + (" ..." if len(held) > 3 else "")
+        raise InputError(f"{folder}: holds other files ({some}); choose another --output")
+
+
 def check_same_data(folder: Path, data: str) -> None:
-    """Refuse to mix runs on different data in one folder.
+    """Refuse to mix runs on different data in one folder; one in which nothing was begun is free for any data.
 
     Raises:
         InputError: the file was changed since the first run, or is another, or is not there.
@@ -118,7 +136,7 @@ def check_same_data(folder: Path, data: str) -> None:
     if not data.startswith(SYNTHETIC) and not Path(data).exists():
         raise InputError(f"{data}: no such file or folder")
     own = {"data": data, "sha256": _fingerprint(Path(data))}
-    if not path.is_file():
+    if not path.is_file() or not any(place.is_dir() for place in folder.iterdir()):
         folder.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(own, indent=2) + "\n")
         return

@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,13 +22,12 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
         The temporary path, in the same folder, with the same suffix.
 
     Raises:
-        InputError: the folder cannot be written, or the disk is full.
+        InputError: no file can be there, the folder cannot be written, or the disk is full.
     """
     final = Path(path)
-    if final.is_dir():
-        raise InputError(f"{final}: is a folder; give the name of a file to write")
     temporary: Path | None = None
     try:
+        _refuse_no_file(final)
         final.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(
             dir=final.parent, prefix=f".{final.stem[:80]}.", suffix=f".partial{final.suffix}"
@@ -48,6 +47,38 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
         if temporary is not None:
             with suppress(OSError):  # what refused the writing may refuse this too
                 temporary.unlink(missing_ok=True)
+
+
+def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[[Path], bool]) -> None:
+    """Refuse, before the work is done, an output that would replace what is not of its kind.
+
+    Args:
+        path: of the output.
+        kind: what the output is, as "a feature file".
+        is_one: whether an existing file is of that kind; an empty one is of every kind.
+
+    Raises:
+        InputError: no file can be there, or one of another kind is.
+    """
+    final = Path(path)
+    try:
+        _refuse_no_file(final)
+        other = final.exists() and final.stat().st_size > 0 and not is_one(final)
+    except OSError as error:
+        raise InputError(f"{final}: cannot be written ({error.strerror or error}); choose another place") from error
+    if other:
+        raise InputError(f"{final}: exists and is not {kind}; it is not overwritten, name another output")
+
+
+def _refuse_no_file(final: Path) -> None:
+    """Refuse a place where no file can be: renaming one there would replace a device itself."""
+    if final.is_dir():
+        raise InputError(f"{final}: is a folder; give the name of a file to write")
+    if final.exists() and not final.is_file():
+        raise InputError(f"{final}: is a device or a pipe; give the name of a file to write")
+    lowest = next(place for place in final.parents if place.exists())
+    if not lowest.is_dir():
+        raise InputError(f"{final}: cannot be written, as {lowest} is no folder; choose another place")
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = True) -> None:

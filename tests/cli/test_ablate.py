@@ -157,3 +157,12 @@ def test_a_kill_in_the_middle_and_the_same_command_again_give_the_same_bytes(fea
     assert len(content(killed)) == 4 + 4
     assert content(killed) == content(tmp_path / "whole")
     assert not [path for path in killed.rglob(".*") if "partial" in path.name]
+
+
+def test_a_column_beyond_the_gallery_is_refused_before_the_training(aadml, features, tmp_path):
+    out = tmp_path / "out"
+    grid = ["--over", "method.dimension=2,3", "--method", "cca", "--seeds", 1, "--workers", 0]
+    code, _, err = aadml("ablate", "--data", features, *grid, "--metric", "recall@31", "-o", out)
+    assert code == 2
+    assert "metric recall@31: the gallery holds 30 items; take a cutoff up to 30, or map" in err
+    assert not list(out.glob("runs/*/model.json"))

@@ -42,7 +42,7 @@ def features(aadml, views, tmp_path):
     path = tmp_path / "three.h5"
     code, _, err = aadml("convert", views, path, "--audio", "sound", "--text", "words", "--view", "flow=motion")
     assert code == 0, err
-    assert "no modality was named for rest, so it was left out" in err
+    assert "left out, as no modality was named for them: the views rest" in err
     return path
 
 

@@ -295,3 +295,46 @@ def test_features_of_an_untrained_network_are_called_so_in_log_and_report(aadml,
     folder = tmp_path / "runs" / out.strip().splitlines()[-1].rsplit("/", 1)[-1]
     assert aadml("report", folder)[0] == 0
     assert said in (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize("flag", [["--epochs", 5], ["--seed", 0], ["--runs", "runs"], ["--set", "proxy.k=2"]])
+def test_a_resumed_run_takes_no_other_flag(aadml, small_run, flag):
+    code, _, err = aadml("train", "--resume", small_run, *flag)
+    assert (code, err) == (2, f"--resume takes everything from {small_run / 'config.yaml'}; leave out {flag[0]}")
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (["train", "--data", "f.h5", "--config", ""], "train: --config"),
+        (["train", "--config=", "--data", "f.h5"], "train: --config"),
+        (["index", "", "-o", "f.idx"], "index: argument 1"),
+        (["embed", "run", "", "-o", "e.h5"], "embed: argument 2"),
+    ],
+)
+def test_an_empty_argument_is_not_left_to_its_default(aadml, tmp_path, monkeypatch, words, place):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = aadml(*words)
+    assert (code, err) == (2, f"{place} is empty; give a value, or leave it out")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["--loss", "aa-triplet", "--k", 1000],
+         "proxy.k: 1000 neighbors asked, but the largest class has 20 clips; k can be 19 at most"),
+        (["--criterion", "recall@16"], "metric recall@16: the gallery holds 15 items; take a cutoff up to 15, or map"),
+        (["--config", "pairs", "--set", "neighbors.positives=own", "--set", "neighbors.k=60"],
+         "neighbors.k: 60 asked of 60 clips; it can be 59 at most"),
+    ],
+)  # fmt: skip
+def test_what_the_clips_cannot_give_is_refused_before_there_is_a_run(aadml, features, tmp_path, settings, said):
+    code, _, err = aadml("train", "--data", features, *settings, "--epochs", 1, "--runs", tmp_path / "runs")
+    assert (code, err) == (2, said)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_one_modality_alone_is_refused(aadml, features, tmp_path):
+    code, _, err = aadml("train", "--data", features, "--modalities", "audio", "--runs", tmp_path / "runs")
+    assert (code, err) == (2, f"modalities: audio alone; two at least are compared, and {features} has audio, visual")

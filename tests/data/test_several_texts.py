@@ -173,3 +173,12 @@ def test_what_is_drawn_for_a_clip_does_not_depend_on_the_others():
 def test_seeds_draw_differently():
     draws = {tuple(of_epoch(drawn_clips(), seed=s, epoch=0)["text"][:, 0].tolist()) for s in range(20)}
     assert len(draws) > 2
+
+
+@pytest.mark.parametrize("texts", ["drawn", "all"])
+def test_texts_that_are_not_there_are_said_to_change_nothing(texts):
+    notes = []
+    settings = {"texts": texts, "method.dimension": 2}
+    aadml.fit("synthetic:ave", method="random", settings=settings, on_note=notes.append)
+    said = f"texts={texts} changes nothing: no clip has several texts"
+    assert notes.count(said) == 1

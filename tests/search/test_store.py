@@ -226,3 +226,17 @@ def test_vectors_of_different_lengths_are_called_damaged(index):
         database.commit()
     with pytest.raises(InputError, match="damaged"):
         read(index)
+
+
+def test_a_full_disk_is_said_to_be_one(tmp_path, monkeypatch):
+    opened = sqlite3.connect
+
+    def small(*words, **options):
+        database = opened(*words, **options)
+        database.execute("PRAGMA max_page_count = 1")
+        return database
+
+    monkeypatch.setattr(sqlite3, "connect", small)
+    with pytest.raises(InputError, match=r"clips\.index: cannot be written \(database or disk is full\); choose"):
+        create(tmp_path / "clips.index", {"source": {"kind": "test"}}, COLUMNS, [entry("a")])
+    assert not list(tmp_path.iterdir())

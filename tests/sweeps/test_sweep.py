@@ -86,6 +86,7 @@ def test_a_folder_on_other_data_is_refused(features, tmp_path):
     folder = tmp_path / "sweep"
     folder.mkdir()
     check_same_data(folder, str(features))
+    (folder / "runs").mkdir()
     check_same_data(folder, str(features))
     features.write_bytes(features.read_bytes() + b" ")
     with pytest.raises(InputError, match="differs"):
@@ -136,3 +137,43 @@ def test_a_folder_that_was_there_or_holds_something_stays(tmp_path):
     with sole_owner(tmp_path / "new" / "runs"):
         (tmp_path / "new" / "kept").write_text("")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["kept", "new", "own"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["compare", "--methods", "random", "--data"], ["ablate", "--over", "proxy.k=1,2", "--data"],
+     ["reproduce", "paper", "--ave"]],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_a_folder_of_something_else_is_refused_before_anything_is_written(features, tmp_path, words):
+    own = tmp_path / "thesis"
+    own.mkdir()
+    (own / "results.csv").write_text("mine")
+    done = CliRunner().invoke(cli, [*words, str(features), "-o", str(own)])
+    assert str(done.exception) == f"{own}: holds other files (results.csv); choose another --output"
+    assert [(path.name, path.read_text()) for path in own.iterdir()] == [("results.csv", "mine")]
+
+
+def test_a_folder_without_runs_is_free_for_other_data(features, tmp_path):
+    other = features.with_name("other.h5")
+    other.write_bytes(b"other")
+    folder = tmp_path / "out"
+    check_same_data(folder, str(features))
+    check_same_data(folder, str(other))  # the first call was refused later on
+    (folder / "runs" / "proxy.k=1_seed=0").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"holds runs on .*other\.h5 as it was"):
+        check_same_data(folder, str(features))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--methods", ","], "compare: nothing to compare; give --methods all, --losses all, or names of them"),
+        (["--methods", "cca", "--config", "x.yaml"],
+         "--config x.yaml: is of the losses, and each method has its own; give --losses too"),
+    ],
+)  # fmt: skip
+def test_a_comparison_of_nothing_or_with_a_config_for_nothing_is_refused(features, tmp_path, words, said):
+    done = CliRunner().invoke(cli, ["compare", "--data", str(features), *words, "-o", str(tmp_path / "out")])
+    assert str(done.exception) == said
+    assert not (tmp_path / "out").exists()

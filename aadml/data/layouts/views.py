@@ -51,7 +51,7 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
         present={modality: whole[f"{view}{PRESENT}"] for modality, view in masked.items()},
         notes=[
             *(f"the view '{view}' stands for {modality}" for modality, view in chosen.items()),
-            *([f"no modality was named for {', '.join(left)}, so it was left out"] if left else []),
+            *([f"left out, as no modality was named for them: the views {', '.join(left)}"] if left else []),
         ],
     )
 

@@ -87,6 +87,10 @@ class FewLabelsLearner(Learner):
         """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
         return self.matching.needs_same_texts
 
+    def check_clips(self, train: Clips) -> None:
+        """Refuse training clips of which none has as many neighbors as are asked for."""
+        self.matching.check_clips(train)
+
     def players(self) -> Mapping[str, Player]:
         """Train trunks, both layers and temperature for the sum of both losses."""
         return {"all": Player(list(self.parameters()), self._loss)}

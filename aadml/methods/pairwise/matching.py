@@ -97,6 +97,12 @@ class Matching(nn.Module):
         """Say why the texts of the training clips may not change from epoch to epoch; "" where they may."""
         return "finds neighbors by a teacher that is trained once (neighbors.space: dcca)" if self._taught else ""
 
+    def check_clips(self, train: Clips) -> None:
+        """Refuse training clips of which none has as many neighbors as are asked for."""
+        if self.neighbors is not None:
+            self.neighbors.check_size(len(train))
+        self.objective.check_size(len(train), train.labels if self.relation == "label" else None)
+
     def refresh(self, train: Clips, embed_all: Callable[[Clips, Modality], Tensor]) -> None:
         """Find duplicates before the first epoch (before each where texts are drawn), bank and neighbors before each.
 

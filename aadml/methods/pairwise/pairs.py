@@ -89,6 +89,10 @@ class PairLearner(Learner):
         """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
         return self.matching.needs_same_texts
 
+    def check_clips(self, train: Clips) -> None:
+        """Refuse training clips of which none has as many neighbors as are asked for."""
+        self.matching.check_clips(train)
+
     def players(self) -> Mapping[str, Player]:
         """Train networks and temperature for one loss."""
         return {"all": Player([one for one in self.parameters() if one.requires_grad], self._loss)}

@@ -20,6 +20,7 @@ from aadml.runs.data import place_of
 from aadml.sweeps.reproduce import schedule
 from aadml.sweeps.reproduce.parts import DATA_SETS
 from aadml.sweeps.shards import Division
+from aadml.sweeps.sweep import refuse_foreign
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
@@ -95,6 +96,7 @@ def reproduce(
         work=work, confirm=confirm, note=on_note or _log.info, quick=quick, config=config, settings=settings,
         max_epochs=max_epochs, device=device, workers=workers, division=division, command=command,
     )  # fmt: skip
+    refuse_foreign(plan.folder)
     if paper == "plan":
         return _planned([place_of(place) for place in data], only, seeds, plan)
     if data:

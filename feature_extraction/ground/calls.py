@@ -1,0 +1,87 @@
+"""Calls from Python: arguments of another type than is declared are refused at the door, in one line."""
+
+import inspect
+import numbers
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache, wraps
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from feature_extraction.ground.errors import InputError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_KINDS: Mapping[object, type] = {int: numbers.Integral, float: numbers.Real}
+_WORDS: Mapping[object, str] = {
+    str: "text",
+    os.PathLike: "a path",
+    int: "a whole number",
+    float: "a number",
+    NoneType: "None",
+}
+
+
+@cache
+def checked(function: F, home: str, name: str) -> F:
+    """Give a function that looks at the types of its arguments before it does anything.
+
+    Texts, paths, numbers and classes are looked at; mappings, functions and what they hold are left to the function.
+
+    Args:
+        function: a public one; the same one is given for the same function.
+        home: the module of which it is an attribute.
+        name: of that attribute.
+    """
+    hints, signature = get_type_hints(function), inspect.signature(function)
+    looked_at = {key: _kinds(hint) for key, hint in hints.items() if key != "return" and _is_plain(hint)}
+
+    @wraps(function)
+    def call(*positional: Any, **named: Any) -> Any:
+        with suppress(TypeError):  # a call that does not fit the function is refused by it
+            for argument, value in signature.bind(*positional, **named).arguments.items():
+                if argument in looked_at:
+                    _check(f"{name}: {argument}", value, looked_at[argument])
+        return function(*positional, **named)
+
+    call.__module__, call.__qualname__ = home, name  # where pickle finds it
+    return cast(F, call)
+
+
+def _kinds(hint: object) -> tuple[object, ...]:
+    """List the kinds of a union; any way to write a path is one."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return tuple(os.PathLike if kind is Path or get_origin(kind) is os.PathLike else kind for kind in kinds)
+
+
+def _is_plain(hint: object) -> bool:
+    kinds = [get_origin(one) or one for one in _kinds(hint)]
+    return all(isinstance(one, type) or one is Literal for one in kinds) and not {bool, Mapping, Callable} & {*kinds}
+
+
+def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
+    if not any(_is_of(value, kind) for kind in kinds):
+        wanted = ", ".join(dict.fromkeys(_in_words(kind) for kind in kinds))
+        raise InputError(f"{place} of type {type(value).__name__}; possible are {wanted}")
+    if isinstance(value, str) and not value and os.PathLike in kinds:
+        raise InputError(f"{place} is empty; give a path, or leave it out")
+
+
+def _is_of(value: object, kind: object) -> bool:
+    origin = get_origin(kind) or kind
+    if origin is Literal:
+        return any(isinstance(value, type(choice)) for choice in get_args(kind))
+    if isinstance(value, bool):
+        return False
+    if isinstance(get_origin(kind), type):
+        return hasattr(value, "__iter__") and not isinstance(value, bytes)
+    found = _KINDS.get(origin, origin)
+    return isinstance(found, type) and isinstance(value, found)
+
+
+def _in_words(kind: object) -> str:
+    if get_origin(kind) is Literal:
+        return ", ".join(map(repr, get_args(kind)))
+    return "names" if get_origin(kind) else _WORDS.get(kind, getattr(kind, "__name__", str(kind)))

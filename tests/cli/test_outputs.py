@@ -1,0 +1,57 @@
+"""Where a command may write: over an older output of its own kind, and over nothing else."""
+
+import os
+import shutil
+
+import pytest
+
+SMALL = {"embed": ".h5", "report": ".html", "convert": ".h5"}
+
+
+def call(command, run, features, output):
+    if command == "convert":
+        return ["convert", features, output]
+    return [command, run, *([features] if command == "embed" else []), "-o", output]
+
+
+@pytest.mark.parametrize("command", SMALL)
+def test_an_output_replaces_an_older_one_of_its_kind_alone(command, aadml, small_run, features, tmp_path):
+    output = tmp_path / f"output{SMALL[command]}"
+    output.touch()  # as mktemp leaves it
+    for _ in range(2):
+        code, _, err = aadml(*call(command, small_run, features, output))
+        assert code == 0, err
+    weights = small_run / "model.safetensors"
+    copy = tmp_path / f"copy{SMALL[command]}"
+    shutil.copy(weights, copy)
+    for place in (weights, copy):
+        before = place.read_bytes()
+        code, _, err = aadml(*call(command, small_run, features, place))
+        assert code == 2
+        assert f"{place}: exists and is not a" in err
+        assert err.strip().count("\n") == 0
+        assert place.read_bytes() == before
+
+
+def test_embeddings_do_not_take_the_place_of_the_features(aadml, small_run, features):
+    before = features.read_bytes()
+    code, _, err = aadml("embed", small_run, features, "-o", features)
+    assert (code, err) == (
+        2,
+        f"{features}: exists and is not a file of embeddings; it is not overwritten, name another output",
+    )
+    assert features.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", SMALL)
+def test_a_place_where_no_file_can_be_is_refused_before_the_work(command, aadml, small_run, features, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for output, said in (
+        (pipe, "is a device or a pipe"),
+        (tmp_path, "is a folder"),
+        (features / "under.h5", f"as {features} is no folder"),
+    ):
+        code, _, err = aadml(*call(command, small_run, features, output))
+        assert (code, said in err) == (2, True), err
+    assert pipe.is_fifo()

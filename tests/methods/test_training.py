@@ -245,6 +245,19 @@ def test_a_killed_training_continues_to_the_same_bytes(optimizer, killed_after):
         assert torch.equal(value, continued.state_dict()[key]), key
 
 
+def test_a_killed_training_of_several_players_continues_whatever_their_names():
+    class Named(Two):
+        def players(self):
+            return {f"the.{name}": player for name, player in super().players().items()}
+
+    whole, _ = run(learner=Named())
+    session = Recorder(die_after=3)
+    with pytest.raises(KilledError):
+        run(session=session, learner=Named())
+    continued, _ = run(session=Recorder(state=session.state, best=session.best()), learner=Named())
+    assert all(torch.equal(value, continued.state_dict()[key]) for key, value in whole.state_dict().items())
+
+
 def test_a_killed_training_continues_across_stages():
     stages = [Stage("first", 3), Stage("second", 3, keep_optimizer=True), Stage("third", 2, start_from_best=False)]
     whole, _ = run(learner=Linear(stages=stages))
@@ -439,6 +452,23 @@ def test_a_warning_is_given_on_once_whichever_epoch_it_is_of():
     for message in ("epoch 1: too hot", "epoch 2: too hot", "epoch 2: too cold: by far", "too hot"):
         session.warn(message)
     assert heard == session.warnings == ["epoch 1: too hot", "epoch 2: too cold: by far", "too hot"]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+def test_what_a_loss_does_not_touch_stays_where_it_is(optimizer):
+    class Once(Linear):
+        def _loss(self, batch):
+            features = dict(batch.features)
+            if batch.epoch.number > 0:
+                del features["visual"]
+            return super()._loss(replace(batch, features=features))
+
+    def visual(epochs):
+        settings = Training(epochs=epochs, batch=8, optimizer=optimizer, momentum=0.9, weight_decay=0.1, select="last")
+        return run(settings, learner=Once())[0].state_dict()["layers.visual.1.weight"]
+
+    assert not torch.equal(visual(1), Linear().state_dict()["layers.visual.1.weight"])
+    assert torch.equal(visual(1), visual(3))
 
 
 @pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 0}, {"schedule": "cosine"}, {"select": "test"}])

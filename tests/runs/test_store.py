@@ -85,6 +85,14 @@ def test_lines_of_the_log_count_from_the_next_commit_on(folder):
     assert read_log(folder) == b"one\nother\n"
 
 
+def test_the_log_may_be_read_by_whom_a_new_file_may_be_read(folder):
+    with begun(folder) as store:
+        store.append(b"one\n")
+        store.commit({})
+    (folder / "other").touch()
+    assert (folder / LOG).stat().st_mode == (folder / "other").stat().st_mode
+
+
 def test_numbers_are_never_used_again(folder):
     given = []
     for _ in range(3):

@@ -28,6 +28,23 @@ def test_of_several_processes_none_makes_the_sample_clips(monkeypatch, tmp_path)
         aadml.fit(epochs=1)
 
 
+def test_the_sample_clips_are_trained_on_where_no_data_are_given_and_only_there(monkeypatch, tmp_path):
+    write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8)))
+    made = []
+
+    def sample(config, say):
+        made.append(config)
+        return config.on(str(tmp_path / "f.h5"))
+
+    monkeypatch.setattr(fit, "with_sample_data", sample)
+    assert aadml.fit(method="random").facts.data.name == "f.h5"
+    assert len(made) == 1
+    splits = aadml.read(tmp_path / "f.h5")
+    for data in (tmp_path / "f.h5", splits, splits.train):
+        aadml.fit(data, method="random")
+    assert len(made) == 1
+
+
 @pytest.mark.parametrize(("labels", "how"), [(np.arange(40) % 4, "stratified"), (None, "at random")])
 def test_it_is_said_how_clips_in_memory_were_set_aside_for_validation(labels, how):
     random = np.random.default_rng(0)

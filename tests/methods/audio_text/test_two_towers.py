@@ -92,6 +92,17 @@ def test_an_item_is_embedded_as_if_it_were_alone(tones, context, small):
         torch.testing.assert_close(alone, together[[0, 7, 13]], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("modality", ["audio", "text"])
+def test_of_a_head_the_hidden_layer_alone_is_rectified(context, small, modality):
+    torch.manual_seed(0)
+    head = made("audio-text", context, TRAINING, **small).learner.tower(modality).head
+    first, second = (module for module in head if isinstance(module, torch.nn.Linear))
+    vectors = torch.randn(9, first.in_features)
+    expected = second(first(vectors).clamp_min(0))
+    assert (expected < 0).any()
+    torch.testing.assert_close(head.eval()(vectors), expected)
+
+
 @pytest.mark.parametrize("freeze", ["audio", "text", "both"])
 def test_a_frozen_network_stands_still_while_heads_learn(tones, context, small, freeze):
     torch.manual_seed(context.seed)

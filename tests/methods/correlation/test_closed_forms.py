@@ -170,6 +170,13 @@ def test_nystroem_with_every_clip_a_landmark_is_exact():
 
 
 @pytest.mark.parametrize("name", CLOSED)
+def test_of_one_clip_nothing_is_learned_and_nothing_breaks(name):
+    method = fitted(name, clips(1), dimension=1)
+    for modality, values in clips(5).features.items():
+        assert torch.isfinite(method.embed(values, modality)).all()
+
+
+@pytest.mark.parametrize("name", CLOSED)
 @pytest.mark.parametrize(
     "kind", ["more dimensions than clips", "a constant column", "a repeated column", "an all-zero modality's column"]
 )

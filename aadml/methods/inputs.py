@@ -44,11 +44,9 @@ class Scaling:
         return self._scaled(features, modality) if isinstance(features, Tensor) else features
 
     def _scaled(self, features: Tensor, modality: Modality) -> Tensor:
-        if modality not in self.shift:
-            scaled = features.clamp(-self.clamp, self.clamp) if self.clamp else features
-        else:  # in the place of one copy: a million clips are gigabytes
-            scaled = (features - self.shift[modality]).div_(self.scale[modality])
-            scaled = scaled.clamp_(-self.clamp, self.clamp) if self.clamp else scaled
+        # in the place of one copy: a million clips are gigabytes
+        scaled = (features - self.shift[modality]).div_(self.scale[modality])
+        scaled = scaled.clamp_(-self.clamp, self.clamp) if self.clamp else scaled
         return F.normalize(scaled, dim=1) if self.unit else scaled
 
     def clips(self, clips: Clips) -> Clips:

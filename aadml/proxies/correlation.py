@@ -180,8 +180,7 @@ class CorrelationGraph:
         options = self.options
         own = vectors[modality]
         if options.neighbors == "random":
-            if self._generator is None:
-                raise InputError("proxy.neighbors: random needs a generator; refresh the proxy with one first")
+            assert self._generator is not None  # as `refresh` has seen to
             lists = random_neighbors(len(own), k=options.k, labels=labels, groups=groups, generator=self._generator)
             return NeighborLists(*(part.to(own.device) for part in (lists.index, lists.mask, lists.similarity)))
         asked = vectors[self.other(modality)] if options.graph_modality == "cross" else own

@@ -1,12 +1,14 @@
 """Dropout with cheap masks: what it drops, what it keeps, and that it draws from the process-wide generator alone."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aadml.methods import dropout
 from aadml.methods.dropout import LEVELS, DropoutLayer
 
 COUNT = 200_000
@@ -60,6 +62,26 @@ def test_evaluation_and_a_share_of_nothing_change_nothing_and_draw_nothing():
     assert DropoutLayer(0.5).eval()(values) is values
     assert DropoutLayer(0.0).train()(values) is values
     assert torch.equal(torch.rand(2), expected)
+
+
+def test_a_compiler_is_given_the_dropout_of_torch(monkeypatch):
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    values, masks = torch.randn(200, 30), []
+    for drop in (DropoutLayer(0.3).train(), lambda one: torch.nn.functional.dropout(one, 0.3)):
+        torch.manual_seed(4)
+        masks.append(drop(values))
+    assert torch.equal(*masks)
+    assert "0.3" in repr(DropoutLayer(0.3))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_processes_that_divide_a_batch_drop_what_one_drops(monkeypatch, count):
+    whole, parts = dropped(0.4, 11, 6), []
+    bounds = [11 * number // count for number in range(count + 1)]
+    for start, stop in pairwise(bounds):
+        monkeypatch.setattr(dropout.group, "drawn_rows", lambda rows, own=slice(start, stop): (11, own))
+        parts.append(dropped(0.4, stop - start, 6))
+    assert torch.equal(torch.cat(parts), whole)
 
 
 def test_same_seed_same_mask_whatever_the_number_of_threads():

@@ -1,7 +1,9 @@
 """Training in bfloat16: what is computed in it, when it is taken, and that a run remembers it."""
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -135,6 +137,12 @@ def test_auto_takes_bfloat16_for_wide_layers_of_shown_methods_where_the_hardware
         assert resolved("auto", other) == "float32"
     assert resolved("float32", wide) == "float32"
     assert resolved("bfloat16", wide) == "bfloat16"
+
+
+def test_auto_begins_at_the_layer_that_the_measurements_name():
+    page = (Path(__file__).parents[2] / "docs" / "speed.md").read_text(encoding="utf-8")
+    said = re.search(r"`auto` takes it from a layer of (\d+) by (\d+) on", page)
+    assert {int(side) for side in said.groups()} == {PAYS_FROM}
 
 
 @pytest.mark.parametrize("method", ["dcca", "dscmr", "bic-net"])

@@ -12,7 +12,7 @@ from torch import nn
 
 from aadml.comparison.types import Clips
 from aadml.methods.learner import Learner, Player, Stage, Validation
-from aadml.methods.session import Checkpoint, Session
+from aadml.methods.session import Callbacks, Checkpoint, Session
 from aadml.methods.settings import Training
 from aadml.methods.training import train
 from aadml.retrieval import evaluate
@@ -39,6 +39,7 @@ class Linear(Learner):
         self.wanted = stages
         self.seen = []
         self.refreshed = []
+        self.finished = 0
 
     def players(self):
         return {"all": Player(list(self.parameters()), self._loss)}
@@ -53,6 +54,10 @@ class Linear(Learner):
     def embed(self, features, modality):
         assert not self.training
         return self.layers[modality](features)
+
+    def finish(self, train, valid):
+        assert not self.training
+        self.finished += 1
 
     def _loss(self, batch):
         self.seen.append(batch.index.tolist())
@@ -135,6 +140,9 @@ def test_a_last_batch_of_one_clip_joins_the_one_before():
 def test_drop_last_leaves_the_smaller_batch_out():
     learner, _ = run(Training(epochs=1, batch=8, drop_last=True))
     assert [len(batch) for batch in learner.seen] == [8, 8, 8]
+    for batch, sizes in ((10, [10] * 3), (100, [30]), (29, [29])):
+        learner, _ = run(Training(epochs=1, batch=batch, drop_last=True))
+        assert [len(one) for one in learner.seen] == sizes
 
 
 def test_the_epoch_of_the_best_validation_map_is_kept():
@@ -237,6 +245,19 @@ def test_a_killed_training_continues_to_the_same_bytes(optimizer, killed_after):
         assert torch.equal(value, continued.state_dict()[key]), key
 
 
+def test_a_killed_training_of_several_players_continues_whatever_their_names():
+    class Named(Two):
+        def players(self):
+            return {f"the.{name}": player for name, player in super().players().items()}
+
+    whole, _ = run(learner=Named())
+    session = Recorder(die_after=3)
+    with pytest.raises(KilledError):
+        run(session=session, learner=Named())
+    continued, _ = run(session=Recorder(state=session.state, best=session.best()), learner=Named())
+    assert all(torch.equal(value, continued.state_dict()[key]) for key, value in whole.state_dict().items())
+
+
 def test_a_killed_training_continues_across_stages():
     stages = [Stage("first", 3), Stage("second", 3, keep_optimizer=True), Stage("third", 2, start_from_best=False)]
     whole, _ = run(learner=Linear(stages=stages))
@@ -255,8 +276,24 @@ def test_patience_stops_and_a_resumed_training_does_not_go_on_after_it():
     run(settings, session)
     assert len(session.history) == 4
     again = Recorder(state=session.state, best=session.best())
-    run(settings, again)
+    learner, _ = run(settings, again)
     assert again.history == []
+    assert learner.finished == 1
+    assert not learner.training
+
+
+def test_a_patience_of_one_stops_at_the_first_epoch_that_is_no_better():
+    _, session = run(Training(epochs=9, batch=8, patience=1), learner=Scripted([0.1, 0.2, 0.3, 0.3, 0.9]))
+    assert [record["epoch"] for record in session.history] == [1, 2, 3, 4]
+
+
+def test_each_stage_has_a_patience_of_its_own_and_beats_an_earlier_one_only_where_that_still_counts():
+    scores = [0.5, 0.4, 0.4, 0.3, 0.4, 0.4, 0.2, 0.1]
+    for kept, epochs, best in ((False, 7, 5), (True, 5, 1)):
+        stages = [Stage("first", 8), Stage("second", 8, keep_best=kept)]
+        _, session = run(Training(batch=8, patience=2), learner=Scripted(scores, stages))
+        assert [record["stage"] for record in session.history] == ["first"] * 3 + ["second"] * (epochs - 3)
+        assert session.best().facts["epoch"] == best
 
 
 def test_schedules_lower_the_learning_rate():
@@ -271,8 +308,8 @@ def test_schedules_lower_the_learning_rate():
 class Scripted(Linear):
     """Scores as told."""
 
-    def __init__(self, scores):
-        super().__init__()
+    def __init__(self, scores, stages=None):
+        super().__init__(stages=stages)
         self.scores = iter(scores)
 
     def validate(self, valid):
@@ -349,17 +386,89 @@ def test_a_loss_that_becomes_nan_later_keeps_the_best_epoch_and_warns():
     assert all(torch.isfinite(value).all() for value in learner.state_dict().values())
 
 
-def test_only_the_players_of_a_stage_move():
-    class Two(Linear):
-        def players(self):
-            return {m: Player(list(self.layers[m].parameters()), self._loss) for m in self.layers}
+class Two(Linear):
+    """Has a player for each modality."""
 
+    def players(self):
+        return {m: Player(list(self.layers[m].parameters()), self._loss) for m in self.layers}
+
+
+def test_of_several_players_each_has_its_figures_and_the_loss_is_their_sum():
+    _, session = run(Training(epochs=2, batch=8), learner=Two())
+    for record in session.history:
+        assert record["loss"] == pytest.approx(record["audio loss"] + record["visual loss"])
+        assert record["audio gradient_norm"] > 0
+        assert record["visual gradient_norm"] > 0
+        assert record["steps"] == 4
+    _, session = run(Training(epochs=1, batch=30), learner=Two())
+    assert session.history[0]["loss_of_first_batch"] == session.history[0]["loss"]
+
+
+def test_a_figure_is_the_mean_over_batches_and_that_of_the_first_batch_stands_beside_it():
+    class Counting(Linear):
+        def _loss(self, batch):
+            return super()._loss(batch) | {"loss": 0 * super()._loss(batch)["loss"] + len(self.seen) // 2}
+
+    _, session = run(Training(epochs=1, batch=8), learner=Counting())
+    assert (session.history[0]["loss"], session.history[0]["loss_of_first_batch"]) == (2.5, 1.0)
+
+
+@pytest.mark.parametrize(("every", "epochs"), [(1, [1, 2, 3, 4, 5]), (2, [2, 4, 5]), (9, [5])])
+def test_validation_has_its_turn_and_the_last_epoch(every, epochs):
+    _, session = run(Training(epochs=5, batch=8, valid_every=every))
+    assert [record["epoch"] for record in session.history if "valid map_mean" in record] == epochs
+    assert session.best().facts["epoch"] in epochs
+
+
+def test_only_the_players_of_a_stage_move():
     stages = [Stage("audio only", 2, players=("audio",))]
     before = Linear().state_dict()
     learner, _ = run(Training(epochs=2, batch=8, select="last"), learner=Two(stages=stages))
     after = learner.state_dict()
     assert not torch.equal(before["layers.audio.1.weight"], after["layers.audio.1.weight"])
     assert torch.equal(before["layers.visual.1.weight"], after["layers.visual.1.weight"])
+
+
+def test_a_stage_that_is_scored_is_told_of_with_its_best_weights_in_place():
+    told = []
+    callbacks = Callbacks(on_stage=lambda name: told.append((name, copy.deepcopy(learner.state_dict()))))
+    session, learner = (
+        Session(callbacks),
+        Scripted([0.1, 0.9, 0.2, 0.3], [Stage("one", 3, scored=True), Stage("two", 1)]),
+    )
+    keep = session.keep_best
+    kept = []
+    session.keep_best = lambda checkpoint: (keep(checkpoint), kept.append(session.best()))
+    run(Training(batch=8), session, learner)
+    ((name, weights),) = told
+    assert name == "one"
+    assert kept[1].facts["epoch"] == 2
+    assert all(torch.equal(value, kept[1].tensors[key]) for key, value in weights.items())
+
+
+def test_a_warning_is_given_on_once_whichever_epoch_it_is_of():
+    heard = []
+    session = Session(Callbacks(on_warning=heard.append))
+    for message in ("epoch 1: too hot", "epoch 2: too hot", "epoch 2: too cold: by far", "too hot"):
+        session.warn(message)
+    assert heard == session.warnings == ["epoch 1: too hot", "epoch 2: too cold: by far", "too hot"]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+def test_what_a_loss_does_not_touch_stays_where_it_is(optimizer):
+    class Once(Linear):
+        def _loss(self, batch):
+            features = dict(batch.features)
+            if batch.epoch.number > 0:
+                del features["visual"]
+            return super()._loss(replace(batch, features=features))
+
+    def visual(epochs):
+        settings = Training(epochs=epochs, batch=8, optimizer=optimizer, momentum=0.9, weight_decay=0.1, select="last")
+        return run(settings, learner=Once())[0].state_dict()["layers.visual.1.weight"]
+
+    assert not torch.equal(visual(1), Linear().state_dict()["layers.visual.1.weight"])
+    assert torch.equal(visual(1), visual(3))
 
 
 @pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 0}, {"schedule": "cosine"}, {"select": "test"}])

@@ -31,6 +31,20 @@ def test_one_point_is_a_collapse_and_a_cloud_is_none():
     assert collapse_warning(torch.randn(5, 3)) is None
     assert collapse_warning(torch.randn(5, 3) * 1e-3) is None
     assert collapse_warning(torch.ones(1, 3)) is None
+    assert "collapsed" in collapse_warning(torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
+def test_what_is_one_point_is_a_matter_of_their_length(scale):
+    random = torch.Generator().manual_seed(0)
+    cloud = torch.randn(500, 4, generator=random)
+    cloud = (cloud - cloud.mean(0)) / cloud.var(0).sum().sqrt()
+    place = torch.tensor([0.6, 0.0, 0.8, 0.0])
+    assert "collapsed" in collapse_warning(scale * (place + 0.7e-3 * cloud))
+    assert collapse_warning(scale * (place + 1.4e-3 * cloud)) is None
+    assert collapse_warning(scale * cloud) is None
+    assert collapse_warning(1e-4 * cloud) is None
+    assert "collapsed" in collapse_warning(1e-7 * cloud)
 
 
 def test_a_collapsed_triplet_loss_stays_at_its_margin():
@@ -42,10 +56,18 @@ def test_a_collapsed_triplet_loss_stays_at_its_margin():
     assert margin_warning([stuck] * 4 + [1.0], 1.2) is None
 
 
+@pytest.mark.parametrize("margin", [0.2, 1.2])
+def test_a_loss_is_at_its_margin_within_a_hundredth_of_it(margin):
+    for factor, told in ((1.009, True), (0.991, True), (1.011, False), (0.989, False)):
+        assert bool(margin_warning([margin * factor] * 5, margin)) == told
+
+
 def test_saturation_is_said_after_five_epochs_without_active_terms():
     assert "harder selection" in saturation_warning([0.5, 0, 0, 0, 0, 0])
     assert saturation_warning([0.0] * 4) is None
     assert saturation_warning([0.0] * 4 + [0.01]) is None
+    assert saturation_warning([1e-4] * 5)
+    assert saturation_warning([1.1e-4] + [0.0] * 4) is None
 
 
 def test_gradient_norm_is_of_all_gradients_together():
@@ -66,6 +88,28 @@ def test_an_estimate_grows_with_the_square_of_the_batch_and_covers_what_the_grap
     assert large.bytes == pytest.approx(16 * small.bytes, rel=1e-3)
     assert small.seconds > 0
     assert 2 * 4 * 512**2 < small.bytes < 20 * 4 * 512**2
+
+
+@pytest.mark.parametrize(("batch", "growth"), [(100, 1), (256, 1), (512, 4)])
+def test_the_memory_of_a_loss_is_what_its_graph_keeps_and_four_matrices_of_scores(batch, growth):
+    calls = []
+
+    def loss(comparison):
+        calls.append(comparison)
+        total = comparison.anchors.exp().sum(1)  # keeps what it gives, and nothing else
+        return Terms(total, torch.ones(len(total)), torch.ones(len(total)))
+
+    found = estimate(loss, batch, 8)
+    assert found.bytes == growth * min(batch, 256) * 8 * 4 + 4 * 4 * batch * batch
+    for comparison in calls:
+        assert comparison.anchors.shape == comparison.candidates.shape == (min(batch, 256), 8)
+        assert not comparison.within.any()
+        assert float(comparison.positives.float().mean()) == pytest.approx(0.1, abs=0.01)
+    three = []
+    estimate(lambda comparison: three.append(comparison) or loss(comparison), 60, 8, classes=3, features=7)
+    assert (three[0].positives.sum(1) == 20).all()
+    assert three[0].anchor_features.shape == three[0].candidate_features.shape == (60, 7)
+    assert three[0].candidate_head(three[0].candidate_features).shape == (60, 8)
 
 
 def test_the_share_of_a_gradient_is_its_length_in_some_parameters_over_its_length_in_all():

@@ -12,6 +12,7 @@ import aadml
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
+from aadml.methods.zero_shot import shared_space
 from feature_extraction.ground.errors import InputError
 from tests.feature_extraction.hub import tiny
 
@@ -34,6 +35,17 @@ def test_vectors_of_one_space_are_compared_as_they_are():
     assert torch.equal(method.embed(rows, "audio"), rows)
     assert method.similarity == "cosine"
     assert method.parameters_count() == 0
+
+
+def test_a_shared_space_names_the_modalities_whose_towers_end_in_it():
+    found = shared_space(origin("audio"), "audio")
+    assert set(found.modalities) >= {"audio", "text"}
+    assert found == shared_space(origin("text"), "text")
+    for other in (origin("audio", "wav2vec2"), origin("audio", weights=""), origin("audio", extractor="vggish"), {}):
+        assert shared_space(other, "audio") is None
+    assert shared_space(origin("visual"), "visual") is None
+    with pytest.raises(InputError, match="needs features as vectors"):
+        built(audio=origin("audio"), text=origin("text")).embed(object(), "audio")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import torch
 from aadml.comparison import Terms
 from aadml.losses.contrastive import contrastive
 from aadml.objective import Embedded, Objective, ObjectiveOptions, parse_directions, reduce
+from aadml.objective import objective as objectives
+from aadml.objective.embedded import laid_out
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
 
@@ -45,6 +47,22 @@ def test_the_share_of_terms_that_cost_anything_is_that_of_the_possible_ones(labe
     vectors = {"audio": torch.ones(len(labels), 2), "visual": -torch.ones(len(labels), 2)}  # beyond every margin
     given = Embedded(vectors, torch.tensor(labels), torch.arange(len(labels)))
     assert float(objective(directions=["audio-visual"])(given, draws())["active"]) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("own", [slice(0, 6), slice(0, 2), slice(2, 5)])
+def test_of_a_divided_batch_a_process_costs_its_own_anchors_against_all_candidates(monkeypatch, own):
+    monkeypatch.setattr(objectives.group, "own", lambda total: slice(own.start, min(own.stop, total)))
+    whole = laid_out(batch(), ("audio", "visual"))
+    part = objectives._own_anchors(whole)
+    for name in ("anchors", "positives", "negatives"):
+        assert torch.equal(getattr(part, name), getattr(whole, name)[own])
+    assert torch.equal(part.candidates, whole.candidates)
+    assert (part is whole) == (own == slice(0, 6))
+
+
+def test_a_direction_of_a_modality_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match="directions: no text embeddings here; there are audio, visual"):
+        objective(directions=["audio-text"])(batch(), draws())
 
 
 def test_directions_combine_by_mean_or_sum():

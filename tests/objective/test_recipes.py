@@ -109,6 +109,12 @@ def test_a_loss_with_a_generator_has_one_a_direction_and_others_are_shared():
     assert not list(plain.parameters())
 
 
+@pytest.mark.parametrize("name", ["proxy-nca", "soft-triple", "arcface", "proxy-anchor"])
+def test_a_space_of_which_no_classes_are_told_has_none(name):
+    with pytest.raises(InputError, match="classes"):
+        compose_objective(Space(("audio", "text"), WIDTH), loss={"name": name}, directions=["audio-text"])
+
+
 @pytest.mark.parametrize("wrong", ["a-t", "ALL", "aardvark", "audio"])
 def test_a_direction_that_is_none_is_refused_and_not_taken_for_all(wrong):
     with pytest.raises(InputError, match="directions: "):

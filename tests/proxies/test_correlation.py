@@ -38,6 +38,16 @@ def test_without_labels_or_class_restriction_all_clips_may_be_neighbors():
     assert same(lists(bank, same_class=False), free)
 
 
+def test_random_neighbors_need_draws():
+    graph = CorrelationGraph(MODALITIES, GraphOptions(neighbors="random"))
+    with pytest.raises(InputError, match="random needs a generator"):
+        graph.refresh(vectors(), LABELS, None, None, None)
+    ours, again, other = (lists(vectors(), neighbors="random", seed=seed)["audio"].index for seed in (0, 0, 1))
+    assert torch.equal(ours, again)
+    assert not torch.equal(ours, other)
+    assert (LABELS[ours] == LABELS[ROWS][:, None]).all()
+
+
 def test_captions_of_one_clip_are_never_neighbors():
     bank, groups = vectors(), torch.arange(COUNT) // 5
     found = lists(bank, labels=None, groups=groups)

@@ -25,6 +25,11 @@ def test_none_leaves_unit_vectors_and_too_many_takes_all():
     torch.testing.assert_close(expand(vectors, bank, k=100), expand(vectors, bank, k=6))
 
 
+def test_no_gradient_is_followed():
+    vectors, bank = drawn(3, 4).requires_grad_(), drawn(6, 4, seed=1).requires_grad_()
+    assert not any(expand(vectors, bank, k=k).requires_grad for k in (0, 2))
+
+
 def test_an_item_is_expanded_alone():
     vectors, bank = drawn(9, 4), drawn(50, 4, seed=1)
     torch.testing.assert_close(expand(vectors, bank, k=3, alpha=3)[4:5], expand(vectors[4:5], bank, k=3, alpha=3))

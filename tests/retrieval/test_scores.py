@@ -49,7 +49,9 @@ def test_scores_times_their_unit_are_what_the_similarity_means(seed):
 
 
 def test_hamming_orders_by_the_number_of_agreeing_signs():
-    queries, gallery = vectors(9, 12), vectors(30, 12, 1)
+    queries, gallery = vectors(9, 12).round(), vectors(30, 12, 1).round()  # with zeros, which are no bit that is set
+    assert (queries == 0).any()
+    assert (gallery == 0).any()
     agree = ((queries[:, None] > 0) == (gallery[None] > 0)).sum(2).numpy()
     found = whole(queries, gallery, "hamming")
     assert len(np.unique(found)) == len(np.unique(agree))

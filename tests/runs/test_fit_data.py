@@ -4,13 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import aadml
 from aadml.comparison.types import Clips
+from aadml.configuration.assembly import assemble
 from aadml.data.synthetic import synthetic
 from aadml.processes import launch
 from aadml.runs import fit
 from aadml.runs.manifest import CONFIG, read_manifest
+from aadml.runs.scoring import TEST, Scoring
+from aadml.runs.train import prepare, train_into
 from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
 
@@ -24,12 +28,46 @@ def test_of_several_processes_none_makes_the_sample_clips(monkeypatch, tmp_path)
         aadml.fit(epochs=1)
 
 
+def test_the_sample_clips_are_trained_on_where_no_data_are_given_and_only_there(monkeypatch, tmp_path):
+    write_features(tmp_path / "f.h5", synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8)))
+    made = []
+
+    def sample(config, say):
+        made.append(config)
+        return config.on(str(tmp_path / "f.h5"))
+
+    monkeypatch.setattr(fit, "with_sample_data", sample)
+    assert aadml.fit(method="random").facts.data.name == "f.h5"
+    assert len(made) == 1
+    splits = aadml.read(tmp_path / "f.h5")
+    for data in (tmp_path / "f.h5", splits, splits.train):
+        aadml.fit(data, method="random")
+    assert len(made) == 1
+
+
 @pytest.mark.parametrize(("labels", "how"), [(np.arange(40) % 4, "stratified"), (None, "at random")])
 def test_it_is_said_how_clips_in_memory_were_set_aside_for_validation(labels, how):
     random = np.random.default_rng(0)
     features = {m: random.standard_normal((40, 5)).astype("f4") for m in ("audio", "visual")}
     model = aadml.fit(Clips.of(labels, **features), method="random")
     assert f"4 clips were set aside for validation ({how}, seed 0)" in model.card()
+
+
+def test_a_closed_form_is_kept_from_validation_clips_that_are_scored_or_of_other_classes(tmp_path):
+    write_features(tmp_path / "f.h5", synthetic(classes=6, train=60, valid=18, test=18, dimensions=(6, 8)))
+
+    def fitted(scoring=TEST, **changes):
+        config = assemble(method="cca", data=str(tmp_path / "f.h5"), settings={"method.dimension": 2} | changes)
+        model = train_into(config, tmp_path / f"run {scoring.split} {len(changes)}", scoring)
+        splits = prepare(config).splits
+        train, valid = (model.scaling.clips(part).matrix("audio").double() for part in (splits.train, splits.valid))
+        return model.method.state()["mean.audio"].double(), train, valid
+
+    for by, alone in ((fitted(), False), (fitted(Scoring(split="valid")), True), (fitted(unseen_classes=0.3), True)):
+        mean, train, valid = by
+        expected = [train.mean(0), torch.cat([train, valid]).mean(0)]
+        assert not torch.allclose(*expected, rtol=0, atol=1e-3)
+        torch.testing.assert_close(mean, expected[0 if alone else 1], rtol=0, atol=1e-5)
 
 
 def test_a_process_that_is_not_the_first_follows_a_training_that_is_not_over(monkeypatch, tmp_path):

@@ -1,8 +1,11 @@
 """The audit of the kept epoch: what the config asked to be kept, by the log."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import aadml
+from aadml.methods.settings import Training
 from aadml.protocols.audit import Verdict
 from aadml.runs import audit
 
@@ -36,7 +39,6 @@ def kept(monkeypatch, epoch):
     monkeypatch.setattr(audit, "read_evaluation", lambda _: evaluation)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("select", "epoch", "passes"),
     [("best", 2, True), ("best", 3, False), ("best", 1, False), ("last", 3, True), ("last", 2, False)],
@@ -66,3 +68,26 @@ def test_of_equal_scores_the_first_is_kept(runs, monkeypatch):
 @pytest.mark.parametrize("select", ["best", "last"])
 def test_runs_as_they_are_pass(runs, select):
     assert audit._kept_epoch(runs[select]).verdict is Verdict.PASS
+
+
+def test_the_criterion_of_the_config_is_what_the_log_is_searched_for(monkeypatch, tmp_path):
+    rows = [(0.1, 0.9), (0.2, 0.4), (0.3, 0.1)]
+    records = [{"epoch": i, "valid map_mean": one, "valid recall@2": two} for i, (one, two) in enumerate(rows, 1)]
+    monkeypatch.setattr(audit, "read_records", lambda _: [*records, {"epoch": 4, "loss": 1.0}])
+    found = {}
+    for criterion in ("auto", "recall@2"):
+        config = SimpleNamespace(training=Training(criterion=criterion))
+        monkeypatch.setattr(audit, "read_config", lambda _, config=config: config)
+        for epoch in (1, 3):
+            kept(monkeypatch, epoch)
+            found[criterion, epoch] = audit._kept_epoch(tmp_path)
+    assert [one.verdict for one in found.values()] == [Verdict.FAIL, Verdict.PASS, Verdict.PASS, Verdict.FAIL]
+    assert "the best validation MAP of the log is epoch 3" in found["auto", 1].evidence
+    assert "the best validation recall@2 of the log is epoch 1" in found["recall@2", 3].evidence
+
+
+@pytest.mark.parametrize(("epoch", "scores"), [(None, [0.2, 0.4]), (1, [])])
+def test_where_no_epoch_was_chosen_nothing_is_claimed(runs, monkeypatch, epoch, scores):
+    logged(monkeypatch, scores)
+    kept(monkeypatch, epoch)
+    assert audit._kept_epoch(runs["best"]).verdict is Verdict.NOT_CHECKABLE

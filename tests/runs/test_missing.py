@@ -1,6 +1,7 @@
 """Clips that lack a modality: masked in training, scaling and scoring; what their rows hold is not looked at."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import aadml
 from aadml.comparison.types import Clips, Splits
 from aadml.methods import METHODS
 from aadml.methods.inputs import SCALINGS, Inputs, fit_scaling
+from aadml.runs.train import fitted_on
 from feature_extraction.ground.errors import InputError
 
 WIDTHS = {"audio": 6, "visual": 5, "flow": 7}
@@ -104,6 +106,18 @@ def test_a_method_that_needs_all_modalities_refuses_where_no_clip_has_them():
     )
     with pytest.raises(InputError, match=r"no clip has all of audio, flow; choose fewer \(--modalities\), or take a"):
         aadml.fit(clips, method="cca", settings={"method.dimension": 2})
+
+
+@pytest.mark.parametrize(("missing", "fits"), [(False, False), (False, True), (True, False)])
+def test_only_validation_clips_that_are_looked_at_keep_rows_of_further_texts_without_the_other_modality(missing, fits):
+    there = torch.tensor([True, False, True, False])  # the second text of the first clip, and a clip without sound
+    rows = torch.arange(8.0).view(4, 2)
+    clips = Clips({"audio": rows, "text": rows}, torch.zeros(4).long(), tuple("aabc"), ("x",), present={"audio": there})
+    method = SimpleNamespace(takes_missing=missing, fits_validation=fits)
+    model = SimpleNamespace(method=method, scaling=SimpleNamespace(clips=lambda given: given))
+    train, valid = fitted_on(model, Splits(clips, clips, clips))
+    assert train["text"][:, 0].tolist() == ([0, 2, 4, 6] if missing else [0, 4])
+    assert valid["text"][:, 0].tolist() == ([0, 2, 4, 6] if missing else [0, 4] if fits else [0, 2, 4])
 
 
 @pytest.mark.parametrize("scaling", list(SCALINGS))

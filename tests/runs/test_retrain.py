@@ -1,15 +1,20 @@
 """Training again with other test clips: a run that never saw them has the same weights."""
 
+import math
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 
 import aadml
 from aadml.data.synthetic import synthetic
 from aadml.protocols.audit import Verdict
+from aadml.runs import retrain
 from aadml.runs.loading import load_run
 from aadml.runs.retrain import fitted_without_test
-from feature_extraction.feature_file import write_features
+from feature_extraction.feature_file import Texts, write_features
 
 SMALL = {"network.hidden": [16], "training.batch": 20}
 
@@ -90,3 +95,101 @@ def test_the_audit_of_a_run_says_so_in_the_place_of_what_it_could_not_check(feat
     assert checks["fitted without test"] is Verdict.PASS
     assert "selection" not in checks
     assert {one.check: one.verdict for one in aadml.audit(model.folder)}["selection"] is Verdict.NOT_CHECKABLE
+
+
+CONTENT = synthetic(classes=3, train=60, valid=15, test=30, dimensions=(6, 8))
+
+
+def model_of(*weights, score=0.5, key="w"):
+    """A model that consists of a tensor and a score."""
+    state = {key: torch.tensor(weights, dtype=torch.float64)}
+    return SimpleNamespace(
+        method=SimpleNamespace(state=lambda: state),
+        scaling=SimpleNamespace(state=dict),
+        embed_clips=lambda clips: score,
+    )
+
+
+@pytest.mark.parametrize(
+    ("noise", "permuted", "own", "scores", "passes", "said"),
+    [
+        (0, 0, 0, (0.5, 0.1), True, "as it is 0"),
+        (9e-5, 9e-5, 9e-5, (0.5, 0.1), True, "as it is 9e-05"),
+        (2e-4, 0, 0, (0.5, 0.5), False, "training depends on the test clips"),
+        (0, 2e-4, 0, (0.5, 0.5), False, "training depends on the test clips"),
+        (2e-4, 0, 0.1, (0.5, 0.5), False, "training depends on the test clips"),
+        (0, 0, 2e-4, (0.54, 0.5), True, "the run could not be repeated to the byte here"),
+        (0, 0, 0.1, (0.2, 0.5), True, "MAP of the run 0.2000, of its repetition 0.5000"),
+        (0, 0, 0.1, (0.56, 0.5), False, "its config does not give these weights"),
+    ],
+)
+def test_what_is_said_of_trainings_that_end_so_far_apart(
+    monkeypatch, noise, permuted, own, scores, passes, said
+):  # fmt: skip
+    def trained(config, content):
+        noisy, relabelled = content.features is not CONTENT.features, not np.array_equal(content.labels, CONTENT.labels)
+        return model_of(1.0 + (noise if noisy else permuted if relabelled else 0), score=scores[1])
+
+    monkeypatch.setattr(retrain, "_trained", trained)
+    monkeypatch.setattr(retrain, "open_data", lambda data: CONTENT)
+    monkeypatch.setattr(retrain, "is_captioned", lambda data: False)
+    monkeypatch.setattr(retrain, "evaluate", lambda score: SimpleNamespace(map_mean=score))
+    run = SimpleNamespace(
+        config=SimpleNamespace(data=""), splits={"test": None}, model=model_of(1 + own, score=scores[0])
+    )
+    found = fitted_without_test(run, "test")
+    assert found.verdict is (Verdict.PASS if passes else Verdict.FAIL)
+    assert said in found.evidence
+
+
+def test_captioned_sound_is_not_trained_again(monkeypatch):
+    monkeypatch.setattr(retrain, "is_captioned", lambda data: True)
+    found = fitted_without_test(SimpleNamespace(config=SimpleNamespace(data="manifest.csv")), "test")
+    assert found.verdict is Verdict.NOT_CHECKABLE
+
+
+def test_models_differ_by_the_tensor_that_differs_most_relative_to_its_length():
+    assert retrain._changed(model_of(3, 4), model_of(3, 4)) == 0
+    assert retrain._changed(model_of(0, 0), model_of(0, 0)) == 0
+    assert retrain._changed(model_of(6, 8), model_of(3, 4)) == pytest.approx(1)
+    assert retrain._changed(model_of(3, 4), model_of(6, 8)) == pytest.approx(0.5)
+    assert retrain._changed(model_of(1, 0), model_of(0, 0)) > 1
+    assert retrain._changed(model_of(1), model_of(1, 1)) == math.inf
+    assert retrain._changed(model_of(1), model_of(1, key="v")) == math.inf
+    one, two = model_of(1), model_of(1)
+    one.scaling.state, two.scaling.state = lambda: {"mean": torch.ones(1)}, lambda: {"mean": torch.full((1,), 4.0)}
+    assert retrain._changed(one, two) == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_clips_become_noise_of_the_same_size_in_their_split_alone(split):
+    values = np.random.default_rng(3).standard_normal((150, 4)).astype("f4") * 3 + 7
+    rows = np.sort(np.random.default_rng(4).choice(105, 150))
+    content = replace(
+        CONTENT, texts=Texts(values, rows), features={**CONTENT.features, "audio": CONTENT.features["audio"] + 5}
+    )
+    changed = retrain._with_noise(content, split)
+    own = content.rows(split)
+    for name, before in content.features.items():
+        same = (changed.features[name] == before).all(1)
+        assert np.array_equal(np.flatnonzero(~same), own)
+        noise = changed.features[name][own]
+        assert noise.dtype == np.float32
+        assert float(noise.mean()) == pytest.approx(
+            float(before.mean()), abs=4 * float(before.std()) / math.sqrt(noise.size)
+        )
+        assert float(noise.std()) == pytest.approx(float(before.std()), rel=0.2)
+    same = (changed.texts.values == values).all(1)
+    assert np.array_equal(np.flatnonzero(~same), np.flatnonzero(np.isin(rows, own)))
+    assert np.array_equal(changed.features["text"], changed.texts.first_of_each(105)[0])
+    assert np.array_equal(changed.labels, content.labels)
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_labels_are_permuted_in_their_split_alone(split):
+    changed, own = retrain._with_permuted(CONTENT, split), CONTENT.rows(split)
+    apart = np.flatnonzero(changed.labels != CONTENT.labels)
+    assert 0 < len(apart) < len(own)
+    assert set(apart) <= set(own)
+    assert np.array_equal(np.sort(changed.labels[own]), np.sort(CONTENT.labels[own]))
+    assert changed.features == CONTENT.features

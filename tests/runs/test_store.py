@@ -8,11 +8,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import torch
 from faults import failing, in_child, killing, points, watched
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from aadml.methods.session import Checkpoint
 from aadml.runs import store as stores
 from aadml.runs.manifest import FORMAT, LOG, MANIFEST, RESERVED, VERSION, read_file, read_log, read_manifest
 from aadml.runs.session import RunSession
@@ -81,6 +83,14 @@ def test_lines_of_the_log_count_from_the_next_commit_on(folder):
         store.append(b"other\n")
         store.commit({})
     assert read_log(folder) == b"one\nother\n"
+
+
+def test_the_log_may_be_read_by_whom_a_new_file_may_be_read(folder):
+    with begun(folder) as store:
+        store.append(b"one\n")
+        store.commit({})
+    (folder / "other").touch()
+    assert (folder / LOG).stat().st_mode == (folder / "other").stat().st_mode
 
 
 def test_numbers_are_never_used_again(folder):
@@ -244,6 +254,59 @@ def test_files_are_forced_to_the_disk_at_most_once_a_minute_and_when_asked(folde
         store.commit({}, flush=True)
     assert {"state-110.safetensors", "state-129.safetensors", LOG, folder.name} <= set(forced)
     assert "state-11.safetensors" not in forced
+
+
+@pytest.mark.parametrize(("share", "saved"), [(0, [0, 2, 10.5, 12, 30]), (10, [0, 12, 30])])
+def test_saves_that_would_take_more_than_their_share_of_the_time_are_left_out(folder, monkeypatch, share, saved):
+    now, seen = [0.0], []
+    monkeypatch.setattr(stores.time, "monotonic", lambda: now[0])
+    with begun(folder) as store:
+        commit, session = store.commit, RunSession(store, saving_share=share)
+
+        def slowly(*given, **options):
+            now[0] += 1
+            commit(*given, **options)
+
+        monkeypatch.setattr(store, "commit", slowly)
+        for second in (0, 2, 10.5, 12, 30):
+            now[0] = second
+            session.save(Checkpoint({"w": torch.zeros(1)}))
+            seen += [second] * (now[0] > second)
+    assert seen == saved
+
+
+def test_best_weights_are_written_once_and_with_the_next_save(folder):
+    with begun(folder) as store:
+        session, names = RunSession(store), []
+        for best in (1, None, 2, None):
+            if best:
+                session.keep_best(Checkpoint({"w": torch.full((1,), float(best))}))
+                assert float(session.best().tensors["w"]) == best
+            session.save(Checkpoint({"w": torch.zeros(1)}, {"epochs_done": len(names)}))
+            names.append(store.manifest.numbered("best"))
+        assert names[0] == names[1] != names[2] == names[3]
+        assert [name for name in own(folder) if name.startswith("best")] == names[3:]
+    with opened(folder) as store:
+        session = RunSession(store)
+        assert session.resume().facts == {"epochs_done": 3}
+        assert float(session.best().tensors["w"]) == 2
+
+
+def test_the_seconds_of_a_session_are_those_of_the_run_so_far_and_its_own(folder):
+    with begun(folder) as store:
+        store.commit({}, seconds=50.0)
+        assert 50 <= RunSession(store).seconds < 100
+
+
+def test_a_commit_that_the_system_refuses_leaves_the_last_one_and_nothing_of_its_own(folder):
+    with begun(folder) as store:
+        store.commit({"state-3.safetensors": b"a"})
+        with pytest.raises(InputError, match=r"cannot be"):
+            store.commit({"state-4.safetensors": b"b", "figures/state-1.safetensors/x.json": b"c"})
+        assert committed(folder) == {"state-3.safetensors": b"a", LOG: b""}
+        assert own(folder).keys() == {MANIFEST, "state-3.safetensors"}
+        store.commit({"state-4.safetensors": b"b"}, drop=["state-3.safetensors"])
+    assert committed(folder) == {"state-4.safetensors": b"b", LOG: b""}
 
 
 def train(folder):

@@ -53,6 +53,30 @@ def test_triplets_are_of_partners_and_the_lookalike_of_another_class():
     assert total > 0
 
 
+@pytest.mark.parametrize("margin", [0.1, 40.0])
+def test_in_the_source_a_batch_has_one_hinge_and_its_own_class_counts_as_unlike(margin):
+    given = batch(6)
+    features = {m: values.abs() for m, values in given.features.items()}
+    features["visual"][0] *= -1  # less like every other clip than one of its own class, which counts as 0
+    vectors = {m: torch.randn(6, 4, generator=given.generator, dtype=torch.float64) for m in CONTEXT.modalities}
+    expected = 0.0
+    for one, other in (("audio", "visual"), ("visual", "audio")):
+        x, total = features[one], 0.0
+        for i in range(6):
+            alike = [float(x[i] @ x[j] / x[i].norm() / x[j].norm()) for j in range(6)]
+            alike = [0.0 if given.labels[j] == given.labels[i] else alike[j] for j in range(6)]
+            n = alike.index(max(alike))
+            near = (vectors[one][i] - vectors[other][i]).square().sum()
+            far = (vectors[one][i] - vectors[other][n]).square().sum()
+            total += float(5 * near - far) / 2
+        expected += max(0.0, margin + total)
+    found = lookalike_triplet(
+        vectors, features, given.labels, margin=margin, positive_weight=5.0, fidelity="source"
+    )  # fmt: skip
+    assert float(found) == pytest.approx(expected)
+    assert expected > 0
+
+
 def test_triplets_cost_nothing_where_all_clips_are_of_one_class():
     given = batch(4)
     vectors = {m: torch.randn(4, 3, requires_grad=True) for m in CONTEXT.modalities}

@@ -70,6 +70,23 @@ def test_vectors_are_those_of_the_extractor_to_the_last_bit(tones, clap, tmp_pat
     assert torch.equal(text.eval()(source.batch(torch.arange(len(rows)))), torch.from_numpy(found["text"]))
 
 
+def test_training_passes_a_batch_as_it_is_described(clap):
+    text = HubInput(f"hf:{clap}", "text", "all", None)
+    text.train_blocks(frozen=False)
+    captions = ("rain", "a dog", "a cat", "a dog barks at the rain", "wind")
+    source = text.prepared(Captions(captions), Loading(memory=1 << 20))
+    batch = source.batch(torch.arange(5))
+    batch = replace(batch, clips=(*batch.clips, (), batch.clips[0] + batch.clips[3]), present=torch.arange(7) != 5)
+    expected = text.eval()(batch)
+    text.training = True  # its modules drop nothing
+    found = text(batch)
+    torch.testing.assert_close(found.detach(), expected, rtol=1e-4, atol=1e-5)
+    assert not found[5].any()
+    torch.testing.assert_close(found[6], (found[0] + found[3]) / 2, rtol=1e-4, atol=1e-5)
+    alone = text(batch.select(torch.tensor([3])))
+    torch.testing.assert_close(alone, found[3:4], rtol=1e-4, atol=1e-5)
+
+
 def test_new_heads_alone_are_trained_over_frozen_networks(tones, context, towers):
     options = towers | {"freeze": "both"}
     assert changed(fitted(tones, context, options), context, options) == set()

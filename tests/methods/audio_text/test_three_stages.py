@@ -69,7 +69,6 @@ def moved(before, after, side, part=""):
     return any(not torch.equal(before[k], after[k]) for k in keys)
 
 
-@pytest.mark.slow
 def test_each_stage_trains_its_side_and_leaves_the_other_alone(tones, context, small):
     session = Watching()
     fit(tones, context, small | STAGES, session)
@@ -95,7 +94,6 @@ def test_a_left_alone_backbone_still_lets_its_head_learn(tones, context, small):
     assert moved(easy, median, "audio", "head")
 
 
-@pytest.mark.slow
 def test_batches_are_partitions_that_keep_clips_and_captions_apart(tones, context, small):
     method = fit(tones, context, small | STAGES, Session())
     plan = method.learner.curriculum

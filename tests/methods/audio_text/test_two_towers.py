@@ -55,7 +55,6 @@ def test_sound_is_ranked_once_a_clip(tones, context, small):
     assert (found["audio-text"].gallery, len(found["audio-text"].ids)) == (20, 10)
 
 
-@pytest.mark.slow
 def test_equal_seeds_give_equal_weights_and_a_loaded_state_embeds_alike(tones, context, small):
     one, other = (fitted(tones, context, small) for _ in range(2))
     assert all(torch.equal(value, other.state()[key]) for key, value in one.state().items())
@@ -91,6 +90,17 @@ def test_an_item_is_embedded_as_if_it_were_alone(tones, context, small):
         torch.testing.assert_close(method.embed(source.select(order), modality), together[order], rtol=1e-4, atol=1e-5)
         alone = torch.cat([method.embed(source.select(torch.tensor([i])), modality) for i in (0, 7, 13)])
         torch.testing.assert_close(alone, together[[0, 7, 13]], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("modality", ["audio", "text"])
+def test_of_a_head_the_hidden_layer_alone_is_rectified(context, small, modality):
+    torch.manual_seed(0)
+    head = made("audio-text", context, TRAINING, **small).learner.tower(modality).head
+    first, second = (module for module in head if isinstance(module, torch.nn.Linear))
+    vectors = torch.randn(9, first.in_features)
+    expected = second(first(vectors).clamp_min(0))
+    assert (expected < 0).any()
+    torch.testing.assert_close(head.eval()(vectors), expected)
 
 
 @pytest.mark.parametrize("freeze", ["audio", "text", "both"])
@@ -130,7 +140,6 @@ def test_every_objective_trains_with_both_kinds_of_text(tones, context, small, l
     assert torch.isfinite(method.embed(tones.test["text"], "text")).all()
 
 
-@pytest.mark.slow
 def test_a_sound_that_breaks_costs_its_clip_while_training(tones, context, small, tmp_path):
     (tmp_path / "broken.wav").write_bytes(b"no sound at all" * 20)
     sounds = tones.train["audio"]
@@ -205,7 +214,6 @@ def test_data_without_captions_are_refused(tones, context, small):
         made("audio-text", context, TRAINING, **small).fit(silent, silent, Session())
 
 
-@pytest.mark.slow
 def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp_path):
     first = fitted(tones, context, small)
     weights = pack_tensors({f"method.{k}": v for k, v in first.state().items()}, {})

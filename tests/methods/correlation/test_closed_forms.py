@@ -143,11 +143,37 @@ def test_inner_products_of_what_kcca_maps_to_are_the_kernel_at_the_median_distan
         np.testing.assert_allclose((mapped @ mapped.T).numpy(), expected, atol=1e-5)
 
 
+def test_of_the_polynomial_kernel_the_inner_products_are_its_cubes():
+    data = clips(12, (6, 9))
+    method = fitted("kcca", data, dimension=3, kernel="polynomial")
+    for modality in data.modalities:
+        values = data.matrix(modality).double()
+        expected = [[(1 + float(x @ z) / values.shape[1]) ** 3 for z in values] for x in values]
+        mapped = method.maps[modality](values)
+        np.testing.assert_allclose((mapped @ mapped.T).numpy(), expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_methods_of_vectors_refuse_what_is_made_batch_by_batch_and_modalities_they_do_not_know(name):
+    method = fitted(name, clips(40), dimension=3)
+    with pytest.raises(InputError, match="needs features as vectors"):
+        method.embed(object(), "audio")
+    with pytest.raises((InputError, KeyError), match="text"):
+        method.embed(torch.zeros(2, 6), "text")
+
+
 def test_nystroem_with_every_clip_a_landmark_is_exact():
     data = clips(60)
     exact = fitted("kcca", data, dimension=3, landmarks=60)
     more = fitted("kcca", data, dimension=3, landmarks=1000)
     torch.testing.assert_close(exact.embed(data["audio"], "audio"), more.embed(data["audio"], "audio"))
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_of_one_clip_nothing_is_learned_and_nothing_breaks(name):
+    method = fitted(name, clips(1), dimension=1)
+    for modality, values in clips(5).features.items():
+        assert torch.isfinite(method.embed(values, modality)).all()
 
 
 @pytest.mark.parametrize("name", CLOSED)

@@ -79,6 +79,21 @@ def test_anchors_are_audio_and_positives_and_negatives_visual():
     assert float(found) == pytest.approx(sum(active) / len(active), rel=1e-4)
 
 
+def test_in_the_source_a_partner_is_no_positive():
+    learner, data = built(margin=0.9, fidelity="source").learner, clips(8)
+    given = Batch(dict(data.features), data.labels, torch.arange(8), torch.Generator(), Epoch("train", 0, 1))
+    audio, visual = (learner.embed(data.matrix(m), m).detach().double() for m in data.modalities)
+    costs = []
+    for a in range(8):
+        for p in (p for p in range(8) if p != a and data.labels[a] == data.labels[p]):
+            for n in (n for n in range(8) if data.labels[a] != data.labels[n]):
+                near, far = ((audio[a] - visual[k]).square().sum() for k in (p, n))
+                costs.append(max(0.0, float(near - far) + 0.9))
+    active = [cost for cost in costs if cost > 0]
+    found = learner.players()["branches"].loss(given)["loss"].detach()
+    assert float(found) == pytest.approx(sum(active) / len(active), rel=1e-4)
+
+
 def test_one_branch_can_serve_both_modalities():
     learner = built(share=True).learner
     assert learner.branches["audio"] is learner.branches["visual"]

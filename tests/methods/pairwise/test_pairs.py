@@ -98,6 +98,9 @@ def test_a_running_average_of_the_networks_embeds():
     one.calibrate(given)
     for was, kept in zip(weights, one.averaged.parameters(), strict=True):
         torch.testing.assert_close(kept, was + 0.25)
+    loss_of(one, given)  # each step takes in what the last one left
+    for was, kept in zip(weights, one.averaged.parameters(), strict=True):
+        torch.testing.assert_close(kept, was + 0.25 + 0.25 * 0.75)
     assert not any(parameter.requires_grad for parameter in one.averaged.parameters())
     assert {id(p) for p in one.players()["all"].parameters}.isdisjoint(map(id, one.averaged.parameters()))
 

@@ -48,7 +48,6 @@ def paths(videos, numbers=range(24, 30)):
     return [str(videos.parent / f"{number}.mp4") for number in numbers]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("modality", ["audio", "visual", "text"])
 def test_vectors_are_those_of_extraction_to_the_last_bit(videos, networks, features, modality):
     network = HubInput(f"hf:{networks['wav2vec2' if modality == 'audio' else 'clip']}", modality, "all", None)
@@ -75,7 +74,6 @@ def test_frozen_networks_train_what_their_extracted_features_train(videos, featu
         np.testing.assert_allclose(found, by_features.embed(**{modality: test[modality].numpy()}), rtol=0, atol=1e-6)
 
 
-@pytest.mark.slow
 def test_what_is_asked_for_is_trained_and_nothing_else(videos, settings, networks):
     asked = {"one": {"towers.train": ["visual"], "towers.blocks": 0}, "last": {"towers.blocks": 1}, "all": {}}
     found = {name: set() for name in asked}
@@ -189,7 +187,6 @@ def test_the_cache_of_frames_ends_at_its_budget(source, tmp_path):
     assert len(list((tmp_path / "cache").glob("decoded/*"))) == 2
 
 
-@pytest.mark.slow
 def test_every_method_takes_networks_or_says_why_not(videos, settings, networks, monkeypatch):
     small = {k: v for k, v in settings.items() if k.startswith("towers")} | FROZEN
     made = {m: HubInput(f"hf:{networks[of]}", m, "all", None) for m, of in (("audio", "wav2vec2"), ("visual", "clip"))}

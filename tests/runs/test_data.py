@@ -1,0 +1,144 @@
+"""The data that a config names: sample clips, captioned sound, and the config that labels ask for."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import aadml
+from aadml.comparison.types import Clips
+from aadml.configuration.assembly import assemble
+from aadml.data.synthetic import synthetic
+from aadml.runs import data
+from feature_extraction.feature_file import write_features
+from feature_extraction.ground.errors import InputError
+
+
+@pytest.fixture
+def sample(monkeypatch, tmp_path):
+    """Make files in the place of sample clips and features; note what was done."""
+    done = []
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache" / "weights"))
+    monkeypatch.setattr(data, "weights_folder", lambda: tmp_path / "cache" / "weights")
+
+    def rendered(folder, wanted):
+        done.append("rendered")
+        folder.mkdir(parents=True)
+        (folder / "manifest.csv").write_text("id,media\n")
+
+    def extracted(rows, features, extractors):
+        done.append(tuple((one.name, one.modality) for one in extractors))
+        features.write_bytes(b"features")
+        return SimpleNamespace(failures=[])
+
+    monkeypatch.setattr(data, "write_sample_clips", rendered)
+    monkeypatch.setattr(data, "read_manifest", lambda path: path)
+    monkeypatch.setattr(data, "extract", extracted)
+    return done
+
+
+def test_sample_clips_are_rendered_and_extracted_once(sample, tmp_path):
+    said = []
+    first = data.sample_features(said.append)
+    assert sample == ["rendered", (("log-mel", "audio"), ("hog-color", "visual"))]
+    assert len(said) == 2
+    assert data.sample_features(said.append) == first
+    assert data.sample_manifest(said.append) == first.with_name("manifest.csv")
+    assert (len(sample), len(said)) == (2, 2)
+    wanted = data.SampleClips()
+    assert first.parent == tmp_path / "cache" / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
+
+
+def test_sample_clips_that_cannot_be_read_back_are_told(sample, monkeypatch):
+    monkeypatch.setattr(data, "extract", lambda *_: SimpleNamespace(failures=["a", "b"]))
+    with pytest.raises(InputError, match="2 sample clips could not be read back; delete the folder"):
+        data.sample_features(lambda _: None)
+
+
+def test_a_config_without_data_takes_the_sample_clips_as_its_method_reads_them(sample):
+    said = []
+    for method, name in (("aadml", "features.h5"), ("audio-text", "manifest.csv")):
+        config = assemble(method=method, sample=True)
+        found = data.with_sample_data(config, said.append)
+        assert found.data.endswith(name)
+        assert said[-1] == f"no --data given: training on the sample clips, {found.data}"
+        assert data.with_sample_data(found, pytest.fail) is found
+
+
+def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):
+    monkeypatch.setattr(data, "is_captioned", lambda path: True)
+    with pytest.raises(InputError, match="holds sound and captions, cca learns from features"):
+        data.load_splits(assemble(method="cca", data="synthetic:ave"))
+    with pytest.raises(InputError, match=r"relevance: .* holds captioned sound, which has no classes"):
+        data.load_splits(assemble(method="cca", data="synthetic:ave", relevance="own"))
+    monkeypatch.setattr(data, "captioned_splits", lambda path, **options: (path, options))
+    assert aadml.read("there.csv") == ("there.csv", {"cleaning": "mei", "captions": 5})
+
+
+def content(**changes):
+    return replace(synthetic(classes=3, train=30, valid=6, test=9, dimensions=(4, 5)), **changes)
+
+
+def test_labels_decide_where_a_training_starts(tmp_path):
+    def asked(given, config=None, method=None):
+        said = []
+        return data.starting_config(given, config, method, said.append), said
+
+    def written(**changes):
+        write_features(tmp_path / "f.h5", content(**changes))
+        return tmp_path / "f.h5"
+
+    some = content().labels.copy()
+    some[content().rows("train")[0]] = -1
+    late = content().labels.copy()
+    late[content().rows("test")[0]] = -1
+    for given in (written(), written(labels=late), aadml.read(written()), "synthetic:ave", None):
+        assert asked(given) == (None, [])
+    chosen, said = asked(written(labels=some))
+    assert chosen == "few_labels"
+    assert said[0].startswith("some clips have no label, so config 'few_labels' is taken; name another with --config")
+    without = written(labels=np.full(45, -1), class_names=())
+    for given in (without, aadml.read(without), aadml.read(without).train):
+        chosen, said = asked(given)
+        assert chosen == "pairs"
+        assert said[0].startswith("the clips are not of one class each, so config 'pairs' is taken")
+    assert asked(without, config="mine.yaml") == ("mine.yaml", [])
+    assert asked(without, method="cca") == (None, [])
+    random = np.random.default_rng(0).standard_normal((6, 3)).astype("f4")
+    assert asked(Clips.of(np.arange(6) % 2, audio=random, visual=random)) == (None, [])
+
+
+def test_modalities_are_kept_by_name_and_it_is_said_which_were_left_out(tmp_path):
+    write_features(tmp_path / "f.h5", content())
+    splits = aadml.read(tmp_path / "f.h5")
+    assert data.with_modalities(splits, None) is splits
+    both = data.with_modalities(splits, ["visual", "audio"])
+    assert both.notes == splits.notes
+    one = data.with_modalities(splits, ["visual"])
+    assert [part.modalities for part in (one.train, one.valid, one.test)] == [("visual",)] * 3
+    assert one.notes == (*splits.notes, "of its modalities, audio was left out (modalities)")
+    with pytest.raises(InputError, match=r"modalities: .*f\.h5 has no text; there are audio, visual"):
+        data.with_modalities(splits, ["audio", "text"])
+
+
+def test_a_rule_of_relevance_is_set_in_every_part_and_said(tmp_path):
+    write_features(tmp_path / "f.h5", content())
+    splits = aadml.read(tmp_path / "f.h5")
+    plain = data.with_relevance(splits, None)
+    assert plain.notes == splits.notes
+    own = data.with_relevance(splits, "own")
+    assert {part.relevant.name for part in (own.train, own.valid, own.test)} == {"own"}
+    assert own.notes[-1].endswith("(relevance 'own')")
+    assert data.with_relevance(own, None).notes[-1] == own.notes[-1]
+    with pytest.raises(InputError, match="no rule and no file 'onw'"):
+        data.with_relevance(splits, "onw")
+
+
+def test_names_stay_and_paths_become_whole(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert data.place_of("synthetic:ave") == "synthetic:ave"
+    assert data.place_of("f.h5") == str(tmp_path / "f.h5")
+    assert data.relevance_name(None) is None
+    assert data.relevance_name("own") == "own"
+    assert data.relevance_name("judged.csv") == str(tmp_path / "judged.csv")

@@ -1,0 +1,67 @@
+"""What `aadml doctor` finds: packages, extras, weights; an absent one is None and nothing is fetched."""
+
+import json
+import platform
+
+import pytest
+import torch
+
+import aadml
+from aadml.runs import doctor as doctors
+from aadml.runs.environment import commit, installed
+from feature_extraction.self_test import Finding
+from feature_extraction.weights import WEIGHTS
+
+
+@pytest.fixture
+def found(monkeypatch, tmp_path):
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path))
+    return doctors.doctor()
+
+
+def test_every_weight_file_is_told_of_and_absent_ones_have_neither_passed_nor_failed(found):
+    assert found["weights"].keys() == WEIGHTS.keys()
+    for name, one in found["weights"].items():
+        assert (one["present"], one["passed"]) == (False, None)
+        assert one["file"] == WEIGHTS[name].file
+        assert (one["purpose"], one["license"], one["citation"]) == (
+            WEIGHTS[name].purpose, WEIGHTS[name].license, WEIGHTS[name].citation
+        )  # fmt: skip
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_what_an_examination_says_is_passed_on(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctors, "examine", lambda name: Finding(name, tmp_path / f"{name}.pth", True, False, "broken"))
+    for name, one in doctors.doctor()["weights"].items():
+        assert (one["file"], one["present"], one["passed"], one["detail"]) == (f"{name}.pth", True, False, "broken")
+
+
+def test_packages_that_are_there_have_their_versions(found, monkeypatch):
+    assert found["packages"]["torch"] == installed("torch")
+    assert None not in found["packages"].values()
+    assert found["extras"]["parquet"].keys() == {"pyarrow"}
+    monkeypatch.setattr(doctors, "installed", lambda name: None)
+    bare = doctors.doctor()
+    assert bare["packages"] == {}
+    assert bare["extras"]["hub"] == {"transformers": None, "tokenizers": None, "pillow": None}
+    assert bare["system"]["aadml"] == "not installed"
+
+
+@pytest.mark.parametrize(("units", "said"), [(True, "with bfloat16 units"), (False, "without bfloat16 units")])
+def test_the_machine_is_described(monkeypatch, units, said):
+    monkeypatch.setattr(doctors, "chosen_device", lambda *_: torch.device("cpu"))
+    monkeypatch.setattr(doctors, "bfloat16_units", lambda device: units)
+    system = doctors._system()
+    assert system["device"] == f"cpu, {torch.get_num_threads()} threads, {said}"
+    assert system["python"] == platform.python_version()
+    assert system["aadml"] == aadml.__version__
+
+
+def test_a_commit_is_told_where_there_is_a_checkout_and_git(monkeypatch, tmp_path):
+    assert installed("no-such-package") is None
+    (tmp_path / "aadml").mkdir()
+    monkeypatch.setattr(aadml, "__file__", str(tmp_path / "aadml" / "__init__.py"))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert commit() is None
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert commit() is None

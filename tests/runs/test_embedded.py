@@ -1,0 +1,74 @@
+"""Embeddings of media and of captioned sound as a file: a row a pair, splits one after the other."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+import aadml
+from aadml.comparison.types import Embeddings
+from aadml.data.synthetic import synthetic
+from aadml.runs import embed
+from feature_extraction.feature_file import write_features
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A model, of which only the facts and the similarity are used."""
+    place = tmp_path_factory.mktemp("embedded") / "own.h5"
+    write_features(place, synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8)))
+    return aadml.fit(place, method="random")
+
+
+def captioned(count, first, width, classes):
+    """Pairs of sound and caption as captioned sets give them: two captions a clip, a class a clip, words packed."""
+    random = torch.Generator().manual_seed(first)
+    labels = torch.arange(count) // 2
+    vectors = {"audio": torch.randn(count, 3, generator=random), "text": torch.randn(count, width, generator=random)}
+    ids = tuple(f"clip {first + int(label)}" for label in labels)
+    return Embeddings(vectors, labels, ids, class_names=tuple(f"clip {first + i}" for i in range(classes)))
+
+
+def test_captioned_sound_is_written_a_row_a_pair_with_clips_numbered_through(made, tmp_path, monkeypatch):
+    parts = {"train": captioned(6, 0, 4, 3), "valid": captioned(0, 3, 9, 0), "test": captioned(4, 3, 5, 2)}
+    model = SimpleNamespace(
+        facts=made.facts, modalities=("audio", "text"), embed_clips=lambda part: part, method=made.method
+    )
+    monkeypatch.setattr(embed, "read_for", lambda model, path: parts)
+    clips, similarity = embed._embed_media(model, "sound.csv", tmp_path / "e.h5")
+    assert (clips, similarity) == (5, made.method.similarity)
+    with h5py.File(tmp_path / "e.h5") as file:
+        assert file["label"][...].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+        assert [one.decode() for one in file["split"]] == ["train"] * 6 + ["test"] * 4
+        assert [one.decode() for one in file["class_names"]] == [f"clip {i}" for i in range(5)]
+        assert file["text"].shape == (10, 5)
+        assert np.array_equal(file["text"][:6, :4], parts["train"].vectors["text"].numpy())
+        assert not file["text"][:6, 4].any()
+        assert np.array_equal(file["text"][6:], parts["test"].vectors["text"].numpy())
+        assert "audio_present" not in file
+
+
+def test_rows_that_lack_a_modality_are_written_as_zeros_and_marked(made, tmp_path, monkeypatch):
+    there = torch.tensor([True, False, True, True])
+    labels, ids = torch.tensor([0, 1, 0, 1]), tuple("abcd")
+    some = Embeddings({"audio": torch.ones(4, 2), "thermal": torch.ones(4, 2)}, labels, ids, present={"thermal": there})
+    every = replace(some, present={}, ids=tuple("efgh"))
+    parts = {"train": some, "valid": (), "test": every}
+    splits = SimpleNamespace(train=SimpleNamespace(class_names=("x", "y")))
+    splits = type("Given", (), {"__getitem__": lambda self, name: parts[name], "train": splits.train})()
+    model = SimpleNamespace(
+        facts=SimpleNamespace(towers=object(), to_json=dict), modalities=("audio", "thermal"),
+        embed_clips=lambda part: part, method=made.method,
+    )  # fmt: skip
+    monkeypatch.setattr(embed, "read_for", lambda model, path: splits)
+    assert embed._embed_media(model, "videos.csv", tmp_path / "e.h5")[0] == 8
+    with h5py.File(tmp_path / "e.h5") as file:
+        marks = [*there.tolist(), True, True, True, True]
+        assert file["thermal_present"][...].tolist() == marks
+        assert file["thermal"][:, 0].tolist() == [float(mark) for mark in marks]
+        assert file["label"][...].tolist() == [0, 1, 0, 1] * 2
+        assert [one.decode() for one in file["class_names"]] == ["x", "y"]
+        assert sorted(one.decode() for one in file["modalities"]) == ["audio", "thermal"]

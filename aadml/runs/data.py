@@ -90,7 +90,7 @@ def with_modalities(splits: Splits, names: Sequence[str] | None) -> Splits:
         if name not in there:
             raise InputError(f"modalities: {splits.name or 'the data'} has no {name}; there are {', '.join(there)}")
     if len(set(names)) < 2:
-        one, place = " ".join(names) or "none", splits.name or "the data"
+        one, place = next(iter(names), "none"), splits.name or "the data"
         raise InputError(f"modalities: {one} alone; two at least are compared, and {place} has {', '.join(there)}")
     left = [name for name in there if name not in names]
     train, valid, test = (part.keeping(names) for part in (splits.train, splits.valid, splits.test))

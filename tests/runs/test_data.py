@@ -110,16 +110,19 @@ def test_labels_decide_where_a_training_starts(tmp_path):
 
 
 def test_modalities_are_kept_by_name_and_it_is_said_which_were_left_out(tmp_path):
-    write_features(tmp_path / "f.h5", content())
+    two = content()
+    write_features(tmp_path / "f.h5", replace(two, features={**two.features, "flow": two.features["audio"]}))
     splits = aadml.read(tmp_path / "f.h5")
     assert data.with_modalities(splits, None) is splits
-    both = data.with_modalities(splits, ["visual", "audio"])
-    assert both.notes == splits.notes
-    one = data.with_modalities(splits, ["visual"])
-    assert [part.modalities for part in (one.train, one.valid, one.test)] == [("visual",)] * 3
-    assert one.notes == (*splits.notes, "of its modalities, audio was left out (modalities)")
-    with pytest.raises(InputError, match=r"modalities: .*f\.h5 has no text; there are audio, visual"):
+    every = data.with_modalities(splits, ["flow", "visual", "audio"])
+    assert every.notes == splits.notes
+    some = data.with_modalities(splits, ["visual", "flow"])
+    assert [set(part.modalities) for part in (some.train, some.valid, some.test)] == [{"visual", "flow"}] * 3
+    assert some.notes == (*splits.notes, "of its modalities, audio was left out (modalities)")
+    with pytest.raises(InputError, match=r"modalities: .*f\.h5 has no text; there are audio, visual, flow"):
         data.with_modalities(splits, ["audio", "text"])
+    with pytest.raises(InputError, match=r"modalities: visual alone; two at least are compared"):
+        data.with_modalities(splits, ["visual", "visual"])
 
 
 def test_a_rule_of_relevance_is_set_in_every_part_and_said(tmp_path):

@@ -114,7 +114,7 @@ def test_a_folder_of_another_config_or_of_other_data_is_not_trained_into(config,
 
 
 def test_what_cannot_become_or_continue_a_run_is_refused(config, tmp_path):
-    with pytest.raises(InputError, match="fit: data of type list; give a path"):
+    with pytest.raises(InputError, match="fit: data of type list; possible are text, a path"):
         aadml.fit([1, 2])
     splits = aadml.read(config("random").data)
     none = replace(splits, test=splits.test.select(splits.test.labels[:0]))

@@ -77,7 +77,8 @@ def _locked(part: Path) -> Iterator[BinaryIO]:
         while True:
             file = part.open("ab")
             fcntl.flock(file, fcntl.LOCK_EX)
-            if part.exists() and os.path.samestat(os.fstat(file.fileno()), part.stat()):
+            there = _stat(part)
+            if there is not None and os.path.samestat(os.fstat(file.fileno()), there):
                 break
             file.close()  # it was renamed or discarded while this process waited
     except OSError as error:
@@ -86,9 +87,18 @@ def _locked(part: Path) -> Iterator[BinaryIO]:
         try:
             yield file
         finally:
-            if not part.exists() or part.stat().st_size == 0:
+            there = _stat(part)
+            if there is None or there.st_size == 0:
                 part.unlink(missing_ok=True)
                 _validator(part).unlink(missing_ok=True)
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    """Look at a file that another process may remove at any moment: once, not first whether it is there."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
 
 def _fetch(url: str, file: BinaryIO, part: Path, timeout: float) -> None:

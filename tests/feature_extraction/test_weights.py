@@ -6,13 +6,14 @@ import logging
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 import torch
 
 from feature_extraction import weights
 from feature_extraction.chosen_weights import load_weights
-from feature_extraction.download import download
+from feature_extraction.download import _locked, download
 from feature_extraction.ground.errors import InputError
 from feature_extraction.tensor_files import write_tensors
 from feature_extraction.weights import WEIGHTS, WeightFile, verify, weights_folder, weights_path
@@ -185,6 +186,23 @@ def test_two_that_want_the_same_file_fetch_it_once(server):
         thread.join()
     assert [path.read_bytes() == CONTENT for path in paths] == [True] * 3
     assert server.asked == [None]
+
+
+def test_a_partial_file_that_goes_between_two_looks_is_made_anew(server):
+    gone = []
+
+    class Partial(type(Path())):
+        """A path whose first look sees the file, which another process then takes away."""
+
+        def exists(self):
+            there = super().exists()
+            if there and not gone:
+                gone.append(self)
+                self.unlink()
+            return there
+
+    with _locked(Partial(weights_folder() / "toy.bin.part")) as file:
+        assert file.writable()
 
 
 def test_a_file_that_is_fetched_by_hand_says_so(server):

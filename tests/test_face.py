@@ -3,7 +3,6 @@
 import doctest
 import importlib
 import inspect
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -336,44 +335,3 @@ def test_a_teacher_of_few_clips_says_that_its_batch_is_all_of_them(splits):
         aadml.fit(splits, config="pairs", epochs=1, settings=settings, on_note=notes.append)
     said = "neighbors.space: the teacher's batches are all 60 training clips, where dcca takes 200"
     assert said in notes
-
-
-FUNCTIONS = sorted(name for name in aadml.__all__ if inspect.isfunction(getattr(aadml, name)))
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_an_argument_of_another_type_is_refused_at_the_door(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    function = getattr(aadml, name)
-    signature = inspect.signature(function)
-    first = next(iter(signature.parameters))
-    needed = [one for one in signature.parameters.values() if one.default is one.empty and one.name != first]
-    for value in (3.5, b"x", object(), np.zeros(3)) if first != "over" else ():
-        with pytest.raises(InputError, match=rf"^{name}: {first} of type ") as caught:
-            function(**{first: value}, **{one.name: "x" for one in needed})
-        assert "\n" not in str(caught.value)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: aadml.fit("f.h5", config=""), "fit: config is empty; give a path, or leave it out"),
-        (lambda: aadml.fit("f.h5", modalities=3), "fit: modalities of type int; possible are names, text, None"),
-        (lambda: aadml.fit("f.h5", epochs=True), "fit: epochs of type bool; possible are a whole number, None"),
-        (
-            lambda: aadml.evaluate("run", queries="5"),
-            "evaluate: queries of type str; possible are a whole number, None",
-        ),
-        (lambda: aadml.sample_data("d", seconds="1"), "sample_data: seconds of type str; possible are a number"),
-    ],
-)
-def test_what_is_possible_is_said(call, said):
-    with pytest.raises(InputError) as caught:
-        call()
-    assert str(caught.value) == said
-
-
-def test_numbers_of_numpy_and_what_is_passed_by_pickle_are_taken(tmp_path):
-    assert pickle.loads(pickle.dumps(aadml.sample_data)) is aadml.sample_data
-    assert aadml.sample_data(tmp_path, clips=np.int64(1), seconds=np.float32(0.5)).is_file()

@@ -16,6 +16,7 @@ from aadml.model.card import card
 from aadml.model.facts import Facts
 from aadml.model.packing import save_model
 from aadml.retrieval import score_source
+from feature_extraction.ground.calls import checked_call
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
@@ -115,6 +116,7 @@ class Model:
         scores = torch.from_numpy(np.asarray(self._scores(queries, gallery)))
         return back(scores[:, 0] if np.ndim(b) == 1 else scores)
 
+    @checked_call
     def top_k(self, queries: ArrayLike, gallery: ArrayLike, *, k: int = 10) -> TopK:
         """Find the k best gallery items of each query, by exact search.
 
@@ -133,8 +135,6 @@ class Model:
             np.int64(7)
         """
         (rows, back), (items, _) = to_rows(queries, "queries"), to_rows(gallery, "gallery")
-        if isinstance(k, bool) or not hasattr(k, "__index__"):
-            raise InputError(f"k: {k!r} given; a whole number is wanted")
         if not 1 <= k <= len(items):
             raise InputError(f"k: {k} given; the gallery holds {len(items)} items, so 1 to {len(items)} are possible")
         scores = self._scores(rows, items)
@@ -157,6 +157,7 @@ class Model:
         """Write the card: what the model is, what it was trained on, how it was scored (Markdown)."""
         return card(self.facts, self.evaluation, self.audit)
 
+    @checked_call
     def save(self, folder: str | Path) -> Path:
         """Save the model into a folder of its own: `model.safetensors`, `model.json` and a card, `README.md`.
 

@@ -28,6 +28,7 @@ from aadml.search.store import connect, only_writer, reading
 from aadml.search.writing import Changes, write
 from feature_extraction.backbones import Extractor
 from feature_extraction.feature_file import MODALITIES
+from feature_extraction.ground.calls import checked_call
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import typed
 from feature_extraction.job import DEFAULTS, Options, choose_extractors
@@ -50,6 +51,7 @@ class _Choices:
     on_note: Callable[[str], None] | None
 
 
+@checked_call
 def build(
     source: str | Path,
     output: str | Path,

@@ -26,6 +26,7 @@ from aadml.search.moments import best_moment, read_moments
 from aadml.search.state import Where, read_state
 from aadml.search.store import Item, connect, reading
 from aadml.search.writing import Changes
+from feature_extraction.ground.calls import checked_call
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import typed
 
@@ -51,6 +52,7 @@ class Index:
         (3, 1.0)
     """
 
+    @checked_call
     def __init__(self, path: str | Path, *, model: Model | str | Path | None = None) -> None:
         self.path = Path(path)
         self._model = model
@@ -61,6 +63,7 @@ class Index:
             self._state = read_state(self._database, self.path)
 
     @classmethod
+    @checked_call
     def build(cls, source: str | Path, output: str | Path, **choices: Any) -> "Index":
         """Make an index, or bring one up to date, and open it.
 
@@ -128,13 +131,14 @@ class Index:
                 self._encoder = load_encoder(self._state.meta["encoder"], self.path.parent, self._model)
             return self._encoder
 
+    @checked_call
     def search(
         self,
         *,
         audio: str | Path | ArrayLike | None = None,
         visual: str | Path | ArrayLike | None = None,
         clip: str | Path | None = None,
-        text: str | None = None,
+        text: str | ArrayLike | None = None,
         to: Modality | None = None,
         k: int = 10,
         where: str | None = None,
@@ -147,7 +151,7 @@ class Index:
             audio: a sound: the path of a file, or features (d,).
             visual: a picture or a video: the path of a file, or features (d,).
             clip: a video that asks with sound and picture: the scores are averaged.
-            text: words, where the model reads them.
+            text: words, where the model reads them, or features (d,).
             to: modality of the items; may be left out where there is only one.
             k: how many.
             where: an SQL condition on the columns of the items, as "label = 'dog'".
@@ -162,6 +166,7 @@ class Index:
         vectors = question(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
         return self.nearest(vectors, target, k=k, where=where, parameters=parameters, exact=exact)
 
+    @checked_call
     def like(self, number: int, modality: Modality, *, to: Modality, k: int = 10, where: str | None = None) -> Found:
         """Find the k items that fit best to one of the index, which is among them where it can be."""
         with self._lock:
@@ -172,6 +177,8 @@ class Index:
             check(self.encoder, modality, to)
             return self.nearest({modality: gallery.vectors[place]}, to, k=k, where=where)
 
+    @checked_call
+    @checked_call
     def nearest(
         self,
         vectors: Mapping[Modality, Tensor],
@@ -183,8 +190,8 @@ class Index:
         exact: bool = False,
     ) -> Found:
         """Find the k items whose vectors are nearest to one vector (1, e) of each modality of a question."""
-        if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
-            raise InputError(f"k: {k!r} given; a whole number from 1 is wanted")
+        if k < 1:
+            raise InputError(f"k: {k} given; a whole number from 1 is wanted")
         with self._lock, reading(self._database, self.path):
             self._refresh()
             numbers, gallery = self._gallery(to)
@@ -209,6 +216,7 @@ class Index:
         looked_at = among if looked is None else len(looked)
         return Found(tuple(hits), tuple(vectors), to, among, self.similarity, curve, looked_at)
 
+    @checked_call
     def item(self, number: int) -> tuple[Item, dict[str, str]]:
         """Give an item by its number, and where its files are.
 
@@ -219,6 +227,7 @@ class Index:
             (item,) = items_of(self._database, [number])
         return item, self._places(item)
 
+    @checked_call
     def export(self, output: str | Path, *, kind: str = "npy") -> list[Path]:
         """Write the vectors with their ids; see `aadml.search.exporting`.
 
@@ -277,13 +286,14 @@ class Index:
         return {m: str(self.path.parent / path) for m, path in item.media.items()}
 
 
+@checked_call
 def search(
     index: str | Path,
     *,
     audio: str | Path | ArrayLike | None = None,
     visual: str | Path | ArrayLike | None = None,
     clip: str | Path | None = None,
-    text: str | None = None,
+    text: str | ArrayLike | None = None,
     to: Modality | None = None,
     k: int = 10,
     where: str | None = None,

@@ -10,10 +10,13 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from feature_extraction.ground.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_LEFT = {bool, Mapping, Callable, np.ndarray}
 _KINDS: Mapping[object, type] = {int: numbers.Integral, float: numbers.Real}
 _WORDS: Mapping[object, str] = {
     str: "text",
@@ -28,26 +31,43 @@ _WORDS: Mapping[object, str] = {
 def checked(function: F, home: str, name: str) -> F:
     """Give a function that looks at the types of its arguments before it does anything.
 
-    Texts, paths, numbers and classes are looked at; mappings, functions and what they hold are left to the function.
+    Texts, paths, numbers and classes are looked at; arrays, mappings, functions and what they hold are left to the
+    function.
 
     Args:
         function: a public one; the same one is given for the same function.
         home: the module of which it is an attribute.
         name: of that attribute.
     """
-    hints, signature = get_type_hints(function), inspect.signature(function)
-    looked_at = {key: _kinds(hint) for key, hint in hints.items() if key != "return" and _is_plain(hint)}
+    call = _looking(function, name)
+    call.__module__, call.__qualname__ = home, name  # where pickle finds it
+    return call
 
+
+def checked_call(function: F) -> F:
+    """Decorate a public function or method, by whose own name its arguments are looked at; see `checked`."""
+    return _looking(function, function.__qualname__.removesuffix(".__init__"))
+
+
+def _looking(function: F, name: str) -> F:
     @wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
+        signature, looked_at = _door(function)
         with suppress(TypeError):  # a call that does not fit the function is refused by it
             for argument, value in signature.bind(*positional, **named).arguments.items():
                 if argument in looked_at:
                     _check(f"{name}: {argument}", value, looked_at[argument])
         return function(*positional, **named)
 
-    call.__module__, call.__qualname__ = home, name  # where pickle finds it
     return cast(F, call)
+
+
+@cache  # at the first call: types may be defined after the function
+def _door(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, tuple[object, ...]]]:
+    """Give a function's signature, and which kinds its arguments may be of, as far as they are looked at."""
+    hints = get_type_hints(function)
+    looked_at = {key: _kinds(hint) for key, hint in hints.items() if key != "return" and _is_plain(hint)}
+    return inspect.signature(function), looked_at
 
 
 def _kinds(hint: object) -> tuple[object, ...]:
@@ -58,13 +78,14 @@ def _kinds(hint: object) -> tuple[object, ...]:
 
 def _is_plain(hint: object) -> bool:
     kinds = [get_origin(one) or one for one in _kinds(hint)]
-    return all(isinstance(one, type) or one is Literal for one in kinds) and not {bool, Mapping, Callable} & {*kinds}
+    return all(isinstance(one, type) or one is Literal for one in kinds) and not _LEFT & {*kinds}
 
 
 def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
     if not any(_is_of(value, kind) for kind in kinds):
-        wanted = ", ".join(dict.fromkeys(_in_words(kind) for kind in kinds))
-        raise InputError(f"{place} of type {type(value).__name__}; possible are {wanted}")
+        wanted = [*dict.fromkeys(_in_words(kind) for kind in kinds)]
+        possible = f"possible {'are' if len(wanted) > 1 else 'is'} {', '.join(wanted)}"
+        raise InputError(f"{place} of type {type(value).__name__}; {possible}")
     if isinstance(value, str) and not value and os.PathLike in kinds:
         raise InputError(f"{place} is empty; give a path, or leave it out")
 

@@ -1,0 +1,104 @@
+"""The doors of the Python face: an argument of another type is refused in one line, before anything is written."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import aadml
+from aadml.search import Index
+from aadml.search.building import build
+from feature_extraction.ground.errors import InputError
+
+FUNCTIONS = sorted(name for name in aadml.__all__ if inspect.isfunction(getattr(aadml, name)))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_argument_of_another_type_is_refused_at_the_door(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    function = getattr(aadml, name)
+    signature = inspect.signature(function)
+    first = next(iter(signature.parameters))
+    needed = [one for one in signature.parameters.values() if one.default is one.empty and one.name != first]
+    for value in (3.5, b"x", object(), np.zeros(3)) if first != "over" else ():
+        with pytest.raises(InputError, match=rf"^{name}: {first} of type ") as caught:
+            function(**{first: value}, **{one.name: "x" for one in needed})
+        assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: aadml.fit("f.h5", config=""), "fit: config is empty; give a path, or leave it out"),
+        (lambda: aadml.fit("f.h5", modalities=3), "fit: modalities of type int; possible are names, text, None"),
+        (lambda: aadml.fit("f.h5", epochs=True), "fit: epochs of type bool; possible are a whole number, None"),
+        (
+            lambda: aadml.evaluate("run", queries="5"),
+            "evaluate: queries of type str; possible are a whole number, None",
+        ),
+        (lambda: aadml.sample_data("d", seconds="1"), "sample_data: seconds of type str; possible is a number"),
+    ],
+)
+def test_what_is_possible_is_said(call, said):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert str(caught.value) == said
+
+
+def test_numbers_of_numpy_and_what_is_passed_by_pickle_are_taken(tmp_path):
+    assert pickle.loads(pickle.dumps(aadml.sample_data)) is aadml.sample_data
+    assert aadml.sample_data(tmp_path, clips=np.int64(1), seconds=np.float32(0.5)).is_file()
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    with Index.build("synthetic:ave", tmp_path_factory.mktemp("doors") / "an.index") as index:
+        yield index
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda index: Index(5), "Index: path of type int; possible are text, a path"),
+        (lambda index: Index.build(3, "x.index"), "Index.build: source of type int; possible are text, a path"),
+        (
+            lambda index: build("f.h5", "x", workers="2"),
+            "build: workers of type str; possible are a whole number, None",
+        ),
+        (lambda index: index.search(clip=3), "Index.search: clip of type int; possible are text, a path, None"),
+        (
+            lambda index: index.like("x", "audio", to="audio"),
+            "Index.like: number of type str; possible is a whole number",
+        ),
+        (lambda index: index.item("3"), "Index.item: number of type str; possible is a whole number"),
+        (lambda index: index.export(""), "Index.export: output is empty; give a path, or leave it out"),
+        (lambda index: index.export(3), "Index.export: output of type int; possible are text, a path"),
+    ],
+)
+def test_an_index_refuses_it_too(call, said, index, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as caught:
+        call(index)
+    assert str(caught.value) == said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda model: model.save(""), "Model.save: folder is empty; give a path, or leave it out"),
+        (lambda model: model.save(None), "Model.save: folder of type NoneType; possible are text, a path"),
+        (
+            lambda model: model.top_k(np.eye(10), np.eye(10), k="3"),
+            "Model.top_k: k of type str; possible is a whole number",
+        ),
+    ],
+)
+def test_a_model_refuses_it_too(call, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as caught:
+        call(aadml.fit("synthetic:ave", method="cca"))
+    assert str(caught.value) == said
+    assert not list(tmp_path.iterdir())

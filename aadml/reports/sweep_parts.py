@@ -69,9 +69,11 @@ def verdict(found: Mapping[str, Difference], what: str) -> str:
     above = sum(one.significant and one.mean > 0 for one in tested)
     below = sum(one.significant and one.mean < 0 for one in tested)
     equal = sum(one.equivalent and not one.significant for one in tested)
+    undecided = len(tested) - above - below - equal
+    noun = "comparison" if len(tested) == 1 else "comparisons"
     return (
-        f"Of {len(tested)} comparisons {above} are significantly above, {below} significantly below, {equal} equal "
-        f"within ±{NEGLIGIBLE:g}, and {len(tested) - above - below - equal} undecided."
+        f"Of {len(tested)} {noun}: {above} significantly above, {below} significantly below, {equal} equal within "
+        f"±{NEGLIGIBLE:g}, {undecided} undecided."
     )
 
 

@@ -38,7 +38,7 @@ def read_for(
     """
     if model.facts.towers is not None:
         content, manifest = read_media(path, model.modalities)
-        return with_media(_divided(content, str(path), model), manifest)
+        return with_media(_divided(content, str(path), model, on_note), manifest)
     options = model.facts.method.arguments
     reads_sound = takes_captions(options)
     if reads_sound != is_captioned(path):
@@ -50,7 +50,7 @@ def read_for(
         return read_captioned(path, options)
     content = open_data(path)
     check_features(model, content, str(path), allow=allow_other_features, on_note=on_note)
-    return _divided(content, str(path), model)
+    return _divided(content, str(path), model, on_note)
 
 
 def check_features(
@@ -96,8 +96,12 @@ def check_features(
             )
 
 
-def _divided(content: FeatureFile, place: str, model: Model) -> Splits:
+def _divided(content: FeatureFile, place: str, model: Model, on_note: Note | None) -> Splits:
     names = content.class_names
+    new = [name for name in names if name not in model.class_names]
+    if new and model.class_names and on_note:
+        shown = ", ".join(new[:3]) + (", ..." if len(new) > 3 else "")
+        on_note(f"{place}: {len(new)} of its {len(names)} classes ({shown}) are none that the model was trained on")
     if names and names != model.class_names and set(names) <= set(model.class_names):
         codes = np.asarray([model.class_names.index(name) for name in names], dtype=np.int64)
         content = replace(content, labels=np.append(codes, UNLABELLED)[content.labels], class_names=model.class_names)

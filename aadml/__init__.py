@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aadml import losses
-    from aadml.comparison.types import Clips, Splits
+    from aadml.comparison.clips import Clips, Splits
     from aadml.data.sample_clips import sample_data
     from aadml.model.model import Model
     from aadml.reports.ablation import ablate
@@ -56,10 +56,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Clips": "aadml.comparison.types:Clips",
+    "Clips": "aadml.comparison.clips:Clips",
     "InputError": "feature_extraction.ground.errors:InputError",
     "Model": "aadml.model.model:Model",
-    "Splits": "aadml.comparison.types:Splits",
+    "Splits": "aadml.comparison.clips:Splits",
     "ablate": "aadml.reports.ablation:ablate",
     "compare": "aadml.reports.comparison:compare",
     "audit": "aadml.runs.audit:audit",

@@ -76,7 +76,7 @@ def test_python_m_aadml_is_the_command_line():
 
 MODULES = [
     "aadml",
-    "aadml.comparison.types",
+    "aadml.comparison.clips",
     "aadml.model.model",
     "aadml.runs.data",
     "aadml.runs.evaluate",

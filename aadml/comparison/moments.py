@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Matrix
+from aadml.comparison.features import Matrix
 
 _NUMBERS_AT_ONCE = 1 << 22
 """Of which statistics are taken in double precision: 32 MiB."""

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.comparison.types import Features, Modality
+from aadml.comparison.features import Features, Modality
 from aadml.data.loading import Loading
 from aadml.processes import group
 from aadml.processes.launch import ProcessLost

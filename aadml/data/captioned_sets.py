@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from aadml.comparison.types import Clips, Splits
+from aadml.comparison.clips import Clips, Splits
 from aadml.data.caption_tables import CaptionedFile, caption_columns, read_caption_table
 from aadml.data.captions import CLEANINGS
 from aadml.data.texts import Captions

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Clips, Features, Splits
+from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.features import Features
 from aadml.data.media_files import MediaFiles
 from aadml.data.texts import Captions
 from feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from aadml.comparison.features import Matrix
 from aadml.comparison.moments import moments
-from aadml.comparison.types import Matrix
 
 SHARE = 0.15
 """Rows nearer than this share of the usual distance between nearest neighbors are called duplicates."""

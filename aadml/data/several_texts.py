@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from aadml.comparison.types import Clips, Splits
+from aadml.comparison.clips import Clips, Splits
 
 WhichTexts = Literal["first", "drawn", "all"]
 

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.features import Features, Matrix
 from aadml.comparison.stored_rows import StoredRows
-from aadml.comparison.types import Clips, Features, Matrix, Splits
 from feature_extraction.feature_file import UNLABELLED, FeatureFile, in_order, is_large
 from feature_extraction.ground.errors import InputError
 

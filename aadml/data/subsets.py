@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Clips, Splits
+from aadml.comparison.clips import Clips, Splits
 from aadml.data.splits import clips_of, require_one_label
 from feature_extraction.feature_file import UNLABELLED, FeatureFile
 from feature_extraction.ground.errors import InputError

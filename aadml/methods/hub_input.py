@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from aadml.comparison.types import Features
+from aadml.comparison.features import Features
 from aadml.data.kept_vectors import kept_vectors
 from aadml.data.loading import Loading
 from aadml.data.log_mels import at_most_once

@@ -10,9 +10,10 @@ from annotated_types import Interval
 from torch import Tensor
 from torch.nn import functional as F
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Matrix, Modality
 from aadml.comparison.moments import moments, parts
 from aadml.comparison.stored_rows import StoredRows
-from aadml.comparison.types import Clips, Features, Matrix, Modality
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.markers import Choice, Tuning
 from feature_extraction.ground.tables import lookup

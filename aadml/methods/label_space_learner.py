@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aadml.comparison.types import Clips, Modality
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
 from aadml.losses.triplet import triplet
 from aadml.methods.label_space.regression import bound_label_loss, label_space_encoders

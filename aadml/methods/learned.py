@@ -7,7 +7,8 @@ from typing import Concatenate, ParamSpec
 
 from torch import Tensor, nn
 
-from aadml.comparison.types import Clips, Features, Modality
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
 from aadml.methods.learner import Learner
 from aadml.methods.method import Context, Method, MetricLoss
 from aadml.methods.precision import resolved

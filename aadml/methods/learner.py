@@ -9,7 +9,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from aadml.comparison.types import Clips, Embeddings, Features, Matrix, Modality, Source
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Features, Matrix, Modality, Source
 from aadml.data.padded import sent
 from aadml.methods.method import MetricLoss
 from aadml.methods.settings import Training

@@ -8,8 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Features, Modality
 from aadml.comparison.stored_rows import BLOCK, StoredRows
-from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.methods.session import Session
 from aadml.methods.settings import Precision, Training
 from feature_extraction.ground.errors import InputError

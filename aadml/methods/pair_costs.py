@@ -6,8 +6,8 @@ from itertools import combinations, combinations_with_replacement
 import torch
 from torch import Tensor
 
+from aadml.comparison.features import Modality
 from aadml.comparison.pairwise import at_least_float32, cosine
-from aadml.comparison.types import Modality
 from aadml.losses.kernels.likelihood import softplus
 
 

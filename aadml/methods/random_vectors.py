@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
 from aadml.comparison.options import Width
-from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError

@@ -7,8 +7,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature
-from aadml.comparison.types import Clips, Modality
 from aadml.methods import READOUTS
 from aadml.objective.sections import Section, named
 from aadml.retrieval import mean_average_precision

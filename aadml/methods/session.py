@@ -7,7 +7,8 @@ from typing import Protocol
 
 from torch import Tensor
 
-from aadml.comparison.types import Clips, Embeddings
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
 from feature_extraction.ground.json_values import JsonObject
 
 Record = Mapping[str, float | str]

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Clips, Modality
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.settings import Training

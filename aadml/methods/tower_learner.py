@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aadml.comparison.types import Clips, Features, Modality
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
 from aadml.data.network_items import ItemBatch, NetworkItems
 from aadml.methods.hub_input import HubInput
 from aadml.methods.inputs import Inputs, Scaling, fit_scaling

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import torch
 
-from aadml.comparison.types import Clips, Embeddings
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
 from aadml.methods.hub_input import HubInput
 from aadml.methods.inputs import Inputs
 from aadml.methods.learned import LearnedMethod

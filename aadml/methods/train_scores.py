@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from aadml.comparison.types import Clips, Embeddings, Matrix
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Matrix
 from aadml.retrieval import mean_average_precision
 
 QUERIES = 2000

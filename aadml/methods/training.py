@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Clips, Features, Modality
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
 from aadml.data.batches_ahead import BatchesAhead
 from aadml.data.several_texts import of_epoch
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, Validation, on_device

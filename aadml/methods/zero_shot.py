@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Clips, Features, Modality
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
 from feature_extraction.ground.errors import InputError

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from aadml.comparison.types import Modality, Splits
+from aadml.comparison.clips import Splits
+from aadml.comparison.features import Modality
 from aadml.methods.inputs import Inputs
 from aadml.methods.pretrained import PretrainedOptions
 from aadml.methods.settings import Training

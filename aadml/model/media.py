@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Features, Modality
+from aadml.comparison.features import Features, Modality
 from aadml.data.captions import CLEANINGS
 from aadml.data.media_files import MediaFiles
 from aadml.data.texts import Captions

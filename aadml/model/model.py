@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.arrays import Array, ArrayLike, Media, paths_of, to_rows
-from aadml.comparison.types import Clips, Embeddings, Features, Matrix, Modality
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Features, Matrix, Modality
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
 from aadml.model.card import card

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import nn
 
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Weight
-from aadml.comparison.types import Modality
 from aadml.losses import LOSSES, OF_EACH_ANCHOR
 from aadml.objective.embedded import BOTH
 from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions, parse_directions

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison
+from aadml.comparison.features import Modality
 from aadml.comparison.masks import MaskCodes
-from aadml.comparison.types import Modality
 from aadml.objective.neighbor_positives import Positives
 from feature_extraction.ground.errors import InputError
 

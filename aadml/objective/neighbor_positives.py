@@ -9,8 +9,8 @@ from annotated_types import Interval
 from torch import Tensor
 
 from aadml.comparison import pairwise
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Share, Temperature
-from aadml.comparison.types import Modality
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, random_neighbors
 from feature_extraction.ground.errors import InputError

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
 from aadml.processes import group
 from aadml.proxies.unchanged import Unchanged

@@ -8,7 +8,9 @@ from typing import Protocol as Interface
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Clips, Embeddings, Features, Splits
+from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Features
 from aadml.protocols.fresh import Vectors, in_fresh_process
 from feature_extraction.ground.errors import InputError
 

@@ -2,7 +2,8 @@
 
 import torch
 
-from aadml.comparison.types import Clips, Embeddings
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
 from aadml.protocols.protocol import Protocol, Subject, Vectors, proxy_of, read_out, vectors_of
 from aadml.proxies.query_expansion import expand
 from aadml.retrieval import mean_average_precision

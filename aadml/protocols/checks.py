@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Features
+from aadml.comparison.features import Features
 from aadml.data.near_duplicates import near_duplicates
 from aadml.protocols.audit import Case, Check, Finding, Verdict, noise_of, scrambled, shuffled
 from aadml.protocols.fresh import Vectors, in_fresh_process

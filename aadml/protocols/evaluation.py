@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from aadml.comparison.types import Direction, Embeddings
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Direction
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
 from aadml.retrieval import Evaluation, evaluate, running_average_precisions

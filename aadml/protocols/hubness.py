@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from aadml.comparison.types import Embeddings
+from aadml.comparison.embeddings import Embeddings
 from aadml.protocols.protocol import Protocol, Subject
 from aadml.retrieval import mean_average_precision
 from aadml.retrieval.hubness import (

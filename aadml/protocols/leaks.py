@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from aadml.comparison.types import Clips, Embeddings
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
 from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.protocols.protocol import Protocol, Subject, Vectors, free_proxy
 from feature_extraction.ground.errors import InputError

@@ -13,7 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Clips, Embeddings, Modality, Splits
+from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Modality
 from aadml.protocols.audit import Embed
 from aadml.protocols.evaluation import embed_under, evaluate_under, protocols_of
 from aadml.protocols.protocol import Subject

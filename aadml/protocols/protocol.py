@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from aadml.comparison.types import Clips, Embeddings, Modality, Splits
+from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Modality
 from aadml.model.model import Model
 from aadml.proxies.anchor_aware import AnchorAware
 from aadml.proxies.attention import AttentionOptions

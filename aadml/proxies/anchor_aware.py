@@ -11,8 +11,8 @@ from typing import Annotated, Literal, cast
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Share
-from aadml.comparison.types import Modality
 from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, clique_pairs

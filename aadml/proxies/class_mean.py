@@ -6,8 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Share
-from aadml.comparison.types import Modality
 from feature_extraction.ground.errors import InputError
 
 

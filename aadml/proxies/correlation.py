@@ -8,7 +8,7 @@ import torch
 from annotated_types import Interval
 from torch import Tensor
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.proxies.agreement import agreeing_neighbors
 from aadml.proxies.exact_search import SIMILARITIES
 from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors, symmetrized, united

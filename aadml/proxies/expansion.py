@@ -9,8 +9,8 @@ from annotated_types import Interval
 from torch import Tensor
 
 from aadml.comparison import Comparison
+from aadml.comparison.features import Modality
 from aadml.comparison.interpolation import interpolated
-from aadml.comparison.types import Modality
 from aadml.proxies.unchanged import Unchanged
 
 

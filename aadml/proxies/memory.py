@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Count
-from aadml.comparison.types import Modality
 from aadml.proxies.unchanged import Unchanged
 from feature_extraction.ground.errors import InputError
 

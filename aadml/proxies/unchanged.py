@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 
 
 class Unchanged(nn.Module):

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from aadml.comparison.types import Direction, Embeddings
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Direction
 from aadml.reports.page import Section, text
 from aadml.reports.players import Gallery, Players, make_players
 from aadml.retrieval import DirectionResult, Evaluation, score_source

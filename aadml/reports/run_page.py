@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import LABEL
-from aadml.comparison.types import Embeddings
 from aadml.configuration.config import Config
 from aadml.methods.session import Record
 from aadml.model.facts import Facts

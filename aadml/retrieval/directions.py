@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.comparison.features import Direction
 from aadml.comparison.relevance import Grouped, Relevant
-from aadml.comparison.types import Direction
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.galleries import of_others, without_partner

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Embeddings, Modality
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Modality
 from aadml.retrieval.frame_word import FRAME_WORD
 from feature_extraction.feature_file import MODALITIES, UNLABELLED, check_modality, in_order
 from feature_extraction.foreign import npz_arrays, open_hdf5

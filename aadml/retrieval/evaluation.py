@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Direction, Modality
 from aadml.comparison.relevance import LABEL, Relevant
-from aadml.comparison.types import Direction, Embeddings, Modality
 from aadml.retrieval import metrics
 from aadml.retrieval.directions import CUTOFFS, score_relevance
 from aadml.retrieval.galleries import Sides, of_others, sides_of

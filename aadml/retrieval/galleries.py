@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Direction, Embeddings, Modality
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Direction, Modality
 from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.metrics import average_precision
 from aadml.retrieval.ranking import Grades, Ranking

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Modality
 from aadml.comparison.pairwise import TINY
-from aadml.comparison.types import Embeddings, Modality
 from feature_extraction.ground.errors import InputError
 
 Bias = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.comparison.features import Direction
 from aadml.comparison.relevance import LABEL
-from aadml.comparison.types import Direction
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.metric_names import CHANCE_OF, Gallery

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aadml.comparison.types import Direction
+from aadml.comparison.features import Direction
 from aadml.retrieval.galleries import Sides
 from aadml.retrieval.scores import Indices
 from feature_extraction.ground.errors import InputError

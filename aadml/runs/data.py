@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.relevance import LABEL, RULES, check_relevance
-from aadml.comparison.types import Clips, Splits
 from aadml.configuration.config import Common, Config
 from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
 from aadml.data.captioned_sets import captioned_splits, is_captioned

@@ -6,7 +6,7 @@ disk, each under a name that says what it is, and are left out where the log is 
 
 from dataclasses import dataclass
 
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.methods.session import Record, Weights
 from aadml.retrieval import mean_average_precision
 

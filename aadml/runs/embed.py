@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
 from aadml.data.several_texts import every_text

@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 
 import aadml
-from aadml.comparison.types import Features, Splits, StoredSource
+from aadml.comparison.clips import Splits
+from aadml.comparison.features import Features, StoredSource
 from aadml.processes import group
 from aadml.runs.manifest import ENVIRONMENT, read_file
 from feature_extraction.ground.errors import InputError

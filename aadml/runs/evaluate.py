@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from aadml.comparison.clips import Splits
+from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import check_relevance
-from aadml.comparison.types import Embeddings, Splits
 from aadml.configuration.config import Config
 from aadml.model.model import Model
 from aadml.protocols.evaluation import evaluate_under

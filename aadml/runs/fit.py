@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from aadml.comparison.types import Clips, Splits
+from aadml.comparison.clips import Clips, Splits
 from aadml.configuration.assembly import assemble
 from aadml.configuration.changes import Settings
 from aadml.configuration.config import Config

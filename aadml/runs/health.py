@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Matrix
 from aadml.comparison.stored_rows import BLOCK
-from aadml.comparison.types import Clips, Matrix
 from aadml.methods.session import Record, numbers
 from aadml.model.facts import Facts
 from aadml.retrieval import Evaluation

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from aadml.comparison.types import Clips, Modality, Splits
+from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.features import Modality
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
 from aadml.data.media_sets import read_media, with_media

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from aadml.comparison.types import Splits
+from aadml.comparison.clips import Splits
 from aadml.configuration.config import Config, resolve
 from aadml.configuration.files import parse_yaml
 from aadml.model.files import load_model

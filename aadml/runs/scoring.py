@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from aadml.comparison.types import Clips, Splits
+from aadml.comparison.clips import Clips, Splits
 from aadml.configuration.config import Config
 from aadml.methods.session import Session, numbers
 from aadml.methods.train_scores import can_be_scored, train_scores

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from aadml.comparison.types import Clips, Features, Matrix, Splits
+from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.features import Features, Matrix
 from aadml.configuration.config import Config
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.search.calibration import Calibration
 from aadml.search.moments import Moment
 from aadml.search.store import Item

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.model.model import Model
 from aadml.search.approximate import QUESTIONS, Cells, K, Questions, make_cells
 from aadml.search.contents import Vectors, cells_of, meta_of, vectors_of

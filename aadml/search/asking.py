@@ -6,7 +6,7 @@ from pathlib import Path
 from torch import Tensor
 
 from aadml.comparison.arrays import ArrayLike, to_rows
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.search.encoders import Encoder, PlainEncoder, embed_media
 from aadml.search.sources import may_have
 from feature_extraction.feature_file import MODALITIES

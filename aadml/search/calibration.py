@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 
 Values = NDArray[np.float64]
 Truths = NDArray[np.bool_]

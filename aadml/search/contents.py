@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.search.store import Item, WrittenCells, columns_in
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Features, Modality
+from aadml.comparison.features import Features, Modality
 from aadml.methods.inputs import Inputs, Scaling, load_scaling
 from aadml.methods.settings import Training
 from aadml.methods.zero_shot import SharedSpace, shared_space

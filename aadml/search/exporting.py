@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.search.contents import items_of
 from aadml.search.exact import Gallery
 from aadml.search.store import columns_in

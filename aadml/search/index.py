@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.arrays import ArrayLike
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.data.reading import SYNTHETIC
 from aadml.model.model import Model
 from aadml.search.answers import Found, Hit

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.search.exact import Gallery
 from feature_extraction.feature_file import MODALITIES
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.data.media_files import MediaFiles
 from aadml.data.waveforms import Waveforms
 from aadml.model.media import raw_media

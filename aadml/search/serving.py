@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.reports.page import STYLE
 from aadml.reports.preview_cache import make_previews
 from aadml.reports.previews import Source

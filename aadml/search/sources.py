@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.data import open_data
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES, media_files, utf8
 from aadml.search.encoders import near

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.search.approximate import Cells
 from aadml.search.approximating import read_cells
 from aadml.search.calibration import Calibration

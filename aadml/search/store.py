@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.search import moments
 from aadml.search.moments import Moments, write_moments
 from feature_extraction.feature_file import MODALITIES

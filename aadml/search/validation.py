@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.runs.later_data import check_features
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
 from aadml.search.encoders import Encoder, ModelEncoder

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.search.calibrating import CALIBRATION, outdated
 from aadml.search.encoders import Encoder
 from aadml.search.moments import Moments

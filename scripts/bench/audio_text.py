@@ -89,7 +89,7 @@ def waiting(arguments):
 def epoch_of(source, loading, clips):
     import torch
 
-    from aadml.comparison.types import Clips
+    from aadml.comparison.clips import Clips
     from aadml.data.texts import Captions
     from aadml.methods import METHODS, training
     from aadml.methods.audio_text.options import CaptionedOptions, TowerOptions

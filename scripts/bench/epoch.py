@@ -12,7 +12,7 @@ from statistics import median
 
 import torch
 
-from aadml.comparison.types import Splits
+from aadml.comparison.clips import Splits
 from aadml.configuration.assembly import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from memory import peak_bytes
 
-from aadml.comparison.types import Embeddings
+from aadml.comparison.embeddings import Embeddings
 from aadml.retrieval import evaluate, mean_average_precision, score_direction, score_source
 
 DIRECTIONS = (("audio", "visual"), ("visual", "audio"))

@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 
 import aadml
-from aadml.comparison.types import Clips, Splits
+from aadml.comparison.clips import Clips, Splits
 from aadml.proxies.agreement import agreeing_neighbors
 from aadml.retrieval.evaluation import mean_figure
 

@@ -6,8 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import LABEL, LABELS, OWN, RULES, UNLABELLED, Judgments, check_relevance
-from aadml.comparison.types import Clips, Embeddings
 from feature_extraction.ground.errors import InputError
 
 seeds = st.integers(0, 2**32 - 1)

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aadml.comparison.clips import Clips
 from aadml.comparison.stored_rows import StoredRows
-from aadml.comparison.types import Clips
 from aadml.methods.inputs import Inputs, fit_scaling
 from feature_extraction.ground.errors import InputError
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import aadml
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.data.reading import open_data
 from aadml.data.several_texts import every_text, of_epoch, pair_a_text
 from feature_extraction.feature_file import Texts

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.comparison.types import Source
+from aadml.comparison.features import Source
 from aadml.data.loading import Loading
 from aadml.data.log_mels import LogMels, at_most_once, log_mels
 from aadml.data.padded import pad

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml

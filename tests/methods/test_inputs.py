@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.methods.inputs import Inputs, Scaling, fit_scaling, load_scaling
 from feature_extraction.ground.errors import InputError
 

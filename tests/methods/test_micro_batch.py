@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.configuration.assembly import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.methods.readouts import TEMPERATURES, Readout, auto, choose_readout, cosine, posterior
 from aadml.retrieval import mean_average_precision
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import aadml
-from aadml.comparison.types import Splits
+from aadml.comparison.clips import Splits
 from aadml.methods import train_scores
 from aadml.methods.session import Session
 from aadml.methods.settings import Training

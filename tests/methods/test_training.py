@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.methods.learner import Learner, Player, Stage, Validation
 from aadml.methods.session import Callbacks, Checkpoint, Session
 from aadml.methods.settings import Training

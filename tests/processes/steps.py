@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.losses import LOSSES
 from aadml.methods.label_space_learner import LabelSpaceLearner
 from aadml.methods.learner import Batch, Epoch

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.comparison.types import Embeddings
+from aadml.comparison.embeddings import Embeddings
 from aadml.reports.players import Gallery
 from aadml.reports.queries import QUERIES, RESULTS, picked, queries
 from aadml.retrieval import evaluate

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.comparison.types import Embeddings
+from aadml.comparison.embeddings import Embeddings
 from aadml.retrieval import evaluate, mean_average_precision, running_average_precisions, score_direction
 from aadml.retrieval.scores import MatrixScores, score_source
 from feature_extraction.ground.errors import InputError

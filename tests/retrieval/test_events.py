@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.comparison.types import Embeddings
+from aadml.comparison.embeddings import Embeddings
 from aadml.retrieval import evaluate
 from aadml.retrieval.judgments import chosen_relevance
 from feature_extraction.ground.errors import InputError

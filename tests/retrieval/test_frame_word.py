@@ -74,7 +74,7 @@ def test_the_list_of_sequences_to_pack_is_used_up():
 
 MANY = """
 import torch
-from aadml.comparison.types import Embeddings
+from aadml.comparison.embeddings import Embeddings
 from aadml.retrieval import evaluate
 from aadml.retrieval.frame_word import pack_each
 

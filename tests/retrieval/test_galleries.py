@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import LABEL, OWN
-from aadml.comparison.types import Embeddings
 from aadml.retrieval import evaluate, running_average_precisions, score_direction
 from aadml.retrieval.evaluation import mean_figure
 from aadml.retrieval.galleries import halves, without_partner

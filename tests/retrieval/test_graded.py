@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score
 
+from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import RULES, Judged, Judgments, Sharing
-from aadml.comparison.types import Embeddings
 from aadml.retrieval import METRICS, MatrixScores, evaluate
 from aadml.retrieval.directions import score_relevance
 from aadml.retrieval.metric_names import OTHER_GALLERIES, SMALLER_IS_BETTER

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from aadml.comparison.types import Embeddings
+from aadml.comparison.embeddings import Embeddings
 from aadml.retrieval import mean_average_precision
 from aadml.retrieval.hubness import corrected, csls, dual_bank_sinkhorn, dual_inverted_softmax, inverted_softmax
 from feature_extraction.ground.errors import InputError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.comparison.types import Embeddings
+from aadml.comparison.embeddings import Embeddings
 from aadml.retrieval import METRICS, evaluate
 from aadml.retrieval.metric_names import ALWAYS, place_of, split_name
 from aadml.retrieval.record import EvaluationRecord

@@ -10,7 +10,7 @@ import torch
 from click.testing import CliRunner
 
 from aadml.cli import cli
-from aadml.comparison.types import Embeddings
+from aadml.comparison.embeddings import Embeddings
 from aadml.data.synthetic import synthetic
 from aadml.retrieval import evaluate
 from aadml.retrieval.intervals import bootstrap_interval

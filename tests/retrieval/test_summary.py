@@ -1,6 +1,6 @@
 import torch
 
-from aadml.comparison.types import Embeddings
+from aadml.comparison.embeddings import Embeddings
 from aadml.retrieval import evaluate
 from aadml.retrieval.summary import class_table, summary
 

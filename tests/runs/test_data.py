@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.configuration.assembly import assemble
 from aadml.data.synthetic import synthetic
 from aadml.runs import data

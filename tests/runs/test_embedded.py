@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import aadml
-from aadml.comparison.types import Embeddings
+from aadml.comparison.embeddings import Embeddings
 from aadml.data.synthetic import synthetic
 from aadml.runs import embed
 from feature_extraction.feature_file import write_features

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import aadml
-from aadml.comparison.types import Clips, Splits
+from aadml.comparison.clips import Clips, Splits
 from aadml.methods import METHODS
 from aadml.methods.inputs import SCALINGS, Inputs, fit_scaling
 from aadml.runs.train import fitted_on

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import aadml
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.data.synthetic import synthetic
 from aadml.model.files import FIRST_EDITION
 from aadml.protocols.audit import Finding, Verdict

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Fidelity, Layers, Margin, Weight, Width
 from aadml.comparison.pairwise import at_least_float32, cosine
-from aadml.comparison.types import Modality
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.comparison.options import LearningRate, Margin, SomeLayers, Weight, Width
-from aadml.comparison.types import Clips, Modality
 from aadml.methods.adversarial.class_codes import code_cost, fitted_codes, signs
 from aadml.methods.adversarial.critics import critic_cost
 from aadml.methods.heads import all_directions, heads

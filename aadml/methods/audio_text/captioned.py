@@ -8,7 +8,9 @@ from typing import Protocol, runtime_checkable
 from safetensors.torch import load
 from torch import Tensor
 
-from aadml.comparison.types import Clips, Embeddings, Features, Modality
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Features, Modality
 from aadml.data.texts import Captions
 from aadml.methods.audio_text.towers import with_sound
 from aadml.methods.learned import LearnedMethod

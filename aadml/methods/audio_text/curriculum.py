@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.comparison.types import Clips, Modality
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.data.curriculum import partition
 from aadml.data.network_items import NetworkItems
 from aadml.methods.audio_text.options import CurriculumOptions

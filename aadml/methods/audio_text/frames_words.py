@@ -7,8 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Features, Modality
 from aadml.comparison.frame_word import relevance
-from aadml.comparison.types import Clips, Embeddings, Features, Modality
 from aadml.data.loading import Loading
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions

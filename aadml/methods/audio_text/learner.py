@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.comparison.types import Clips, Features, Modality
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
 from aadml.data.loading import Loading
 from aadml.data.network_items import ItemBatch
 from aadml.data.padded import Padded

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from annotated_types import Interval, MultipleOf
 
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout
-from aadml.comparison.types import Modality
 from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.frames_words import CrnnInput, FramesAgainstWords
 from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, Name, RelevanceOptions

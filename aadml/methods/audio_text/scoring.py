@@ -1,6 +1,7 @@
 """Validation scores of audio-text retrieval: recall of text-to-audio and audio-to-text, five captions a clip."""
 
-from aadml.comparison.types import Embeddings, Modality
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Modality
 from aadml.retrieval import evaluate
 from feature_extraction.ground.errors import InputError
 

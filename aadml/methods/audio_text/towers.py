@@ -6,7 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from aadml.comparison.types import Clips, Features
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features
 from aadml.data.loading import Loading
 from aadml.data.log_mels import LogMels, at_most_once, log_mels
 from aadml.data.network_items import ItemBatch, NetworkItems

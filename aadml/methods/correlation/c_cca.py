@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Ridge, Share, Width
-from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical
 from aadml.methods.correlation.projection import LinearMethod, Projection, projection_of
 from aadml.methods.correlation.spread import between_classes, spread_of

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Ridge, Share, Width
-from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import (
     canonical,
     centered,

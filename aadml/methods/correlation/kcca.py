@@ -7,9 +7,10 @@ import torch
 from annotated_types import Interval
 from torch import Tensor
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
 from aadml.comparison.options import Count, Width
 from aadml.comparison.pairwise import squared_distance
-from aadml.comparison.types import Clips, Features, Modality
 from aadml.methods.correlation.algebra import canonical, centered, cross_covariance
 from aadml.methods.correlation.projection import Projection, joined
 from aadml.methods.method import Context, Method

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from aadml.comparison.types import Clips, Features, Modality
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Features, Modality
 from aadml.methods.correlation.algebra import Canonical
 from aadml.methods.method import Method
 from feature_extraction.ground.errors import InputError

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.comparison.stored_rows import StoredRows
-from aadml.comparison.types import Clips, Modality
 
 Names = tuple[Modality, Modality]
 

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Fidelity, Layers, Margin, Ridge, Share, Width
 from aadml.comparison.scores import Score
-from aadml.comparison.types import Clips, Modality
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Epoch, Learner, Player

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Fidelity, Weight, Width
-from aadml.comparison.types import Modality
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
 from aadml.methods.learned import LearnedMethod

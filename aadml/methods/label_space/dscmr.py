@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.features import Modality
 from aadml.comparison.options import SomeLayers, Weight, Width
-from aadml.comparison.types import Modality
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
 from aadml.methods.learned import learned

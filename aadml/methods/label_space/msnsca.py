@@ -8,8 +8,8 @@ from annotated_types import Interval, Len
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, CountOrZero, Dropout, Weight, Width
-from aadml.comparison.types import Modality
 from aadml.methods.dropout import DropoutLayer
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import need_vectors

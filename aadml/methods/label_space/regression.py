@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from aadml.comparison.types import Modality
+from aadml.comparison.features import Modality
 from aadml.losses import LABEL_LOSSES
 from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions

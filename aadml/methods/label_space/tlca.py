@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison
+from aadml.comparison.features import Modality
 from aadml.comparison.interpolation import Lines, Shares, interpolated
 from aadml.comparison.options import Margin, Share, Weight
-from aadml.comparison.types import Modality
 from aadml.losses.triplet import triplet
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import label_cost, label_space_encoders

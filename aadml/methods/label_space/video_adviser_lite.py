@@ -8,8 +8,9 @@ from annotated_types import Interval
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Weight
-from aadml.comparison.types import Clips, Modality
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation

@@ -9,8 +9,8 @@ from annotated_types import Interval, MultipleOf
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, Dropout, Layers, Margin
-from aadml.comparison.types import Modality
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Learner, Player

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Width
-from aadml.comparison.types import Modality
 from aadml.losses.supcon import supcon
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned

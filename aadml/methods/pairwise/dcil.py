@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Margin, Share, Weight, Width
-from aadml.comparison.types import Clips, Modality
 from aadml.methods.dropout import DropoutLayer
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned

@@ -7,8 +7,9 @@ import torch
 from annotated_types import Interval
 from torch import Tensor, nn
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature, Width
-from aadml.comparison.types import Clips, Modality
 from aadml.methods.label_space.regression import bound_label_loss, need_vectors
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player, on_device

@@ -13,8 +13,9 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Matrix, Modality
 from aadml.comparison.stored_rows import BLOCK
-from aadml.comparison.types import Clips, Matrix, Modality
 from aadml.data.figures import row_hashes
 from aadml.losses import LOSSES, WEIGHS_POSITIVES
 from aadml.methods.learner import Batch, on_device

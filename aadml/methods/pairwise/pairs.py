@@ -8,8 +8,9 @@ import torch
 from annotated_types import Interval
 from torch import Tensor, nn
 
+from aadml.comparison.clips import Clips
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Width
-from aadml.comparison.types import Clips, Modality
 from aadml.methods.label_space.regression import need_vectors
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from aadml.comparison.types import Splits
+from aadml.comparison.clips import Splits
 from aadml.runs.environment import data_hash
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError

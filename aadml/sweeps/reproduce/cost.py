@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from aadml.comparison.types import Clips, Matrix, Splits
+from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.features import Matrix
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import Config, resolve
 from aadml.methods.session import Record, Session, Weights, numbers

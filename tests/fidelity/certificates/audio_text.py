@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.frame_word import relevance
-from aadml.comparison.types import Embeddings
 from aadml.data.curriculum import objective as sum_of_squares
 from aadml.methods.audio_text.negative_sampling import RANKING, STRATEGIES
 from aadml.objective import Embedded, Objective

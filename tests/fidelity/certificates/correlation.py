@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.losses.triplet import triplet
 from aadml.methods import METHODS
 from aadml.methods.correlation.algebra import (

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.methods import METHODS
 from aadml.methods.adversarial.acmr import lookalike_triplet, reversal
 from aadml.methods.learner import Batch, Epoch

@@ -10,8 +10,8 @@ from scipy.spatial.distance import pdist
 from sklearn.cross_decomposition import CCA
 from sklearn.metrics.pairwise import rbf_kernel
 
+from aadml.comparison.clips import Clips
 from aadml.comparison.stored_rows import StoredRows
-from aadml.comparison.types import Clips
 from aadml.methods import METHODS
 from aadml.methods.correlation import spread
 from aadml.methods.correlation.algebra import canonical, centered, cluster_cross_covariance, inverse_square_root

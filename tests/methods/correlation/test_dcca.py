@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.methods import METHODS
 from aadml.methods.correlation.algebra import centered, covariance, cross_covariance, inverse_square_root
 from aadml.methods.correlation.dcca import total_correlation

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from aadml.comparison.types import Clips
+from aadml.comparison.clips import Clips
 from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context

@@ -1,53 +1,22 @@
-"""What travels through the toolkit: clips before the encoder, embeddings after it."""
+"""Clips, before the encoder, and the three splits of a data set."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from aadml.comparison.arrays import all_finite, to_rows
+from aadml.comparison.arrays import to_rows
+from aadml.comparison.embeddings import Embeddings
+from aadml.comparison.features import Features, Matrix, Modality, check_features, check_present
 from aadml.comparison.relevance import Relevance, relevance_of
 from aadml.comparison.stored_rows import StoredRows
-from feature_extraction.feature_file import UNLABELLED, Texts, check_modality
+from feature_extraction.feature_file import UNLABELLED, Texts
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
-
-Modality = str
-"""audio, visual, text, or any other name of a modality (see `feature_extraction.feature_file.names`)."""
-
-Direction = tuple[Modality, Modality]
-"""(anchors or queries, candidates or gallery)."""
-
-
-@runtime_checkable
-class Source(Protocol):
-    """Features of one modality that are made batch by batch (waveforms, token ids) instead of lying in memory."""
-
-    def __len__(self) -> int:
-        """Count the items n."""
-
-    def select(self, index: Tensor) -> "Source":
-        """Return the source of the items `index` (m,) alone, in that order."""
-
-    def batch(self, index: Tensor) -> object:
-        """Return the padded features of the items `index` (b,), as the encoder of this modality takes them."""
-
-
-@runtime_checkable
-class StoredSource(Source, Protocol):
-    """A source as it lies on disk, before a method lays its inputs over it: it can be told from another."""
-
-    def content(self) -> Iterator[bytes]:
-        """Give what identifies the items: their bytes, or sums of their files."""
-
-
-Features = Tensor | Source
-Matrix = Tensor | StoredRows
-"""Features that are vectors, all of one width."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +105,9 @@ class Clips:
         if self.all_labels is not None and self.all_labels.shape != (count, len(self.class_names)):
             raise InputError(f"clips: all_labels must be ({count}, {len(self.class_names)})")
         for modality, features in self.features.items():
-            _check_features(modality, features, count)
+            check_features(modality, features, count)
         for modality, there in self.present.items():
-            _check_present(modality, there, count)
+            check_present(modality, there, count)
 
     def _in_range(self) -> bool:
         return int(self.labels.min()) >= UNLABELLED and int(self.labels.max()) < len(self.class_names)
@@ -250,7 +219,7 @@ class Clips:
         *,
         once: tuple[Modality, ...] = (),
         rows: Mapping[Modality, Tensor] | None = None,
-    ) -> "Embeddings":
+    ) -> Embeddings:
         """Give the embeddings of these clips, to which the same is relevant; args as of `Embeddings`."""
         return Embeddings(
             vectors, self.labels, self.ids, similarity, self.class_names, once, rows or {},
@@ -272,31 +241,6 @@ class _Matrices(Mapping[Modality, Tensor]):
 
     def __len__(self) -> int:
         return len(self._clips.modalities)
-
-
-def _check_present(modality: str, there: Tensor, count: int) -> None:
-    if there.shape != (count,) or there.dtype != torch.bool:
-        raise InputError(f"{modality}: present is {there.dtype} {tuple(there.shape)}; bool ({count},) is wanted")
-
-
-def _check_features(modality: str, features: Features, count: int) -> None:
-    check_modality(modality, "clips")
-    if hasattr(nn.ModuleDict, modality):  # networks are kept under the names of their modalities
-        raise InputError(
-            f"clips: '{modality}' is a word of torch and cannot be the name of a modality here; take another"
-        )
-    if not isinstance(features, Tensor | Source):
-        raise InputError(f"clips: the {modality} features are not a tensor but {type(features).__name__}; see Clips.of")
-    if len(features) != count:
-        raise InputError(f"clips: {count} ids but {len(features)} {modality} features")
-    if isinstance(features, Tensor):
-        if features.ndim != 2 or not features.is_floating_point():
-            raise InputError(
-                f"clips: {modality} features must be floats (n, d), not {features.dtype} {tuple(features.shape)}"
-            )
-        if not all_finite(features):
-            row = int((~torch.isfinite(features)).any(1).nonzero()[0])
-            raise InputError(f"clips: the {modality} features hold NaN or infinity, first at row {row}")
 
 
 @dataclass(frozen=True)
@@ -334,73 +278,3 @@ class Splits:
         if split not in parts:
             raise InputError(f"no split '{split}'; there are {', '.join(parts)}")
         return parts[split]
-
-
-@dataclass(frozen=True)
-class Embeddings:
-    """Embedded clips, ready for retrieval.
-
-    Attributes:
-        vectors: modality -> (n, d) tensor; (m, d) where clips share their vectors.
-        labels: (n,) int64; UNLABELLED where there is no class.
-        ids: n names.
-        similarity: the name under which two vectors are compared (a key of `aadml.retrieval`'s SIMILARITIES).
-        class_names: C names in the order of the labels; empty where unknown.
-        once: modalities whose rows repeat: one row a label is ranked (sound with five captions a clip).
-        rows: modality whose vectors are shared -> (n,) which of them is each clip's.
-        all_labels: (n, C) bool, all classes of each clip; None where none has several.
-        relevance: what makes relevant; None decides it by the data, as `Clips` do.
-        present: modality -> (n,) bool, whether a clip has it; who lacks it neither asks nor is ranked in it.
-    """
-
-    vectors: Mapping[Modality, Tensor]
-    labels: Tensor
-    ids: tuple[str, ...]
-    similarity: str = "cosine"
-    class_names: tuple[str, ...] = ()
-    once: tuple[Modality, ...] = ()
-    rows: Mapping[Modality, Tensor] = field(default_factory=dict)
-    all_labels: Tensor | None = None
-    relevance: Relevance | None = None
-    present: Mapping[Modality, Tensor] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        count = len(self.ids)
-        for modality, there in self.present.items():
-            _check_present(modality, there, count)
-        if self.labels.shape != (count,):
-            raise InputError(f"embeddings: {count} ids but labels of shape {tuple(self.labels.shape)}")
-        for modality, vectors in self.vectors.items():
-            rows = self.rows.get(modality)
-            shared = rows is not None and rows.shape == (count,) and bool((rows < len(vectors)).all())
-            if vectors.ndim != 2 or (len(vectors) != count if rows is None else not shared):
-                raise InputError(f"embeddings: {modality} must be ({count}, d), not {tuple(vectors.shape)}")
-            if not all_finite(vectors):
-                raise InputError(f"embeddings: the {modality} vectors hold NaN or infinity")
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def relevant(self) -> Relevance:
-        """Give what makes relevant: the rule that was set, or what the data decide."""
-        return self.relevance or relevance_of(self)
-
-    def of(self, modality: Modality, index: Tensor) -> Tensor:
-        """Give the vectors of the clips `index` (b,) in a modality: (b, d); all of them, in order, are not copied."""
-        vectors = self.vectors[modality]
-        own = self.rows[modality][index] if modality in self.rows else index
-        return vectors if torch.equal(own, torch.arange(len(vectors))) else vectors[own]
-
-    def there(self, modality: Modality) -> Tensor:
-        """Give the vectors (m, d) of the clips that have a modality."""
-        own = self.present.get(modality)
-        return self.matrix(modality) if own is None else self.matrix(modality)[own]
-
-    def matrix(self, modality: Modality) -> Tensor:
-        """Give a vector for each clip: (n, d), with those that clips share repeated."""
-        return self.of(modality, torch.arange(len(self)))
-
-    def directions(self) -> Sequence[Direction]:
-        """List the ordered pairs of modalities present: who can query whom."""
-        return [(q, g) for q in self.vectors for g in self.vectors if q != g]

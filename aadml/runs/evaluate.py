@@ -22,8 +22,8 @@ from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run
 from aadml.runs.manifest import EVALUATION, is_run
 from aadml.runs.naming import file_of
+from aadml.runs.prepare import fitted_on, untrained_model
 from aadml.runs.store import opened
-from aadml.runs.train import fitted_on, untrained_model
 from feature_extraction.ground.atomic import remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import to_bytes

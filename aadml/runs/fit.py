@@ -21,19 +21,12 @@ from aadml.runs.data import as_configured, place_of, relevance_name, starting_co
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
 from aadml.runs.naming import new_run_folder
+from aadml.runs.prepare import Prepared, prepare
+from aadml.runs.remarks import config_warnings, remarks
 from aadml.runs.scoring import TEST, score_model
 from aadml.runs.store import begun, opened
 from aadml.runs.together import callbacks_of_one, check_together, folder_of_all, follow
-from aadml.runs.train import (
-    Prepared,
-    config_warnings,
-    fewer_clips,
-    fit_model,
-    prepare,
-    teacher_notes,
-    train_prior,
-    train_run,
-)
+from aadml.runs.train import fit_model, train_prior, train_run
 from feature_extraction.ground.errors import InputError
 
 _log = logging.getLogger("aadml")
@@ -195,7 +188,7 @@ def resume_run(
 
 def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: Callbacks) -> Model:
     session = Session(callbacks)
-    for message in (*prepared.splits.notes, *fewer_clips(prepared), *teacher_notes(prepared)):
+    for message in remarks(prepared):
         note(message)
     train_prior(prepared, TEST, None, callbacks=callbacks, on_note=note)
     model = fit_model(prepared, session)

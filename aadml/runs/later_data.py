@@ -97,7 +97,7 @@ def check_features(
             )
 
 
-def _divided(content: FeatureFile, place: str, model: Model, on_note: Note | None) -> Splits:
+def _divided(content: FeatureFile, place: str, model: Model, on_note: Note | None = None) -> Splits:
     names = content.class_names
     new = [name for name in names if name not in model.class_names]
     if new and model.class_names and on_note:

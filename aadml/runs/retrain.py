@@ -18,7 +18,8 @@ from aadml.model.model import Model
 from aadml.protocols.audit import Finding, Verdict
 from aadml.retrieval import evaluate
 from aadml.runs.loading import Run
-from aadml.runs.train import fit_model, prepare
+from aadml.runs.prepare import prepare
+from aadml.runs.train import fit_model
 from feature_extraction.feature_file import FeatureFile, write_features
 
 CLOSE = 1e-4

@@ -8,7 +8,8 @@ from pathlib import Path
 from aadml.methods.session import SILENT, Callbacks, Session
 from aadml.model.model import Model
 from aadml.processes import group
-from aadml.runs.train import Prepared, fit_model
+from aadml.runs.prepare import Prepared
+from aadml.runs.train import fit_model
 from feature_extraction.ground.errors import InputError
 
 

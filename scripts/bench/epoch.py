@@ -18,7 +18,7 @@ from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
 from aadml.methods.session import Session
 from aadml.methods.train_scores import train_scores
-from aadml.runs.train import untrained_model
+from aadml.runs.prepare import untrained_model
 
 
 def main() -> None:

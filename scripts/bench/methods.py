@@ -32,7 +32,7 @@ from aadml.methods import METHODS
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.session import Session
 from aadml.reports.tables import Table, markdown
-from aadml.runs.train import untrained_model
+from aadml.runs.prepare import untrained_model
 
 VEGAS = 22_482
 # they embed sound and captions; their cost is that of networks on media, not on vectors

@@ -11,8 +11,9 @@ import torch
 
 from aadml.configuration.assembly import assemble
 from aadml.methods.session import Session
+from aadml.runs.prepare import prepare
 from aadml.runs.scoring import TEST, score_model
-from aadml.runs.train import fit_model, prepare
+from aadml.runs.train import fit_model
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from aadml.methods.dropout import DropoutLayer
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.optimization import Optimization, optimizer
 from aadml.objective import Embedded
-from aadml.runs.train import untrained_model
+from aadml.runs.prepare import untrained_model
 
 HIDDEN = ([64], [220], [220, 220], [1024, 1024, 1024])
 CPU = torch.device("cpu")

@@ -26,7 +26,7 @@ from aadml.methods.learner import Batch, Epoch
 from aadml.methods.optimization import Optimization
 from aadml.methods.precision import computed_in
 from aadml.objective import Embedded
-from aadml.runs.train import untrained_model
+from aadml.runs.prepare import untrained_model
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from step import batch_of, products
 from turns import PARTS, ROOT, Parts, Training
 
 from aadml.configuration.assembly import assemble
-from aadml.runs.train import prepare, untrained_model
+from aadml.runs.prepare import prepare, untrained_model
 
 
 def main() -> None:

@@ -17,7 +17,12 @@ import torch._dynamo
 import aadml
 from aadml.configuration.assembly import assemble
 from aadml.methods.session import Callbacks, Session
-from aadml.runs.train import fit_model, prepare
+from aadml.runs.train import fit_model
+
+try:
+    from aadml.runs.prepare import prepare
+except ImportError:  # an older checkout
+    from aadml.runs.train import prepare
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
-from aadml.runs.train import untrained_model
+from aadml.runs.prepare import untrained_model
 from feature_extraction.ground.errors import InputError
 
 WRONG = [None, -1, 0, 1e30, "x", [], {}, True, math.nan]

@@ -26,7 +26,7 @@ from aadml.protocols.checks import CHECKS
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import evaluate
-from aadml.runs.train import untrained_model
+from aadml.runs.prepare import untrained_model
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import schema
 

@@ -19,7 +19,8 @@ from aadml.methods.networks import layers
 from aadml.methods.precision import PAYS_FROM, computed_in, resolved
 from aadml.methods.session import Callbacks
 from aadml.runs.loading import load, read_config
-from aadml.runs.train import prepare, train_into
+from aadml.runs.prepare import prepare
+from aadml.runs.train import train_into
 from aadml.sweeps.ablate import jobs_of
 from aadml.sweeps.grid import cells_of, parse_axis, points
 from aadml.sweeps.sweep import sweep

@@ -15,8 +15,9 @@ from aadml.methods.session import Callbacks
 from aadml.reports.reproduction.audio_text_runs import runs_of, table_of
 from aadml.reports.sweep_result import run_jobs
 from aadml.runs.loading import read_evaluation
+from aadml.runs.prepare import prepare
 from aadml.runs.prior import config_of, folder_of
-from aadml.runs.train import prepare, train_into
+from aadml.runs.train import train_into
 from aadml.sweeps.job import is_done
 from aadml.sweeps.needed import with_needed, work_off_needed
 from aadml.sweeps.reproduce import cost

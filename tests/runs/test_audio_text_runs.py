@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from aadml.configuration.assembly import assemble, starting_file
 from aadml.methods.session import Callbacks
 from aadml.runs.data import with_sample_data
-from aadml.runs.train import config_warnings, train_into
+from aadml.runs.remarks import config_warnings
+from aadml.runs.train import train_into
 
 pytest.importorskip("transformers")
 

@@ -13,8 +13,9 @@ from aadml.data.synthetic import synthetic
 from aadml.processes import launch
 from aadml.runs import fit
 from aadml.runs.manifest import CONFIG, read_manifest
+from aadml.runs.prepare import prepare
 from aadml.runs.scoring import TEST, Scoring
-from aadml.runs.train import prepare, train_into
+from aadml.runs.train import train_into
 from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
 

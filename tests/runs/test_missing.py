@@ -11,7 +11,7 @@ import aadml
 from aadml.comparison.clips import Clips, Splits
 from aadml.methods import METHODS
 from aadml.methods.inputs import SCALINGS, Inputs, fit_scaling
-from aadml.runs.train import fitted_on
+from aadml.runs.prepare import fitted_on
 from feature_extraction.ground.errors import InputError
 
 WIDTHS = {"audio": 6, "visual": 5, "flow": 7}

@@ -61,15 +61,15 @@ def test_a_method_that_reads_the_test_clips_from_the_file_itself_is_caught(featu
     monkeypatch.syspath_prepend(tmp_path)
     import peeking
 
-    from aadml.runs import train
+    from aadml.runs import prepare
 
-    load_splits = train.load_splits
+    load_splits = prepare.load_splits
 
     def remembering(config):
         peeking.PLACE.append(config.data)
         return load_splits(config)
 
-    monkeypatch.setattr(train, "load_splits", remembering)
+    monkeypatch.setattr(prepare, "load_splits", remembering)
     model = aadml.fit(features, method="peeking:peek", runs=tmp_path / "runs")
     found = fitted_without_test(load_run(model.folder), "test")
     assert found.verdict is Verdict.FAIL

@@ -11,8 +11,9 @@ from aadml.data.synthetic import synthetic
 from aadml.methods.session import SILENT, Callbacks
 from aadml.runs import together
 from aadml.runs.fit import resume_run
+from aadml.runs.prepare import prepare
 from aadml.runs.store import begun
-from aadml.runs.train import prepare, train_into
+from aadml.runs.train import train_into
 from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
 

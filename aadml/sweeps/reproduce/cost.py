@@ -14,7 +14,7 @@ from aadml.configuration.config import Config, resolve
 from aadml.methods.session import Record, Session, Weights, numbers
 from aadml.runs.data import load_splits
 from aadml.runs.diagnosis import Diagnosis
-from aadml.runs.train import untrained_model
+from aadml.runs.prepare import untrained_model
 from aadml.sweeps.job import Job, is_done
 from feature_extraction.ground.errors import InputError
 from feature_extraction.network_run import chosen_device

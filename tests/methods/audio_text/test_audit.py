@@ -11,7 +11,7 @@ from aadml.configuration.files import read_yaml
 from aadml.protocols.audit import Verdict, audit
 from aadml.protocols.checks import CHECKS
 from aadml.retrieval import evaluate
-from aadml.runs.train import untrained_model
+from aadml.runs.prepare import untrained_model
 
 pytest.importorskip("transformers")
 

@@ -16,7 +16,7 @@ from aadml.data.media_files import MediaFiles
 from aadml.methods import METHODS, towered
 from aadml.methods.hub_input import HubInput
 from aadml.runs.data import load_splits
-from aadml.runs.train import prepare
+from aadml.runs.prepare import prepare
 from feature_extraction.feature_file import read_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.media import Frames

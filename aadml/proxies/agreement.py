@@ -7,18 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.pairwise import TINY
-from aadml.proxies.exact_search import (
-    BLOCK,
-    COLUMNS,
-    DECIMALS,
-    SLACK_GROUPS,
-    SLACK_ITEMS,
-    exact_scores,
-    group_size,
-    least,
-    unit_error,
-    within_groups,
-)
+from aadml.proxies.exact_search import COLUMNS, SLACK_GROUPS, SLACK_ITEMS, group_size, least, unit_error, within_groups
+from aadml.proxies.exact_sums import DECIMALS, block_of, exact_scores
 from aadml.proxies.graph import NeighborLists, by_class
 from feature_extraction.ground.errors import InputError
 
@@ -70,7 +60,7 @@ def _among(vectors: Sequence[Tensor], group: Tensor, k: int) -> tuple[Tensor, Te
     wanted, few = min(k + alike, count), min(k + alike + SLACK_ITEMS, count)
     size = group_size(count, wanted, width)
     banks = [torch.cat([one, one[-1:].expand(-count % size, -1)]) for one in unit]
-    at_once = BLOCK.get(device.type, BLOCK["cpu"])
+    at_once = block_of(device)
     opening = size * (wanted + SLACK_GROUPS) * width
     for rows in torch.arange(count, device=device).split(max(1, min(at_once // COLUMNS, 8 * at_once // opening))):
         asked = [one[rows] for one in unit]

@@ -9,7 +9,6 @@ index. A query with more near-ties than the slack holds is searched again with p
 enough (vectors that coincide) scored whole by those sums.
 """
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,23 +17,24 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from aadml.proxies.exact_sums import (
+    DECIMALS,
+    LOOPED,
+    SIMILARITIES,
+    best_of_all,
+    block_of,
+    budget_of,
+    from_sums,
+    lengths_of_all,
+    summed,
+)
 from feature_extraction.ground.tables import lookup
-
-SIMILARITIES: dict[str, str] = {
-    "cosine": "cosine of the angle (0 with a zero vector); equal to twelve decimals is a tie",
-    "euclidean": "minus the squared Euclidean distance",
-    "dot": "inner product",
-}
 
 # a bank of up to NARROW rows, and NARROW_BY more a dimension, is looked through whole: opening groups costs more
 NARROW, NARROW_BY = 1024, 32
 SLACK_ITEMS = 8
 SLACK_GROUPS = 2
-DECIMALS = 12
-# entries of one block of products: the second-level cache of a CPU core, a part of a GPU's memory
-BLOCK = {"cpu": 2**19, "cuda": 2**26}
 COLUMNS = 2048
-LOOPED = 64  # up to so many dimensions a loop over them is faster than a reduction of the last one
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,11 @@ class _Search:
 
     @cached_property
     def lengths(self) -> Tensor:
-        return _lengths_of_all(self.bank)
+        return lengths_of_all(self.bank)
 
     @cached_property
     def query_lengths(self) -> Tensor:
-        return self.lengths if self.queries is self.bank else _lengths_of_all(self.queries)
+        return self.lengths if self.queries is self.bank else lengths_of_all(self.queries)
 
     def _prepared(self, dtype: torch.dtype) -> _Prepared:
         """Map queries and bank; vectors whose angles count are divided by lengths that are known already."""
@@ -130,7 +130,7 @@ class _Search:
         return _prepared(self.queries, self.bank, self.similarity, self.wanted, dtype, known)
 
     def rows_at_once(self) -> int:
-        budget = BLOCK.get(self.bank.device.type, BLOCK["cpu"])
+        budget = block_of(self.bank.device)
         whole = max(
             budget // len(self.bank), min(self.bank.shape[1], 1024)
         )  # wide products take longer than the cache saves
@@ -148,7 +148,7 @@ class _Search:
             finer, certain, _ = _candidates(self.fine, unsure, self.wanted)
             if not bool(certain.all()):
                 tied = self.queries[unsure[~certain]]
-                finer[~certain] = _best_of_all(tied, self.bank, self.lengths, self.similarity, found.shape[1])
+                finer[~certain] = best_of_all(tied, self.bank, self.lengths, self.similarity, found.shape[1])
             found[~sure] = finer
         return found, clear
 
@@ -175,17 +175,17 @@ class _Search:
         """Score candidates (r, s) in float64; those of wide vectors one after another, to stay in a core's cache."""
         width = self.bank.shape[1]
         together = candidates.shape[1] if width <= LOOPED else 1
-        step = max(1, _budget(self.bank) // width // max(together, 2))
+        step = max(1, budget_of(self.bank) // width // max(together, 2))
         parts = zip(rows.split(step), candidates.split(step), strict=True)
         total = torch.cat([self._sums(*part, together) for part in parts])
-        return _from_sums(total, self.query_lengths[rows, None], self.lengths[candidates], self.similarity)
+        return from_sums(total, self.query_lengths[rows, None], self.lengths[candidates], self.similarity)
 
     def _sums(self, rows: Tensor, candidates: Tensor, together: int) -> Tensor:
         queries = self.queries.index_select(0, rows).double()[:, None]
         parts = []
         for some in candidates.split(together, 1):
             bank = self.bank.index_select(0, some.flatten()).unflatten(0, some.shape).double()
-            parts.append(_summed(queries, bank, differences=self.similarity == "euclidean"))
+            parts.append(summed(queries, bank, differences=self.similarity == "euclidean"))
         return torch.cat(parts, 1)
 
 
@@ -219,7 +219,7 @@ def _prepared(
 def _divided(vectors: Tensor, lengths: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Divide vectors (m, d) by their lengths (m,), a few at a time, and give what lengths they have then: 1 or 0."""
     unit = torch.empty_like(vectors, dtype=dtype)
-    step = max(1, _budget(vectors) // vectors.shape[1])
+    step = max(1, budget_of(vectors) // vectors.shape[1])
     whole = lengths.clamp_min(1e-300)[:, None]
     for first in range(0, len(vectors), step):
         rows = slice(first, first + step)
@@ -237,7 +237,7 @@ def _mapped(
     """
     mapped = vectors.new_empty(len(vectors), vectors.shape[1] + (center is not None), dtype=dtype)
     lengths = vectors.new_empty(len(vectors), dtype=torch.float64)
-    step = max(1, _budget(vectors) // vectors.shape[1])
+    step = max(1, budget_of(vectors) // vectors.shape[1])
     for first in range(0, len(vectors), step):
         rows = vectors[first : first + step].double()
         if center is not None:
@@ -247,11 +247,6 @@ def _mapped(
         mapped[first : first + step] = rows
         lengths[first : first + step] = rows.norm(dim=1)
     return mapped, lengths
-
-
-def _budget(vectors: Tensor) -> int:
-    """Count the entries in float64 that are worked on at a time."""
-    return BLOCK.get(vectors.device.type, BLOCK["cpu"]) // 4
 
 
 def unit_error(dimension: int, dtype: torch.dtype, device: torch.device) -> float:
@@ -337,63 +332,3 @@ def least(scores: Sequence[Tensor]) -> Tensor:
     for other in scores[1:]:
         torch.minimum(scores[0], other, out=scores[0])
     return scores[0]
-
-
-def exact_scores(queries: Tensor, bank: Tensor, similarity: str) -> Tensor:
-    """Score in float64, in an order of sums that is the same everywhere: (r, 1, d) against (r or 1, s, d) -> (r, s)."""
-    total = _summed(queries.double(), bank.double(), differences=similarity == "euclidean")
-    return _from_sums(total, _lengths(queries), _lengths(bank), similarity)
-
-
-def _lengths(vectors: Tensor) -> Tensor:
-    return vectors.double().square().sum(-1).sqrt()
-
-
-def _lengths_of_all(vectors: Tensor) -> Tensor:
-    """Give the lengths of vectors (n, d), a few at a time: (n,) float64."""
-    return torch.cat([_lengths(part) for part in vectors.split(max(1, _budget(vectors) // vectors.shape[1]))])
-
-
-def _from_sums(total: Tensor, own: Tensor, lengths: Tensor, similarity: str) -> Tensor:
-    """Turn sums (r, s) into similarities, of queries and bank rows of these lengths (r, 1) and (r or 1, s)."""
-    if similarity == "euclidean":
-        return total.neg_()
-    if similarity == "dot":
-        return total
-    norms = own * lengths
-    return torch.where(norms > 0, total / norms, torch.zeros_like(total)).round_(decimals=DECIMALS)
-
-
-def _summed(queries: Tensor, bank: Tensor, *, differences: bool) -> Tensor:
-    """Sum products, or squared differences, over the last dimension, in an order that is the same for every entry."""
-    if queries.shape[-1] > LOOPED:
-        return (queries - bank).square_().sum(-1) if differences else (queries * bank).sum(-1)
-    planes = zip(queries.unbind(-1), bank.movedim(-1, 0).contiguous(), strict=True)
-    terms = ((query - plane).square_() if differences else query * plane for query, plane in planes)
-    total: Tensor = functools.reduce(Tensor.add_, terms)
-    return total
-
-
-def _best_of_all(queries: Tensor, bank: Tensor, lengths: Tensor, similarity: str, k: int) -> Tensor:
-    """Score the whole bank in float64: the first k by similarity, then index, of every query: (r, k), in any order.
-
-    Equal queries are scored once, so a collapsed embedding costs no more than a sound one.
-    """
-    distinct, inverse = torch.unique(queries, dim=0, return_inverse=True)
-    budget = _budget(bank)
-    depth = 1 if bank.shape[1] <= LOOPED else bank.shape[1]
-    found = []
-    for some in distinct.split(max(1, budget // (len(bank) * depth))):
-        part = max(1, budget // (len(some) * depth))
-        own, wide = _lengths(some)[:, None], some[:, None].double()
-        sums = [_summed(wide, rows[None].double(), differences=similarity == "euclidean") for rows in bank.split(part)]
-        found.append(_first(_from_sums(torch.cat(sums, 1), own, lengths[None], similarity), k))
-    return torch.cat(found)[inverse]
-
-
-def _first(scores: Tensor, k: int) -> Tensor:
-    """Choose k entries a row, the largest, and of equal ones the first: (r, n) -> (r, k), ascending by index."""
-    last = scores.topk(k, 1).values[:, -1:]
-    above, tied = scores > last, scores == last
-    room = k - above.sum(1, keepdim=True)
-    return (above | (tied & (tied.cumsum(1) <= room))).nonzero()[:, 1].view(-1, k)

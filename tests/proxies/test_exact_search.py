@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
-from aadml.proxies import exact_search
-from aadml.proxies.exact_search import SIMILARITIES, nearest
+from aadml.proxies import exact_search, exact_sums
+from aadml.proxies.exact_search import nearest
+from aadml.proxies.exact_sums import SIMILARITIES
 from feature_extraction.ground.errors import InputError
 
 
@@ -59,7 +60,7 @@ def test_equals_the_definition_with_ties_duplicates_and_exclusions(case):
         patch.setattr(exact_search, "NARROW", case["narrow"])
         patch.setattr(exact_search, "SLACK_ITEMS", case["slack"])
         patch.setattr(exact_search, "SLACK_GROUPS", min(case["slack"], 2))
-        patch.setattr(exact_search, "BLOCK", {"cpu": case["block"]})
+        patch.setattr(exact_sums, "BLOCK", {"cpu": case["block"]})
         index, value = nearest(
             torch.from_numpy(case["queries"]).float(),
             torch.from_numpy(case["bank"]).float(),
@@ -117,7 +118,7 @@ def test_near_ties_that_float32_cannot_tell_apart_are_ranked_rightly():
 def test_blocks_change_nothing(monkeypatch):
     bank = torch.randn(2500, 12, generator=torch.Generator().manual_seed(0))
     whole = nearest(bank, bank, k=4)
-    monkeypatch.setattr(exact_search, "BLOCK", {"cpu": 1})
+    monkeypatch.setattr(exact_sums, "BLOCK", {"cpu": 1})
     monkeypatch.setattr(exact_search, "COLUMNS", 64)
     pieces = nearest(bank[:99], bank, k=4)
     assert torch.equal(pieces[0], whole[0][:99])

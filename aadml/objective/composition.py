@@ -107,5 +107,9 @@ def _loss(section: Named, space: Space) -> Loss:
         function: Callable[..., Any] = entry
         return partial(function, **options)
     takes = inspect.signature(entry).parameters
+    if "features" in takes and not space.features:
+        raise InputError(
+            f"loss: {section.name} makes up features of a last layer, which this method has none of; aadml has"
+        )
     built: Loss = entry(**options, **{key: value for key, value in vars(space).items() if key in takes})
     return built

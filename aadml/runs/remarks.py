@@ -14,7 +14,8 @@ def config_warnings(config: Config) -> list[str]:
     weights = [key for key, value in config.options.items() if key.endswith("_weights") and value == "untrained"]
     untrained = [name for key in weights if not _is_pretrained(config, name := key.removesuffix("_weights"))]
     if untrained:
-        return [f"the {' and the '.join(untrained)} network begin with random weights (method.{untrained[0]}_weights)"]
+        who = f"the {' and the '.join(untrained)} network {'begin' if len(untrained) > 1 else 'begins'}"
+        return [f"{who} with random weights ({', '.join(f'method.{name}_weights' for name in untrained)})"]
     proxy = config.section("proxy")
     sentence = degeneracy(proxy.options) if proxy and proxy.name == "anchor-aware" else None
     return [f"proxy: {sentence}"] if sentence else []

@@ -119,3 +119,10 @@ def test_a_space_of_which_no_classes_are_told_has_none(name):
 def test_a_direction_that_is_none_is_refused_and_not_taken_for_all(wrong):
     with pytest.raises(InputError, match="directions: "):
         compose_objective(Space(("audio", "text"), WIDTH), loss={"name": "triplet"}, directions=[wrong])
+
+
+@pytest.mark.parametrize("name", ["daml", "hdml"])
+def test_a_loss_that_makes_up_features_is_refused_where_there_are_none(name):
+    with pytest.raises(InputError, match=f"loss: {name} makes up features of a last layer"):
+        compose_objective(Space(("audio", "text"), 4, classes=3), loss={"name": name}, directions=["all"])
+    assert compose_objective(Space(("audio", "text"), 4, 8, 3), loss={"name": name}, directions=["all"])

@@ -50,10 +50,7 @@ class Curriculum(nn.Module):
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Divide `epochs` by the shares; each stage starts from the best weights of the one before, optimizer anew."""
         names = list(STAGES)[: list(STAGES).index(self.options.until) + 1]
-        whole = sum(self.options.shares)
-        counts = {
-            name: max(1, round(epochs * share / whole)) for name, share in zip(STAGES, self.options.shares, strict=True)
-        }
+        counts = dict(zip(STAGES, divided(epochs, self.options.shares), strict=True))
         mined = self.batches if self.options.mining else None
         return [
             Stage(
@@ -106,6 +103,21 @@ class Curriculum(nn.Module):
             kept = state.get(prefix + name)
             if isinstance(kept, Tensor):
                 setattr(self, name, torch.zeros(kept.shape, dtype=torch.int64, device=getattr(self, name).device))
+
+
+def divided(epochs: int, shares: Sequence[float]) -> list[int]:
+    """Divide epochs by shares into whole numbers that sum to them, by largest remainder; each part is at least one."""
+    wanted = [epochs * share / sum(shares) for share in shares]
+    counts = [max(1, int(part)) for part in wanted]
+
+    def lacks(number: int) -> float:
+        return wanted[number] - counts[number]
+
+    while sum(counts) < epochs:
+        counts[max(range(len(counts)), key=lacks)] += 1
+    while sum(counts) > max(epochs, len(counts)):
+        counts[min((number for number, count in enumerate(counts) if count > 1), key=lacks)] -= 1
+    return counts
 
 
 def ancillary(options: CurriculumOptions, training: Training) -> Prior | None:

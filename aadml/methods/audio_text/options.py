@@ -127,7 +127,7 @@ class CurriculumOptions:
     """How training is divided into an easy, a median and a hard stage, and how their batches are built.
 
     Attributes:
-        shares: epochs of the stages easy, median and hard, as parts of training.epochs.
+        shares: epochs of the stages easy, median and hard, as parts of training.epochs; each has at least one.
         ancillary_epochs: of the model whose vectors of the pairs make the batches, the method `audio-text` of the same
             options; 0 takes the network as it begins.
         ancillary_batch: pairs a batch of that model; 0 takes training.batch.

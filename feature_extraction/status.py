@@ -65,6 +65,8 @@ def status(output: str | os.PathLike[str]) -> Status:
         InputError: no job was begun there, or by another version.
     """
     place = Path(output)
+    if place.is_dir():
+        raise InputError(f"{place}: is a folder; give the name of the feature file that `extract` was told to make")
     if _work(place).is_dir():
         return _of_job(place)
     shards = tuple(_of_job(path.with_suffix("")) for path in named_shards(place, ".work"))

@@ -107,7 +107,7 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
     click.echo(result.page or result.folder, err=as_json)
     if result.failed:
         total = len(result.outcomes)
-        click.echo(f"aadml: {result.failed} of {total} runs failed; run the same command again to retry", err=True)
+        click.echo(f"aadml: {result.failed} of {total} runs failed; the same command again trains these alone", err=True)
         sys.exit(1)
 
 

@@ -28,6 +28,9 @@ FORMAT = "aadml-embeddings"
 LISTED = "modalities"
 """The key under which a file names its modalities, where some have other names than audio, visual and text."""
 
+ONCE = "once"
+"""The attribute that names the modalities of which one row a label is ranked: sound that stands in a row a caption."""
+
 PRESENT = "_present"
 """Ending of the key under which stands which clips have a modality."""
 
@@ -49,8 +52,8 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     Args:
         path: npz or HDF5 with `audio`, `visual` or `text` (n, d), or modalities of other names that `modalities`
             lists, two of them at least; optionally `label` (n,) integers or text, `id` (n,), `split` (n,),
-            `class_names` (C,), `audio_present` (n,) where some clips lack a modality, and in HDF5 an attribute
-            `similarity`.
+            `class_names` (C,), `audio_present` (n,) where some clips lack a modality, and in HDF5 attributes
+            `similarity` and `once`, the modalities of which one row a label is ranked.
             Without `label`, a row's own partner is what is relevant. Several captions a clip stand as `text`
             (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each; then the other modalities are ranked
             once a clip, and a clip's own captions are what is relevant.
@@ -63,7 +66,7 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
         InputError: no such file, another format, something missing or malformed, NaN, or no clip of that split.
     """
     place = Path(path)
-    arrays, similarity = _read(place)
+    arrays, similarity, stated = _read(place)
     present = {key.removesuffix(PRESENT): arrays.pop(key) for key in list(arrays) if key.endswith(PRESENT)}
     arrays, once = _one_row_a_caption(arrays, place)
     vectors = {
@@ -100,12 +103,15 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
     try:
         labels = torch.from_numpy(codes[kept])
         own = {m: torch.from_numpy(there[kept]) for m, there in masks.items() if m in parts}
-        return Embeddings(parts, labels, tuple(ids[kept].tolist()), similarity, names, once, present=own), chosen
+        read = Embeddings(parts, labels, tuple(ids[kept].tolist()), similarity, names, once or stated, present=own)
+        check_once(read, stated, f"{ONCE}: ")
+        return read, chosen
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
 
 
-def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str]:
+def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str, tuple[Modality, ...]]:
+    """Read the arrays, the similarity, and which modalities are ranked once a label."""
     if not place.is_file():
         absent = "is not a file but a device or a pipe" if place.exists() else "no such file"
         raise InputError(f"{place}: {'is a folder, not a file' if place.is_dir() else absent}")
@@ -114,11 +120,12 @@ def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str]:
         arrays = npz_arrays(place, (*wanted, "similarity", LISTED))
         similarity = str(arrays.pop("similarity", "cosine"))
         further = npz_arrays(place, _with_masks((*MODALITIES, *_listed(arrays.pop(LISTED, None), place))))
-        return {key: arrays[key] for key in wanted if key in arrays} | further, similarity
+        return {key: arrays[key] for key in wanted if key in arrays} | further, similarity, ()
     with open_hdf5(place) as file:
         listed = _with_masks((*MODALITIES, *_listed(_dataset(file, LISTED, place) if LISTED in file else None, place)))
         found = {key: _dataset(file, key, place) for key in (*wanted, *listed) if key in file}
-        return found, _text(file.attrs.get("similarity", "cosine"))
+        once = np.asarray(file.attrs.get(ONCE, ()), dtype=object)
+        return found, _text(file.attrs.get("similarity", "cosine")), _listed(once, place, ONCE)
 
 
 def _with_masks(names: Sequence[str]) -> tuple[str, ...]:
@@ -131,16 +138,21 @@ def _flags(values: NDArray[Any], count: int, where: str) -> NDArray[np.bool_]:
     return values.astype(np.bool_)
 
 
-def _listed(names: NDArray[Any] | None, place: Path) -> tuple[str, ...]:
-    """Read which modalities a file says it has."""
+def _listed(names: NDArray[Any] | None, place: Path, key: str = LISTED) -> tuple[str, ...]:
+    """Read which modalities a file names under a key."""
     listed = () if names is None else tuple(_text(name) for name in names.ravel().tolist())
     for name in listed:
-        check_modality(name, f"{place}: {LISTED}")
+        check_modality(name, f"{place}: {key}")
     return listed
 
 
-def check_once(embeddings: Embeddings, once: Collection[str]) -> None:
+def check_once(embeddings: Embeddings, once: Collection[str], place: str = "--once ") -> None:
     """Refuse to rank a modality once a label where the rows of a label differ in it.
+
+    Args:
+        embeddings: that are to be ranked.
+        once: the modalities.
+        place: where they were named, for the message.
 
     Raises:
         InputError: such a modality, or one that is not there.
@@ -151,7 +163,7 @@ def check_once(embeddings: Embeddings, once: Collection[str]) -> None:
         vectors = embeddings.matrix(lookup(known, modality, "modality to rank once"))
         if not torch.equal(vectors, vectors[torch.from_numpy(first[0][first[1]])]):
             raise InputError(
-                f"--once {modality}: its rows of one label differ; only what stands in several equal rows (the sound "
+                f"{place}{modality}: its rows of one label differ; only what stands in several equal rows (the sound "
                 "of a clip with several captions, the clip as label) can be ranked once"
             )
 

@@ -16,7 +16,7 @@ from aadml.data.captioned_sets import is_captioned
 from aadml.data.several_texts import every_text
 from aadml.data.splits import clips_of
 from aadml.model.model import Model
-from aadml.retrieval.embeddings_file import FORMAT, LISTED, is_embeddings_file
+from aadml.retrieval.embeddings_file import FORMAT, LISTED, ONCE, is_embeddings_file
 from aadml.runs.later_data import check_features, read_for
 from aadml.runs.loading import load
 from feature_extraction.feature_file import MODALITIES
@@ -35,8 +35,8 @@ def embed_file(
     """Embed every clip of a feature file, each item of each modality alone.
 
     The output is an HDF5 file with `/<modality>` (n, dimension) float32, `/<modality>_present` where some lack it,
-    `/id`, `/split`, `/label` (unless the clips have no labels), `/class_names` and the attributes `similarity` and
-    `model` (the model's facts):
+    `/id`, `/split`, `/label` (unless the clips have no labels), `/class_names` and the attributes `similarity`, `model`
+    (the model's facts) and, where a clip's sound has a row for each caption, `once`:
     `aadml evaluate --embeddings` reads it.
 
     Args:
@@ -99,7 +99,8 @@ def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str
         for m in model.modalities
         if any(m in part.present for part in parts.values())
     }
-    _write(output, model, vectors, np.concatenate(labels), texts, present)
+    once = next(iter(parts.values())).once
+    _write(output, model, vectors, np.concatenate(labels), texts, present, once)
     return len(set(texts["id"])), model.method.similarity
 
 
@@ -110,11 +111,14 @@ def _write(
     labels: NDArray[np.int64],
     texts: Mapping[str, Sequence[str]],
     present: Mapping[Modality, NDArray[np.bool_]],
+    once: Sequence[Modality] = (),
 ) -> None:
     with atomic_path(output) as temporary, hdf5_output(temporary) as file:
         file.attrs["format"] = FORMAT
         file.attrs["similarity"] = model.method.similarity
         file.attrs["model"] = json.dumps(model.facts.to_json())
+        if once:
+            file.attrs[ONCE] = list(once)
         for modality, values in vectors.items():
             there = present.get(modality)
             written = values.numpy() if there is None else np.where(there[:, None], values.numpy(), np.float32(0))

@@ -202,3 +202,10 @@ def test_a_read_only_place_is_an_input_error(clips, tmp_path):
     done = in_a_process("extract", clips / "manifest.csv", "-o", "/proc/f.h5", "--visual", "none")
     assert done.returncode == 2
     assert "cannot be written" in done.stderr
+
+
+@pytest.mark.parametrize("place", [".", "..", "/"])
+def test_the_status_of_a_folder_is_refused(aadml, place):
+    code, _, error = aadml("status", place)
+    assert code == 2
+    assert error == f"{place}: is a folder; give the name of the feature file that `extract` was told to make"

@@ -13,6 +13,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.data.synthetic import synthetic
 from aadml.runs import embed
 from feature_extraction.feature_file import write_features
+from feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +73,22 @@ def test_rows_that_lack_a_modality_are_written_as_zeros_and_marked(made, tmp_pat
         assert file["label"][...].tolist() == [0, 1, 0, 1] * 2
         assert [one.decode() for one in file["class_names"]] == ["x", "y"]
         assert sorted(one.decode() for one in file["modalities"]) == ["audio", "thermal"]
+
+
+def test_sound_with_several_captions_is_ranked_once_a_clip_from_the_file_too(made, tmp_path, monkeypatch):
+    pairs = captioned(12, 0, 3, 6)
+    heard = pairs.vectors["audio"][::2].repeat_interleave(2, 0)
+    pairs = replace(pairs, vectors={"audio": heard, "text": pairs.vectors["text"]}, once=("audio",))
+    model = SimpleNamespace(
+        facts=made.facts, modalities=("audio", "text"), embed_clips=lambda part: part, method=made.method
+    )
+    monkeypatch.setattr(embed, "read_for", lambda model, path: {"train": (), "valid": (), "test": pairs})
+    embed._embed_media(model, "sound.csv", tmp_path / "e.h5")
+    wanted = aadml.evaluate(embeddings=replace(pairs, similarity=made.method.similarity))
+    found = aadml.evaluate(embeddings=tmp_path / "e.h5")
+    assert [len(one.ids) for one in found.directions] == [6, 12]
+    assert [one.map for one in found.directions] == [one.map for one in wanted.directions]
+    with h5py.File(tmp_path / "e.h5", "a") as file:
+        file.attrs["once"] = ["text"]
+    with pytest.raises(InputError, match=r"e\.h5: once: text: its rows of one label differ"):
+        aadml.evaluate(embeddings=tmp_path / "e.h5")

@@ -40,7 +40,7 @@ import click
     "metrics",
     multiple=True,
     metavar="NAME[@K]",
-    help="A further metric of `aadml list metrics`, as recall@3; without a K at all of the table's. Repeatable.",
+    help="A further metric of `aadml list metrics`, as recall@3; without a K at all of the table's. Repeatable, or with commas.",
 )
 @click.option(
     "--relevance",

@@ -42,7 +42,7 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "metrics",
             multiple=True,
             metavar="NAME[@K]",
-            help="A further column: a metric of `aadml list metrics`, as recall@10. Repeatable.",
+            help="A further column: a metric of `aadml list metrics`, as recall@10. Repeatable, or with commas.",
         ),
         click.option(
             "--seeds", default=5, show_default=True, type=click.IntRange(min=1), help="Number of seeds per cell."

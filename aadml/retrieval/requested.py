@@ -55,8 +55,9 @@ def check_cutoff(metric: str, items: int) -> None:
 
 
 def listed(names: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Give names as they are listed; a word is one name, None is none."""
-    return (names,) if isinstance(names, str) and names else tuple(names or ())
+    """Give names one by one, of a list or of text with commas; None is none."""
+    given = (names,) if isinstance(names, str) else names or ()
+    return tuple(name for one in given for name in str(one).split(",") if name)
 
 
 def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:

@@ -91,6 +91,7 @@ def test_a_wrong_metric_is_refused(name, message):
 
 def test_a_column_is_one_figure_and_a_criterion_one_that_should_rise():
     assert check_columns(["recall@3", "map", "recall@3"]) == ("recall@3", "map")
+    assert check_columns("recall@3,map") == check_columns(["recall@3,map"]) == ("recall@3", "map")
     for name in ("recall", "map-at-k"):
         with pytest.raises(InputError, match=r"needs a cutoff here, as in (recall|map)@10"):
             check_columns([name])

@@ -40,7 +40,8 @@ import click
     "metrics",
     multiple=True,
     metavar="NAME[@K]",
-    help="A further metric of `aadml list metrics`, as recall@3; without a K at all of the table's. Repeatable, or with commas.",
+    help="A further metric of `aadml list metrics`, as recall@3; without a K at all of the table's. Several with "
+    "commas, or the flag again.",
 )
 @click.option(
     "--relevance",

@@ -42,7 +42,8 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "metrics",
             multiple=True,
             metavar="NAME[@K]",
-            help="A further column: a metric of `aadml list metrics`, as recall@10. Repeatable, or with commas.",
+            help="A further column: a metric of `aadml list metrics`, as recall@10. Several with commas, or the flag "
+            "again.",
         ),
         click.option(
             "--seeds", default=5, show_default=True, type=click.IntRange(min=1), help="Number of seeds per cell."
@@ -107,7 +108,7 @@ def show(result: "SweepResult", *, as_json: bool) -> None:
     click.echo(result.page or result.folder, err=as_json)
     if result.failed:
         total = len(result.outcomes)
-        click.echo(f"aadml: {result.failed} of {total} runs failed; the same command again trains these alone", err=True)
+        click.echo(f"aadml: {result.failed} of {total} runs failed; the same command trains these alone", err=True)
         sys.exit(1)
 
 

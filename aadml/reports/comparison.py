@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from aadml.configuration.changes import Settings, setting_pairs
+from aadml.configuration.changes import Settings, proxy_prefix_of, setting_pairs
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.reports.comparison_page import check_baseline, write_comparison
@@ -133,6 +133,12 @@ def _scored(
 
 def _wanted(methods: str | None, losses: str | None) -> tuple[list[str], list[str]]:
     wanted = rows_of.chosen(methods or "", rows_of.method_names(), rows_of.known_methods(), "method or config")
+    for name in map(str.strip, (losses or "").split(",")):
+        if prefix := proxy_prefix_of(name):
+            also = (
+                "every loss is run with and without AA proxies, and with --rivals beside what else could do their work"
+            )
+            raise InputError(f"--losses {name}: write {name.removeprefix(prefix)}; {also}")
     wanted_losses = rows_of.chosen(losses or "", rows_of.loss_names(), Joined(LOSSES, RECIPES), "loss")
     if not (wanted or wanted_losses):
         raise InputError("compare: nothing to compare; give --methods all, --losses all, or names of them")

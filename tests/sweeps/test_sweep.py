@@ -165,9 +165,14 @@ def test_a_folder_without_runs_is_free_for_other_data(features, tmp_path):
         check_same_data(folder, str(features))
 
 
+BOTH_WAYS = "every loss is run with and without AA proxies, and with --rivals beside what else could do their work"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["--losses", "triplet,aa-triplet"], f"--losses aa-triplet: write triplet; {BOTH_WAYS}"),
+        (["--losses", "xbm-triplet"], f"--losses xbm-triplet: write triplet; {BOTH_WAYS}"),
         (["--methods", ","], "compare: nothing to compare; give --methods all, --losses all, or names of them"),
         (["--methods", "cca", "--config", "x.yaml"],
          "--config x.yaml: is of the losses, and each method has its own; give --losses too"),

@@ -15,7 +15,7 @@ from aadml.methods.training import train
 from aadml.reports.figures import training_curves
 from aadml.retrieval import evaluate
 from aadml.retrieval.scores import score_source
-from tests.methods.test_training import Linear, clips
+from tests.methods.trainings import Linear, clips
 from tests.retrieval.test_galleries import average_precision
 
 

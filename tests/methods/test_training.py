@@ -8,91 +8,13 @@ from itertools import chain
 
 import pytest
 import torch
-from torch import nn
 
-from aadml.comparison.clips import Clips
-from aadml.methods.learner import Learner, Player, Stage, Validation
-from aadml.methods.session import Callbacks, Checkpoint, Session
+from aadml.methods.learner import Stage
+from aadml.methods.session import Callbacks, Session
 from aadml.methods.settings import Training
-from aadml.methods.training import train
-from aadml.retrieval import evaluate
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.validation import checked_options
-
-
-def clips(n=30, classes=3, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(n) % classes
-    centers = 3 * torch.randn(classes, 5, generator=torch.Generator().manual_seed(99))
-    features = {m: centers[labels] + torch.randn(n, 5, generator=generator) for m in ("audio", "visual")}
-    return Clips(features, labels, tuple(f"clip {i}" for i in range(n)), tuple("abc"[:classes]))
-
-
-class Linear(Learner):
-    """Cross-entropy on one linear layer a modality, with dropout, so that draws matter."""
-
-    def __init__(self, scale=1.0, stages=None):
-        super().__init__()
-        torch.manual_seed(0)
-        self.layers = nn.ModuleDict({m: nn.Sequential(nn.Dropout(0.3), nn.Linear(5, 3)) for m in ("audio", "visual")})
-        self.scale = scale
-        self.wanted = stages
-        self.seen = []
-        self.refreshed = []
-        self.finished = 0
-
-    def players(self):
-        return {"all": Player(list(self.parameters()), self._loss)}
-
-    def stages(self, epochs):
-        return self.wanted or super().stages(epochs)
-
-    def before_epoch(self, train, epoch):
-        assert not self.training
-        self.refreshed.append(epoch)
-
-    def embed(self, features, modality):
-        assert not self.training
-        return self.layers[modality](features)
-
-    def finish(self, train, valid):
-        assert not self.training
-        self.finished += 1
-
-    def _loss(self, batch):
-        self.seen.append(batch.index.tolist())
-        losses = [nn.functional.cross_entropy(self.layers[m](x), batch.labels) for m, x in batch.features.items()]
-        return {"loss": self.scale * torch.stack(losses).sum()}
-
-
-class KilledError(Exception):
-    pass
-
-
-class Recorder(Session):
-    """Keeps every state; dies when told to, as a killed process would."""
-
-    def __init__(self, die_after=None, state=None, best=None):
-        super().__init__()
-        self.state, self.die_after = state, die_after
-        self._best = best
-
-    def save(self, checkpoint):
-        self.state = Checkpoint(copy.deepcopy(dict(checkpoint.tensors)), dict(checkpoint.facts))
-        if self.die_after is not None and checkpoint.facts["epochs_done"] == self.die_after:
-            raise KilledError
-
-    def resume(self):
-        return self.state
-
-
-def run(settings=None, session=None, learner=None, seed=0, valid=None, train_clips=None):
-    learner = learner or Linear()
-    session = session or Session()
-    valid = clips(12, seed=1) if valid is None else valid
-    given = clips() if train_clips is None else train_clips
-    train(learner, given, valid, settings or Training(epochs=6, batch=8), session, seed=seed)
-    return learner, session
+from tests.methods.trainings import KilledError, Linear, Recorder, Scripted, Two, Watched, clips, run
 
 
 def test_every_epoch_sees_every_clip_once_in_a_new_order():
@@ -100,19 +22,6 @@ def test_every_epoch_sees_every_clip_once_in_a_new_order():
     first, second = list(chain(*learner.seen[:4])), list(chain(*learner.seen[4:]))
     assert sorted(first) == sorted(second) == list(range(30))
     assert first != second
-
-
-class Watched(Linear):
-    """Keeps what each epoch gave it: in the hook before it, and in its batches."""
-
-    def before_epoch(self, train, epoch):
-        super().before_epoch(train, epoch)
-        self.given = [*getattr(self, "given", []), train["visual"].clone()]
-        self.batches = [*getattr(self, "batches", []), torch.zeros_like(train["visual"])]
-
-    def _loss(self, batch):
-        self.batches[-1][batch.index] = batch.features["visual"]
-        return super()._loss(batch)
 
 
 def test_each_epoch_is_given_one_row_of_each_clip_and_its_batches_are_of_these():
@@ -143,68 +52,6 @@ def test_drop_last_leaves_the_smaller_batch_out():
     for batch, sizes in ((10, [10] * 3), (100, [30]), (29, [29])):
         learner, _ = run(Training(epochs=1, batch=batch, drop_last=True))
         assert [len(one) for one in learner.seen] == sizes
-
-
-def test_the_epoch_of_the_best_validation_map_is_kept():
-    learner, session = run(Training(epochs=8, batch=8, learning_rate=0.05))
-    best = max(session.history, key=lambda record: record["valid map_mean"])
-    assert session.best().facts["epoch"] == best["epoch"]
-    scores = learner.validate(Validation(learner, clips(12, seed=1)))
-    assert scores["map_mean"] == pytest.approx(best["valid map_mean"], abs=1e-6)
-
-
-def test_the_validation_clips_are_embedded_once_an_epoch():
-    embedded = []
-
-    class Counting(Linear):
-        def embed(self, features, modality):
-            embedded.append(modality)
-            return super().embed(features, modality)
-
-    run(Training(epochs=3, batch=8, train_map=0, criterion="recall@2"), learner=Counting())
-    assert embedded == ["audio", "visual"] * 3
-
-
-@pytest.mark.parametrize("criterion", ["recall@2", "hit-rate@1", "map-at-r", "map"])
-def test_another_criterion_chooses_the_epoch(criterion):
-    settings = Training(epochs=8, batch=8, learning_rate=0.05, criterion=criterion)
-    learner, session = run(settings)
-    scores = [record[f"valid {criterion}"] for record in session.history]
-    assert session.best().facts["epoch"] == 1 + scores.index(max(scores))
-    found = evaluate(learner.embed_clips(clips(12, seed=1)), extra=[criterion]).record()
-    assert found.figure(criterion) == pytest.approx(max(scores), abs=1e-6)
-    _, plain = run(replace(settings, criterion="auto"))
-    assert [one["loss"] for one in plain.history] == [one["loss"] for one in session.history]
-
-
-def test_the_criterion_is_what_plateaus_and_patience_look_at():
-    _, session = run(Training(epochs=9, batch=8, learning_rate=0.0, criterion="recall@2", patience=2))
-    assert len(session.history) == 3
-
-
-@pytest.mark.parametrize(
-    ("criterion", "message"),
-    [("recal@2", "did you mean 'recall'"), ("recall", "needs a cutoff"), ("mean-rank", "better when smaller")],
-)
-def test_a_wrong_criterion_is_refused(criterion, message):
-    with pytest.raises(InputError, match=message):
-        Training(criterion=criterion)
-
-
-def test_a_criterion_beyond_the_validation_clips_or_beside_the_stages_of_a_method_is_refused():
-    with pytest.raises(InputError, match="metric recall@13: the gallery holds 12 items"):
-        run(Training(epochs=1, batch=8, criterion="recall@13"))
-    learner = Linear()
-    learner.takes_criterion = False
-    with pytest.raises(InputError, match="leave it at auto"):
-        run(Training(epochs=1, batch=8, criterion="recall@2"), learner=learner)
-
-
-def test_the_last_epoch_is_kept_where_the_config_says_so_or_nothing_can_choose():
-    _, session = run(Training(epochs=4, batch=8, select="last"))
-    assert session.best().facts["epoch"] == 4
-    _, session = run(Training(epochs=3, batch=8), valid=clips(0))
-    assert session.best().facts["epoch"] == 3
 
 
 def test_same_seed_same_bytes_and_another_seed_other_bytes():
@@ -270,97 +117,6 @@ def test_a_killed_training_continues_across_stages():
             assert torch.equal(value, continued.state_dict()[key]), (killed_after, key)
 
 
-def test_patience_stops_and_a_resumed_training_does_not_go_on_after_it():
-    settings = Training(epochs=50, batch=8, learning_rate=0.0, patience=3)
-    session = Recorder()
-    run(settings, session)
-    assert len(session.history) == 4
-    again = Recorder(state=session.state, best=session.best())
-    learner, _ = run(settings, again)
-    assert again.history == []
-    assert learner.finished == 1
-    assert not learner.training
-
-
-def test_a_patience_of_one_stops_at_the_first_epoch_that_is_no_better():
-    _, session = run(Training(epochs=9, batch=8, patience=1), learner=Scripted([0.1, 0.2, 0.3, 0.3, 0.9]))
-    assert [record["epoch"] for record in session.history] == [1, 2, 3, 4]
-
-
-def test_each_stage_has_a_patience_of_its_own_and_beats_an_earlier_one_only_where_that_still_counts():
-    scores = [0.5, 0.4, 0.4, 0.3, 0.4, 0.4, 0.2, 0.1]
-    for kept, epochs, best in ((False, 7, 5), (True, 5, 1)):
-        stages = [Stage("first", 8), Stage("second", 8, keep_best=kept)]
-        _, session = run(Training(batch=8, patience=2), learner=Scripted(scores, stages))
-        assert [record["stage"] for record in session.history] == ["first"] * 3 + ["second"] * (epochs - 3)
-        assert session.best().facts["epoch"] == best
-
-
-def test_schedules_lower_the_learning_rate():
-    _, session = run(Training(epochs=5, batch=8, learning_rate=1.0, schedule="step", schedule_every=2))
-    assert [record["learning_rate"] for record in session.history] == pytest.approx([1, 1, 0.1, 0.1, 0.01])
-    _, session = run(
-        Training(epochs=4, batch=8, learning_rate=1.0, schedule="step", schedule_every=1, schedule_floor=0.05)
-    )
-    assert [record["learning_rate"] for record in session.history] == pytest.approx([1, 0.1, 0.05, 0.05])
-
-
-class Scripted(Linear):
-    """Scores as told."""
-
-    def __init__(self, scores, stages=None):
-        super().__init__(stages=stages)
-        self.scores = iter(scores)
-
-    def validate(self, valid):
-        return {"map_mean": next(self.scores)}
-
-
-@pytest.mark.parametrize("killed_after", [None, 3, 7])
-def test_a_plateau_lowers_the_learning_rate_as_torch_does(killed_after):
-    scores = [0.1, 0.2, 0.2, 0.201, 0.19, 0.3, 0.304, 0.3, 0.29, 0.31, 0.31, 0.31, 0.31, 0.31]
-    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
-    torchs = torch.optim.lr_scheduler.ReduceLROnPlateau(
-        optimizer, mode="max", factor=0.1, patience=2, threshold=0.005, threshold_mode="abs", min_lr=1e-3
-    )
-    expected = []
-    for score in scores:
-        expected.append(optimizer.param_groups[0]["lr"])
-        torchs.step(score)
-    settings = Training(
-        epochs=len(scores), batch=8, learning_rate=1.0, schedule="plateau", schedule_every=3, schedule_threshold=0.005,
-        schedule_floor=1e-3,
-    )  # fmt: skip
-    session = Recorder(die_after=killed_after)
-    if killed_after is not None:
-        with pytest.raises(KilledError):
-            run(settings, session, Scripted(scores))
-        session = Recorder(state=session.state, best=session.best())
-        expected, scores = expected[killed_after:], scores[killed_after:]
-    run(settings, session, Scripted(scores))
-    assert [record["learning_rate"] for record in session.history] == pytest.approx(expected)
-    assert len(set(expected)) > 1
-
-
-@pytest.mark.parametrize("threshold", [0.0, 0.25])
-def test_a_score_that_is_above_the_best_by_the_threshold_alone_has_not_risen(threshold):
-    scores = [0.5, 0.5 + threshold, 0.5 + threshold, 0.5]
-    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
-    torchs = torch.optim.lr_scheduler.ReduceLROnPlateau(
-        optimizer, mode="max", factor=0.1, patience=1, threshold=threshold, threshold_mode="abs"
-    )
-    expected = []
-    for score in scores:
-        expected.append(optimizer.param_groups[0]["lr"])
-        torchs.step(score)
-    settings = Training(
-        epochs=4, batch=8, learning_rate=1.0, schedule="plateau", schedule_every=2, schedule_threshold=threshold
-    )
-    _, session = run(settings, learner=Scripted(scores))
-    assert [record["learning_rate"] for record in session.history] == pytest.approx(expected)
-    assert expected[-1] == 0.1
-
-
 def test_gradients_are_clipped_to_the_norm():
     settings = Training(epochs=1, batch=30, optimizer="sgd", learning_rate=1.0, clip_norm=0.01)
     before = Linear().state_dict()
@@ -384,13 +140,6 @@ def test_a_loss_that_becomes_nan_later_keeps_the_best_epoch_and_warns():
     assert len(session.history) == 2
     assert any("nan" in warning for warning in session.warnings)
     assert all(torch.isfinite(value).all() for value in learner.state_dict().values())
-
-
-class Two(Linear):
-    """Has a player for each modality."""
-
-    def players(self):
-        return {m: Player(list(self.layers[m].parameters()), self._loss) for m in self.layers}
 
 
 def test_of_several_players_each_has_its_figures_and_the_loss_is_their_sum():

@@ -87,10 +87,11 @@ def result_tables(shown: Table, key_columns: int = 1) -> str:
     keys, printed = shown.columns[:key_columns], [name for name in shown.columns if PUBLISHED in name]
     cost = [name for name in shown.columns if name in COST]
     html = table(shown, [name for name in shown.columns if name not in (*printed, *cost)])
-    if printed:
+    beside = _with_published(shown, printed)
+    if beside.rows:
         ours = [name for name in shown.columns if name == "MAP mean"]
         html += f'<h3>Beside the published figures</h3><p class="note">{text(NOTE)}</p>'
-        html += table(_with_published(shown, printed), [*keys, *ours, *printed])
+        html += table(beside, [*keys, *ours, *printed])
     return html + ("<h3>Cost</h3>" + table(shown, [*keys, *cost]) if cost else "")
 
 

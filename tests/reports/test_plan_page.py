@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import nct, t, ttest_rel
 
 from aadml.reports.plan.page import PAGE, page_of, write_plan_page
-from aadml.reports.plan.shares import share_differences, slopes
+from aadml.reports.plan.shares import share_differences, slope_answer, slopes
 from aadml.reports.plan.statistics import by_look, overall, power_of, verdict
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, NO_METRIC, PARTNER, PLAIN, SUMS_ALONE
 from aadml.sweeps.plan.finals import finals
@@ -258,6 +258,7 @@ def test_methods_and_shares_are_drawn_too(tmp_path):
     lines = share_differences(Ledger((tmp_path,)))
     assert [place for place, _, _ in lines["aa-triplet - triplet"]] == list(SHARED[:2])
     page = write_plan_page(tmp_path).read_text(encoding="utf-8")
+    assert slope_answer(Ledger((tmp_path,))) == "in part: 2 of 4 shares, see the table"
     for name in ("toy-methods.svg", "shares.svg"):
         assert f"({name})" in page
         assert (tmp_path / name).read_text().startswith("<svg")

@@ -64,7 +64,10 @@ def slope_answer(ledger: Ledger) -> str:
         f"{SHARED[-1]:g}, {one.seeds} seeds"
         for one in slopes(ledger)
     ]
-    return f"on drawn sets, {'; '.join(said)}; exploratory, see the table" if said else "not run"
+    if said:
+        return f"on drawn sets, {'; '.join(said)}; exploratory, see the table"
+    known = {share for points in share_differences(ledger).values() for share, *_ in points}
+    return f"in part: {len(known)} of {len(SHARED)} shares, see the table" if known else "not run"
 
 
 def share_differences(ledger: Ledger) -> dict[str, list[tuple[float, float, float]]]:

@@ -16,7 +16,7 @@ from feature_extraction.ground.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LEFT = {bool, Mapping, Callable, np.ndarray}
+_LEFT = {bool, Mapping, Callable, np.ndarray}  # kinds that a function looks at by itself
 _KINDS: Mapping[object, type] = {int: numbers.Integral, float: numbers.Real}
 _WORDS: Mapping[object, str] = {
     str: "text",

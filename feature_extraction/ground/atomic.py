@@ -14,6 +14,8 @@ from feature_extraction.ground.errors import InputError
 def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it takes the place of `path`, on failure it vanishes.
 
+    A file that is replaced hands on its permissions. A symbolic link stays, and the file that it names is written.
+
     Args:
         path: the final name. Its folder is made if needed.
         durable: whether the content is forced to the disk before the rename (a power cut then loses nothing either).
@@ -24,7 +26,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     Raises:
         InputError: no file can be there, the folder cannot be written, or the disk is full.
     """
-    final = Path(path)
+    final = _followed(path)
     temporary: Path | None = None
     try:
         _refuse_no_file(final)
@@ -35,7 +37,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
         os.close(handle)
         temporary = Path(name)
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(final.stat().st_mode & 0o777 if final.exists() else 0o666 & ~_umask())
         if durable:
             flush_to_disk(temporary)
         temporary.replace(final)
@@ -60,7 +62,7 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
     Raises:
         InputError: no file can be there, or one of another kind is.
     """
-    final = Path(path)
+    final = _followed(path)
     try:
         _refuse_no_file(final)
         other = final.exists() and final.stat().st_size > 0 and not is_one(final)
@@ -70,8 +72,16 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
         raise InputError(f"{final}: exists and is not {kind}; it is not overwritten, name another output")
 
 
+def _followed(path: str | os.PathLike[str]) -> Path:
+    """Give the place that a symbolic link names, be there a file yet or not; any other path as it is."""
+    given = Path(path)
+    return Path(os.path.realpath(given)) if given.is_symlink() else given
+
+
 def _refuse_no_file(final: Path) -> None:
-    """Refuse a place where no file can be: renaming one there would replace a device itself."""
+    """Refuse a place where no file can be: renaming one there would replace a device, or a link, itself."""
+    if final.is_symlink():
+        raise InputError(f"{final}: is a symbolic link that leads back to itself; give the name of a file to write")
     if final.is_dir():
         raise InputError(f"{final}: is a folder; give the name of a file to write")
     if final.exists() and not final.is_file():
@@ -100,7 +110,7 @@ def append_all(handle: int, data: bytes) -> None:
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove what killed processes left of their attempts to write `path`; nobody else may be writing it meanwhile."""
-    final = Path(path)
+    final = _followed(path)
     leftover = re.compile(rf"\.{re.escape(final.stem[:80])}\.[a-z0-9_]{{8}}\.partial{re.escape(final.suffix)}")
     if final.parent.is_dir():
         for candidate in final.parent.iterdir():

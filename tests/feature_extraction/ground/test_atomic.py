@@ -1,4 +1,5 @@
 import os
+import stat
 
 import pytest
 
@@ -28,3 +29,52 @@ def test_a_file_that_stands_for_a_folder_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"file/a/b\.txt: cannot be written, as .*file is no folder"):
         write_text(tmp_path / "file" / "a" / "b.txt", "text")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_symbolic_link_stays_and_its_file_is_written(tmp_path, there):
+    (tmp_path / "store").mkdir()
+    file, link = tmp_path / "store" / "file.txt", tmp_path / "link.txt"
+    link.symlink_to("store/file.txt")
+    if there:
+        file.write_text("old")
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert file.read_text() == "new"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file.txt", "link.txt", "store"]
+
+
+def test_what_a_kill_left_beside_the_file_of_a_link_is_removed(tmp_path):
+    (tmp_path / "store").mkdir()
+    left, link = tmp_path / "store" / ".file.ab_d1234.partial.txt", tmp_path / "link.txt"
+    link.symlink_to("store/file.txt")
+    left.write_text("")
+    remove_leftovers(link)
+    assert not left.exists()
+
+
+def test_a_link_to_itself_is_refused(tmp_path):
+    link = tmp_path / "link.txt"
+    link.symlink_to("link.txt")
+    with pytest.raises(InputError, match=r"link\.txt: is a symbolic link that leads back to itself"):
+        write_text(link, "text")
+    assert link.is_symlink()
+
+
+def test_a_link_to_a_folder_is_refused_as_the_folder(tmp_path):
+    (tmp_path / "folder").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to("folder")
+    with pytest.raises(InputError, match="is a folder"):
+        write_text(link, "text")
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_what_is_replaced_hands_on_its_permissions(tmp_path, mode):
+    file = tmp_path / "file.txt"
+    file.write_text("old")
+    file.chmod(mode)
+    write_text(file, "new")
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+    assert file.read_text() == "new"

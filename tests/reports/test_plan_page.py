@@ -116,7 +116,7 @@ def test_no_p_stands_on_the_page_before_the_first_look(tmp_path):
     assert "4 seeds, before the first look at 10: described, not tested." in page
     assert "| aa-triplet - triplet | 4 | +0.0" in page
     assert re.search(r"aa-triplet - triplet \| 4 .*\| – \| – \| – \|", page)
-    assert "4 seeds; not tested yet" in page
+    assert "4 seeds; not tested" in page
 
 
 def test_controls_and_the_other_protocols_stand_beside_the_contenders(tmp_path):
@@ -142,7 +142,7 @@ def test_a_reading_that_trains_under_sums_is_named_as_the_best_of_some(tmp_path)
     fill(tmp_path, {}, stage="readings-2", methods=methods)
     assert "none found above no metric loss" in page_of(tmp_path)
     fill(tmp_path / "few", {"R2, live": 0.05}, stage="readings-2", methods=methods, seeds=4)
-    assert "4 seeds; not tested yet" in page_of(tmp_path / "few")
+    assert "4 seeds; not tested" in page_of(tmp_path / "few")
 
 
 def test_the_graph_without_labels_and_with_few_is_held_against_pairs(tmp_path):
@@ -228,6 +228,17 @@ def test_a_page_without_a_finished_run_says_so(tmp_path):
     assert "- **av_digits**: not run yet." in page
     assert "0 runs are finished" in page
     assert not list(tmp_path.glob("*.svg"))
+
+
+def test_sets_that_the_plan_describes_are_not_called_undecided(tmp_path):
+    fill(tmp_path, {}, name="mosi", seeds=5)
+    fill(tmp_path, {}, name="again", stage="stage-5", seeds=1, options=BUDGET)
+    for name in ("mosi", "again"):
+        keep_facts(tmp_path, {name: SetFacts(name, 30, 10, 40, 5, "ab")})
+    page = page_of(tmp_path)
+    assert "- **mosi**: described, not tested (5 of the 5 seeds planned)." in page
+    assert "- **again**: no contender was run, only what stands below." in page
+    assert re.search(r"\| H9 \| [^|]* \| not run \| as left \|", page)
 
 
 def test_figures_are_drawn_of_what_is_there(tmp_path):

@@ -109,7 +109,7 @@ def answers(found: Mapping[str, Findings], ledger: Ledger) -> Table:
     rows += [("H7", BANK, *(_bank(one) for one in found.values()))]
     rows += [("H6", READING, *(readings_answer(name, ledger) for name in found))]
     rows += [("H8", GRAPH, *(graph_answer(name, ledger) for name in found))]
-    rows += [("H9", WHERE, *(slope_answer(ledger) for _ in found))]
+    rows += [("H9", WHERE, *([slope_answer(ledger), *["as left"] * (len(found) - 1)] if found else []))]
     return Table(("", "question", *found), tuple(sorted(rows)))
 
 
@@ -120,7 +120,7 @@ def _answer(found: Findings, other: str) -> str:
         return f"the same training as AA, not run: {found.same[other]}" if other in found.same else "not run"
     mean = f"{one.over_seeds.mean:+.3f} {interval((one.over_both.low, one.over_both.high))}, {len(one.values)} seeds"
     if len(one.values) < LOOKS[0]:
-        return f"{mean}; not tested yet"
+        return f"{mean}; not tested"
     if other not in (PLAIN, MEMORY):
         return f"{mean}; exploratory, see the table"
     word = {1: "yes: AA is above", -1: "no: AA is below", 0: "not decided"}[one.sign]

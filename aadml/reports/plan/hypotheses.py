@@ -50,7 +50,7 @@ def readings_answer(name: str, ledger: Ledger) -> str:
     best, flips = max(found, key=lambda one: one.over_seeds.mean), corrected_flips(found)
     said = f"{best.pair[0]}, the best of {len(found)}: {gain(best)}, {len(best.values)} seeds"
     if len(best.values) < CONTROL_SEEDS:
-        return f"{said}; not tested yet"
+        return f"{said}; not tested"
     above = flips[best.pair] < LEVEL and best.over_seeds.mean > 0
     return f"{said}; {'yes: above no metric loss' if above else 'none found above no metric loss'}; exploratory"
 

@@ -1,14 +1,17 @@
 """SoftTriple loss (Qian et al., SoftTriple loss: deep metric learning without triplet sampling, ICCV 2019)."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Length, Margin, Scale, Size, Temperature, Weight, Width
-from aadml.comparison.pairwise import TINY
-from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
-from aadml.losses.kernels.likelihood import tempered
+from aadml.comparison.pairwise import TINY, normalized
+from aadml.losses.kernels.class_proxies import directions, drawn_proxies, one_term_each
+from aadml.losses.kernels.likelihood import inverse
 
 
 class SoftTriple(nn.Module):
@@ -75,9 +78,11 @@ class SoftTriple(nn.Module):
         Raises:
             InputError: no classes, or one that there is no center of.
         """
-        cosine, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "soft-triple")
-        cosine = cosine.view(-1, self.classes, self.centers)
-        similarity = (torch.softmax(tempered(cosine, self.gamma), 2) * cosine).sum(2)
+        anchors, labels = directions(comparison, self.proxies.shape[1], self.classes, "soft-triple")
+        units = normalized(self.proxies.to(anchors.dtype))
+        cosine = units.view(self.classes, self.centers, -1).transpose(0, 1) @ anchors.T  # (K, C, a)
+        chosen: Callable[..., Tensor] = _Chosen.apply
+        similarity = chosen(cosine, inverse(self.gamma)).T
         own = F.one_hot(labels, self.classes).to(similarity.dtype)
         logits = self.scale * (similarity - self.margin * own)
         return one_term_each(F.cross_entropy(logits, labels, reduction="none"), self._penalty() if self.merge else None)
@@ -85,8 +90,28 @@ class SoftTriple(nn.Module):
     def _penalty(self) -> Tensor:
         """Sum the distances between the centers of each class, which are `centers` (C K, d)."""
         count = self.centers
-        units = F.normalize(self.proxies, dim=1, eps=TINY).view(self.classes, count, -1)
+        units = normalized(self.proxies).view(self.classes, count, -1)
         squared = (units[:, :, None] - units[:, None]).square().sum(3)
         first, second = torch.triu_indices(count, count, 1, device=units.device)
         lengths = (squared[:, first, second] + TINY).sqrt()
         return self.merge * lengths.sum() / (self.classes * count * max(count - 1, 1))
+
+
+class _Chosen(torch.autograd.Function):
+    """S = sum over k of q_k s_k, q = softmax over k of s_k / gamma; dS / ds_k = q_k (1 + (s_k - S) / gamma)."""
+
+    @staticmethod
+    def forward(ctx: Any, cosine: Tensor, sharpness: float) -> Tensor:
+        """Sum cosines (K, C, a) over the centers, weighted, 1 / gamma being `sharpness` -> (C, a)."""
+        weight = (cosine - cosine.amax(0)).mul_(sharpness).exp_()
+        weight /= weight.sum(0)
+        similarity = (weight * cosine).sum(0)
+        ctx.save_for_backward(cosine, weight, similarity)
+        ctx.sharpness = sharpness
+        return similarity
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Give the gradient of the cosines (K, C, a)."""
+        cosine, weight, similarity = ctx.saved_tensors
+        return (cosine - similarity).mul_(ctx.sharpness).add_(1).mul_(weight).mul_(gradients[0]), None

@@ -85,11 +85,14 @@ def ours(name, device):
         comparison = select(lay_out(name, x, r, labels), torch.Generator().manual_seed(0), **chosen)
         if section["name"] not in MODULES:
             return reduce(entry(comparison, **options), section.get("reduction", "mean-of-active"))
+        reduction = section.get("reduction", "mean-of-active")
+        if not hasattr(made, "generator_loss"):
+            return reduce(made(comparison), reduction)
         features = torch.ones(len(x), FEATURES, device=device)
         equipped = replace(
             comparison, anchor_features=features, candidate_features=features, candidate_head=head, anchor_class=labels
         )
-        return reduce(made(equipped), "mean-of-active") + made.generator_loss(equipped)
+        return reduce(made(equipped), reduction) + made.generator_loss(equipped)
 
     return step
 
@@ -128,6 +131,11 @@ def peer(name):
         "angular": (crossed(losses.AngularLoss(alpha=40)), False),
         "supcon": (joined(losses.SupConLoss(temperature=0.07)), True),
         "nt-xent": (crossed(losses.NTXentLoss(temperature=0.07)), True),
+        "multi-similarity": (crossed(losses.MultiSimilarityLoss(), miners.MultiSimilarityMiner()), False),
+        "proxy-nca": (joined(losses.ProxyNCALoss(CLASSES, DIMENSION)), False),
+        "proxy-anchor": (joined(losses.ProxyAnchorLoss(CLASSES, DIMENSION)), False),
+        "soft-triple": (joined(losses.SoftTripleLoss(CLASSES, DIMENSION)), False),
+        "arcface": (joined(losses.ArcFaceLoss(CLASSES, DIMENSION)), False),
     }
     return peers.get(name, (None, False))
 

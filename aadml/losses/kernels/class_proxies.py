@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.pairwise import cosine
+from aadml.comparison.pairwise import dot, normalized
 from feature_extraction.ground.errors import InputError
 
 
@@ -24,17 +24,17 @@ def drawn_proxies(count: int, dimension: int, length: float, loss: str) -> nn.Pa
     return nn.Parameter(torch.randn(count, dimension) * length / math.sqrt(dimension))
 
 
-def cosines_to_proxies(comparison: Comparison, proxies: Tensor, classes: int, loss: str) -> tuple[Tensor, Tensor]:
-    """Compare anchors with proxies, and say of which class the anchors are.
+def directions(comparison: Comparison, width: int, classes: int, loss: str) -> tuple[Tensor, Tensor]:
+    """Give the anchors at length 1, and say of which class they are.
 
     Args:
         comparison: a anchors, with `anchor_class`; candidates are not looked at.
-        proxies: (p, d).
+        width: d, of the proxies.
         classes: C, how many there are.
         loss: who asks, for messages.
 
     Returns:
-        Cosines (a, p) and classes (a,).
+        Directions (a, d), a zero vector where an anchor is one, and classes (a,).
 
     Raises:
         InputError: no classes, one that there is no proxy of, or vectors of another width.
@@ -46,11 +46,20 @@ def cosines_to_proxies(comparison: Comparison, proxies: Tensor, classes: int, lo
             f" {int(labels.max())}; pairs by id have no classes"
         )
     anchors = comparison.vectors(loss)[0]
-    if anchors.shape[1] != proxies.shape[1]:
-        raise InputError(f"{loss} was built for vectors of width {proxies.shape[1]}, not {anchors.shape[1]}")
+    if anchors.shape[1] != width:
+        raise InputError(f"{loss} was built for vectors of width {width}, not {anchors.shape[1]}")
     # a zero vector has no direction that a gradient could turn
-    directed = torch.where(anchors.any(1, keepdim=True), anchors, torch.zeros_like(anchors))
-    return cosine(directed, proxies.to(anchors.dtype)), labels
+    return normalized(torch.where(anchors.any(1, keepdim=True), anchors, torch.zeros_like(anchors))), labels
+
+
+def cosines_to_proxies(comparison: Comparison, proxies: Tensor, classes: int, loss: str) -> tuple[Tensor, Tensor]:
+    """Compare anchors with proxies (p, d), and say of which class the anchors are: (a, p) in [-1, 1], and (a,).
+
+    Raises:
+        InputError: as `directions` does.
+    """
+    anchors, labels = directions(comparison, proxies.shape[1], classes, loss)
+    return dot(anchors, normalized(proxies.to(anchors.dtype))).clamp(-1, 1), labels
 
 
 def one_term_each(cost: Tensor, penalty: Tensor | None = None) -> Terms:

@@ -244,7 +244,7 @@ def draw(rows, path):
     devices = sorted({row["device"] for row in rows})
     figure, axes = plt.subplots(len(devices), 2, figsize=(15, 7 * len(devices)), squeeze=False)
     names = list(dict.fromkeys(row["loss"] for row in rows))
-    colors = dict(zip((name for name in names if peer(name)[0]), plt.get_cmap("tab10").colors, strict=False))
+    colors = dict(zip((name for name in names if peer(name)[0]), plt.get_cmap("tab20").colors, strict=False))
     for row_of_axes, device in zip(axes, devices, strict=True):
         panels = (("seconds", 1, "seconds a step"), ("bytes", 2**-20, "MiB at the peak"))
         for axis, (key, scale, label) in zip(row_of_axes, panels, strict=True):

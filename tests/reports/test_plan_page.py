@@ -187,8 +187,11 @@ def test_methods_stand_beside_their_schedules_and_failures_are_named(tmp_path):
     lost = replace(ledger.rows("stage-5")[-1], test_map=None, failed="the loss became nan")
     ledger.add("stage-5", [lost], {})
     fill(tmp_path, {}, stage="stage-5-capped", methods=("dscmr",), seeds=3, options='{"training.epochs": 9}')
+    closed = Row(data_set="toy", method="kcca", options=BUDGET, seed=100, valid_map=0.6, test_map=0.7)
+    ledger.add("stage-5-capped", [closed], {})
     page = page_of(tmp_path)
     assert "### All methods at their own schedules" in page
+    assert "| kcca |" not in page
     assert re.search(r"\| cca \| 3 \| 500 \| 100 \| 700 \| 3 \| 0\.600 .*\| 0\.900", page)
     assert re.search(r"\| dscmr \| 2 \| 500 \|", page)
     assert "Failed runs: dscmr: 1 (the loss became nan)." in page

@@ -103,6 +103,10 @@ def sections_of_set(name: str, ledger: Ledger) -> list[str]:
         (CAPPED, f"Longer schedules, ended after {CAP} steps"),
     ):
         rows = finals(name, ledger, stage)
+        if stage == CAPPED:  # a closed form has no schedule to be ended
+            rows = {
+                method: own for method, own in rows.items() if any(row.epochs or row.failed for row in own.values())
+            }
         table = budget_table(rows)
         parts += [*titled(title, table), _failures(rows)]
         if stage == FIFTH and table.rows:

@@ -1,6 +1,5 @@
 """`aadml extract`: a manifest of media becomes a feature file."""
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -84,7 +83,7 @@ def command(
     NAME is an extractor of `aadml list extractors`, hf:MODEL[@revision][#pooling] for a pretrained network of
     transformers (MODEL is a folder, or a name on the Hugging Face Hub), or package.module:name.
     """
-    from aadml.cli.progress import goes_on
+    from aadml.cli.progress import Bar, failures, goes_on
     from aadml.cli.sweeps import command_line
     from feature_extraction.ground.errors import InputError
     from feature_extraction.job import DEFAULTS, extract
@@ -98,12 +97,12 @@ def command(
         if name is None and recipe is None and modality in DEFAULTS:
             click.echo(f"aadml: no --{modality} given: {DEFAULTS[modality]}, which needs no weights", err=True)
     chosen = {modality: None if name == "none" else name or DEFAULTS.get(modality) for modality, name in names.items()}
-    with goes_on(), _Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0) as bar:
+    with goes_on(), Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0, "clip", "extract") as bar:
         outcome = extract(
             rows, output, **chosen, recipe=recipe, options=options, weights=weights, engine=engine,
             workers=workers, time_limit=time_limit, max_seconds=max_seconds, shard=part,
             retry_failed=retry_failed, sequence=sequence, incomplete=incomplete, command=command_line("extract"),
-            progress=bar.show,
+            progress=lambda done, failed: bar.show(done, failures(failed)),
         )  # fmt: skip
     _print(outcome, output, as_json)
     if outcome.failures:
@@ -135,27 +134,6 @@ def _shard(text: str) -> tuple[int, int]:
     if not slash or not index.isdecimal() or not count.isdecimal():
         raise InputError(f"--shard {text}: write I/N, for example 0/4 for the first of four")
     return int(index), int(count)
-
-
-class _Bar:
-    """A progress bar on stderr: clips a second, failures so far, time left."""
-
-    def __init__(self, total: int) -> None:
-        from tqdm import tqdm
-
-        seconds = 0.1 if sys.stderr.isatty() else 10.0  # a log file needs no more
-        self._bar = tqdm(total=total, unit="clip", desc="extract", dynamic_ncols=True, mininterval=seconds)
-
-    def __enter__(self) -> "_Bar":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def show(self, done: int, failed: int) -> None:
-        if failed:
-            self._bar.set_postfix_str(f"{failed} failed", refresh=False)
-        self._bar.update(done - self._bar.n)
 
 
 def _print(outcome: "Outcome", output: str, as_json: bool) -> None:

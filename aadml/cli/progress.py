@@ -5,16 +5,19 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import click
-from tqdm import tqdm
 
 if TYPE_CHECKING:
     from aadml.methods.session import Record
 
 STEP_SECONDS = 1.0
+BAR = "{desc}: {percentage:3.0f}%|{bar}| {n:.10g}/{total} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
+LINE = BAR.replace("|{bar}|", "")
+TERMINAL_SECONDS, LOG_SECONDS = 0.1, 30.0
 
 
 def note(message: str) -> None:
@@ -35,6 +38,69 @@ def goes_on() -> Iterator[None]:
         raise Interrupted("run the same command again to continue") from stop
 
 
+class Bar:
+    """How far something is: a bar on a terminal; in a file, such as the log of a job, a line every half minute.
+
+    Args:
+        total: of what.
+        unit: of it, in the singular.
+        doing: what is done.
+        done: how much of it is there already.
+    """
+
+    def __init__(self, total: int, unit: str, doing: str, *, done: int = 0) -> None:
+        from tqdm import tqdm
+
+        self.total, self.done, self.remark, self.closed = total, float(done), "", False
+        terminal = sys.stderr.isatty()
+        self._seconds = TERMINAL_SECONDS if terminal else LOG_SECONDS
+        self._bar = tqdm(
+            total=total, initial=done, unit=unit, desc=doing, dynamic_ncols=True, bar_format=BAR if terminal else LINE,
+            file=sys.stderr if terminal else StringIO(),
+        )  # fmt: skip
+        self._shown: tuple[float, str] | None = None
+        self._draw()
+
+    def __enter__(self) -> "Bar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start_from(self, done: int) -> None:
+        """Take what was done before as the start: it says nothing of how long the rest takes."""
+        self._bar.initial = done
+        self.show(done)
+
+    def show(self, done: float, remark: str = "") -> None:
+        """Show how much is done, and a remark; not every time where it is called often."""
+        self.done, self.remark = done, remark
+        if time.monotonic() - self._drawn_at >= self._seconds:
+            self._draw()
+
+    def clear(self) -> None:
+        """Make room for a line of something else."""
+        if sys.stderr.isatty():
+            self._bar.clear()
+
+    def close(self) -> None:
+        """Show where it ended and leave it there."""
+        if not self.closed:
+            self._draw()
+            self._bar.close()
+            self.closed = True
+
+    def _draw(self) -> None:
+        self._drawn_at = time.monotonic()
+        self._bar.n = self.done
+        self._bar.set_postfix_str(self.remark, refresh=False)
+        if self._seconds == TERMINAL_SECONDS:
+            self._bar.refresh()
+        elif self._shown != (self.done, self.remark):
+            click.echo(str(self._bar), err=True)
+        self._shown = self.done, self.remark
+
+
 class Called(TypedDict):
     """What a training calls; see `aadml.fit`."""
 
@@ -50,7 +116,7 @@ class TrainingProgress:
 
     def __init__(self) -> None:
         self.folder: Path | None = None
-        self._bar: Any = None
+        self._bar: Bar | None = None
         self._figures = ""
         self._steps = 0  # of the epoch before
         self._shown_at = 0.0
@@ -79,7 +145,7 @@ class TrainingProgress:
         self._steps, self._figures = 0, ""
         warnings.showwarning = lambda message, *_: self._warning(str(message))  # without source lines across the bar
         self._shown_at = time.monotonic()
-        self._bar = tqdm(total=epochs, initial=done, unit="epoch", desc="training", dynamic_ncols=True)
+        self._bar = Bar(epochs, "epoch", "training", done=done)
 
     def _epoch(self, record: "Record") -> None:
         if self._bar is None:
@@ -91,8 +157,7 @@ class TrainingProgress:
             shown["MAP"] = f"{sum(maps) / len(maps):.4f}"
         self._figures = ", ".join(f"{key} {value}" for key, value in shown.items())
         self._steps, self._shown_at = int(figures.get("steps", 0)), time.monotonic()
-        self._bar.set_postfix_str(self._figures, refresh=False)
-        self._bar.update()
+        self._bar.show(self._bar.done + 1, self._figures)
 
     def _step(self, number: int) -> None:
         """Show where a slow epoch stands, once a second."""
@@ -101,7 +166,7 @@ class TrainingProgress:
             return
         self._shown_at = now
         place = f"step {number}/{self._steps}" if self._steps >= number else f"step {number}"
-        self._bar.set_postfix_str(", ".join(filter(None, (place, self._figures))))
+        self._bar.show(self._bar.done, ", ".join(filter(None, (place, self._figures))))
 
     def _warning(self, message: str) -> None:
         if self._bar is not None:
@@ -113,7 +178,7 @@ class JobBar:
     """A bar over the clips of a job that goes through several parts, such as the sound and the pictures of clips."""
 
     def __init__(self) -> None:
-        self._bar: Any = None
+        self._bar: Bar | None = None
         self._part = ""
 
     def __enter__(self) -> "JobBar":
@@ -125,15 +190,16 @@ class JobBar:
 
     def show(self, part: str, done: int, failed: int) -> None:
         """Show how far a part is; its name ends with the number of its clips ("audio of 20")."""
-        if part != self._part:
+        if self._bar is None or part != self._part:
             self.__exit__()
             name, _, total = part.rpartition(" of ")
-            seconds = 0.1 if sys.stderr.isatty() else 10.0
-            self._bar = tqdm(total=int(total), unit="clip", desc=name, dynamic_ncols=True, mininterval=seconds)
-            self._part = part
-        if failed:
-            self._bar.set_postfix_str(f"{failed} failed", refresh=False)
-        self._bar.update(done - self._bar.n)
+            self._bar, self._part = Bar(int(total), "clip", name), part
+        self._bar.show(done, failures(failed))
+
+
+def failures(count: int) -> str:
+    """Say on a bar how many failed, if any did."""
+    return f"{count} failed" if count else ""
 
 
 def _maps(figures: Mapping[str, float]) -> list[float]:

@@ -15,14 +15,14 @@ def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str,
 
     The last line printed is the path of the manifest, ready for `aadml extract`.
     """
-    from tqdm import tqdm
-
+    from aadml.cli.progress import Bar
     from aadml.data.sample_clips import SampleClips, sample_data
 
-    with tqdm(total=clips, desc="rendering", unit="clip", disable=None) as bar:
+    with Bar(clips, "clip", "rendering") as bar:
         manifest = sample_data(
-            folder, clips=clips, seconds=seconds, seed=seed, difficulty=difficulty, workers=workers, progress=bar.update
-        )
+            folder, clips=clips, seconds=seconds, seed=seed, difficulty=difficulty, workers=workers,
+            progress=lambda more: bar.show(bar.done + more),
+        )  # fmt: skip
     splits = [SampleClips(clips=clips).split(index) for index in range(clips)]
     parts = ", ".join(f"{splits.count(split)} {split}" for split in ("train", "valid", "test"))
     click.echo(f"{clips} clips of {seconds:g} s, 10 events, {parts}", err=True)

@@ -3,12 +3,12 @@
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
-from aadml.cli.progress import goes_on
+from aadml.cli.progress import Bar, goes_on, note
 from aadml.cli.settings import GENERAL, key_flag
 
 if TYPE_CHECKING:
@@ -54,30 +54,41 @@ def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SweepProgress:
-    """A bar over runs; a failure is reported as soon as it happens."""
+    """A bar over runs, those that go on counted by their epochs; a failure is reported as soon as it happens."""
 
     def __init__(self, total: int) -> None:
-        self._bar: Any = tqdm(total=total, unit="run", desc="runs", dynamic_ncols=True, mininterval=1.0)
-        self._kept = 0
+        self._bar = Bar(total, "run", "runs")
+        self._over = self._kept = 0
+        self._parts: dict[Path, tuple[int, int]] = {}  # epochs done, and all, of a run that goes on
 
     def outcome(self, outcome: "Outcome") -> None:
         """Count a run."""
-        self._kept += outcome.kept
-        self._bar.update()
+        self._parts.pop(outcome.job.folder, None)
+        self._over += 1
+        if outcome.kept:
+            self._kept += 1
+            self._bar.start_from(self._kept)
+        self._show()
         if outcome.reason:
             self._bar.clear()
-            click.echo(f"aadml: {outcome.job.folder.name} failed: {outcome.reason}", err=True)
+            note(f"{outcome.job.folder.name} failed: {outcome.reason}")
 
-    def epoch(self, worker: int, done: int, total: int) -> None:
-        """Show how far the run of a process is."""
-        self._bar.set_postfix_str(f"epoch {done}/{total}", refresh=False)
-        self._bar.update(0)
+    def epoch(self, job: "Job", done: int, total: int) -> None:
+        """Show how far a run is."""
+        self._parts[job.folder] = done, total
+        self._show()
+
+    def _show(self) -> None:
+        done = self._over + sum(done / total for done, total in self._parts.values())
+        epochs = ", ".join(f"{done}/{total}" for done, total in self._parts.values())
+        self._bar.show(round(done, 1), f"epoch {epochs}" if len(self._parts) in range(1, 5) else "")
 
     def close(self) -> None:
         """Leave the bar as it stands."""
         self._bar.close()
         if self._kept:
-            click.echo(f"aadml: {self._kept} runs were finished before and are kept", err=True)
+            were = "runs were" if self._kept > 1 else "run was"
+            note(f"{self._kept} {were} finished before and kept")
 
 
 def work(jobs: Sequence["Job"], workers: int | None) -> list["Outcome"]:

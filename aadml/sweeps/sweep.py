@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from aadml.configuration.config import Config
@@ -53,7 +54,7 @@ def sweep(
     *,
     workers: int | None = None,
     on_outcome: Callable[[Outcome], None] | None = None,
-    on_epoch: Callable[[int, int, int], None] | None = None,
+    on_epoch: Callable[[Job, int, int], None] | None = None,
 ) -> list[Outcome]:
     """Work off all jobs.
 
@@ -62,7 +63,7 @@ def sweep(
         workers: how many processes, each with one thread where there are several; 0 works in this process; None takes
             one a processor, or one where the device is a GPU.
         on_outcome: called as soon as a run is finished, failed, or found to be finished.
-        on_epoch: called with (process, epochs done, epochs) after every epoch.
+        on_epoch: called with (job, epochs done, epochs) after every epoch.
 
     Returns:
         One outcome a job, in the order of the jobs.
@@ -150,12 +151,11 @@ def check_same_data(folder: Path, data: str) -> None:
 
 
 def _worked_off(
-    jobs: Sequence[Job], workers: int, on_epoch: Callable[[int, int, int], None] | None
+    jobs: Sequence[Job], workers: int, on_epoch: Callable[[Job, int, int], None] | None
 ) -> Iterator[tuple[Job, str]]:
     if not workers:
         for job in jobs:
-            note = (lambda done, total: on_epoch(0, done, total)) if on_epoch else None
-            yield job, work_off(job, note)
+            yield job, work_off(job, partial(on_epoch, job) if on_epoch else None)
         return
     conditions = Conditions(one_thread=workers > 1, setup=_use_one_thread if workers > 1 else None)
     with WorkerPool(_in_process, workers, conditions) as pool:
@@ -166,7 +166,7 @@ def _worked_off(
                 memory = " (out of memory?)" if event.ending == "SIGKILL" else ""
                 yield event.task, f"its process ended with {event.ending}{memory}"
             elif on_epoch:
-                on_epoch(event.worker, *event.value)
+                on_epoch(event.task, *event.value)
 
 
 def _in_process(job: Job, report: Callable[[tuple[int, int]], None]) -> str:

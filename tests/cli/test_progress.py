@@ -1,18 +1,28 @@
 """What people see while a training runs: epochs, steps of slow epochs, warnings as one line each."""
 
+import io
 import warnings
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from aadml.cli import progress
-from aadml.cli.progress import TrainingProgress
+from aadml.cli.progress import LOG_SECONDS, Bar, TrainingProgress
+from aadml.cli.sweeps import SweepProgress
 
 
 @pytest.fixture
-def shown(monkeypatch):
-    """A progress whose bar is never drawn by time, with a clock that is turned by hand."""
-    clock = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+def clock(monkeypatch):
+    """A clock that is turned by hand."""
+    hands = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: hands[0])
+    return hands
+
+
+@pytest.fixture
+def shown(clock):
+    """A progress whose bar is never drawn by time."""
     one = TrainingProgress()
     calls = one.callbacks()
     calls["on_plan"](3, 0)
@@ -23,16 +33,16 @@ def shown(monkeypatch):
 def test_a_slow_epoch_shows_its_steps(shown):
     one, calls, clock = shown
     calls["on_step"](1)
-    assert one._bar.postfix is None, "an epoch that is quick shows no steps"
+    assert not one._bar.remark, "an epoch that is quick shows no steps"
     clock[0] += 2
     calls["on_step"](7)
-    assert one._bar.postfix == "step 7"
+    assert one._bar.remark == "step 7"
     calls["on_epoch"]({"loss": 0.25, "steps": 40})
-    assert one._bar.postfix == "loss 0.25"
+    assert one._bar.remark == "loss 0.25"
     clock[0] += 2
     calls["on_step"](8)
-    assert one._bar.postfix == "step 8/40, loss 0.25"
-    assert one._bar.n == 1
+    assert one._bar.remark == "step 8/40, loss 0.25"
+    assert one._bar.done == 1
 
 
 def test_a_method_that_chooses_by_recall_shows_the_mean_of_its_maps(shown):
@@ -40,7 +50,7 @@ def test_a_method_that_chooses_by_recall_shows_the_mean_of_its_maps(shown):
     calls["on_epoch"](
         {"loss": 1.5, "valid recall_sum": 2.0, "valid map text-audio": 0.25, "valid map audio-text": 0.75}
     )
-    assert one._bar.postfix == "loss 1.5, MAP 0.5000"
+    assert one._bar.remark == "loss 1.5, MAP 0.5000"
 
 
 def test_a_model_trained_before_another_has_a_bar_of_its_own(shown):
@@ -48,11 +58,11 @@ def test_a_model_trained_before_another_has_a_bar_of_its_own(shown):
     calls["on_epoch"]({"loss": 0.25, "steps": 40})
     first = one._bar
     calls["on_plan"](5, 2)
-    assert first.disable, "it was closed"
-    assert (one._bar.total, one._bar.n) == (5, 2)
+    assert first.closed, "it was closed"
+    assert (one._bar.total, one._bar.done) == (5, 2)
     clock[0] += 2
     calls["on_step"](3)
-    assert one._bar.postfix == "step 3", "the steps of the other model's epochs say nothing of these"
+    assert one._bar.remark == "step 3", "the steps of the other model's epochs say nothing of these"
 
 
 def test_a_warning_of_python_is_one_line_without_its_source(shown, capsys):
@@ -75,3 +85,60 @@ def test_a_session_counts_the_steps_of_each_epoch():
         session.step(number)
     Session().step(1)
     assert seen == [1, 2]
+
+
+def test_a_log_gets_whole_lines_now_and_then(clock, capsys):
+    with Bar(400, "epoch", "training", done=100) as bar:
+        for epoch in range(101, 111):
+            clock[0] += LOG_SECONDS / 4
+            bar.show(epoch, f"loss {epoch}")
+    written = capsys.readouterr().err
+    assert "\r" not in written
+    lines = written.splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        ["training:", "25%", "100/400"], ["training:", "26%", "104/400"], ["training:", "27%", "108/400"],
+        ["training:", "28%", "110/400"],
+    ]  # fmt: skip
+    assert lines[-1].endswith(", loss 110]")
+
+
+def test_a_log_says_nothing_twice(clock, capsys):
+    with Bar(2, "clip", "extract") as bar:
+        bar.show(2)
+        clock[0] += LOG_SECONDS
+        bar.show(2)
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_a_terminal_gets_a_bar_that_is_drawn_over_itself(clock, monkeypatch):
+    screen = io.StringIO()
+    screen.isatty = lambda: True
+    monkeypatch.setattr(progress.sys, "stderr", screen)
+    with Bar(4, "clip", "rendering") as bar:
+        clock[0] += 1
+        bar.show(3)
+    written = screen.getvalue()
+    assert written.count("\n") == 1
+    assert written.endswith("\n")
+    assert "75%|" in written.split("\r")[-1]
+
+
+def outcome(name, reason="", *, kept=False):
+    return SimpleNamespace(job=SimpleNamespace(folder=Path(name)), reason=reason, kept=kept)
+
+
+def test_runs_that_go_on_count_by_their_epochs(clock, capsys):
+    bar = SweepProgress(4)
+    bar.outcome(outcome("a", kept=True))
+    one, two = (SimpleNamespace(folder=Path(name)) for name in "bc")
+    clock[0] += LOG_SECONDS
+    bar.epoch(one, 1, 4)
+    clock[0] += LOG_SECONDS
+    bar.epoch(two, 2, 4)
+    clock[0] += LOG_SECONDS
+    bar.outcome(outcome("b", "no space"))
+    bar.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" [")[0].split()[-1] for line in lines[:4]] == ["0/4", "1.2/4", "1.8/4", "2.5/4"]
+    assert lines[2].endswith(", epoch 1/4, 2/4]")
+    assert lines[4:] == ["aadml: b failed: no space", "aadml: 1 run was finished before and kept"]

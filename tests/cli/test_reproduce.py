@@ -153,7 +153,7 @@ def test_interrupted_at_ten_moments_and_continued_it_gives_the_same_tables(ave, 
     def interrupted(jobs, workers):
         left = moments.randrange(4)
 
-        def count(worker, done, total):
+        def count(job, done, total):
             nonlocal left
             left -= 1
             if left < 0:

@@ -40,7 +40,7 @@ def test_an_interrupted_sweep_goes_on_and_ends_in_the_same_bytes(base, tmp_path)
     sweep(jobs(base, tmp_path / "whole"), workers=0)
     epochs = []
 
-    def interrupt(worker, done, total):
+    def interrupt(job, done, total):
         epochs.append(done)
         if len(epochs) == 5:
             raise KeyboardInterrupt
@@ -105,7 +105,7 @@ def test_processes_give_the_same_bytes_and_one_that_dies_costs_one_run(base, tmp
     sweep(jobs(base, tmp_path / "whole"), workers=0)
     killed = []
 
-    def kill_once(worker, done, total):
+    def kill_once(job, done, total):
         if not killed:
             killed.append(multiprocessing.active_children()[0].pid)
             os.kill(killed[0], signal.SIGKILL)

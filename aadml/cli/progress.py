@@ -52,13 +52,13 @@ class Bar:
         from tqdm import tqdm
 
         self.total, self.done, self.remark, self.closed = total, float(done), "", False
-        terminal = sys.stderr.isatty()
+        self._shown: tuple[float, str] | None = None
+        self._terminal = terminal = sys.stderr.isatty()
         self._seconds = TERMINAL_SECONDS if terminal else LOG_SECONDS
         self._bar = tqdm(
             total=total, initial=done, unit=unit, desc=doing, dynamic_ncols=True, bar_format=BAR if terminal else LINE,
             file=sys.stderr if terminal else StringIO(),
         )  # fmt: skip
-        self._shown: tuple[float, str] | None = None
         self._draw()
 
     def __enter__(self) -> "Bar":
@@ -80,7 +80,7 @@ class Bar:
 
     def clear(self) -> None:
         """Make room for a line of something else."""
-        if sys.stderr.isatty():
+        if self._terminal:
             self._bar.clear()
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class Bar:
         self._drawn_at = time.monotonic()
         self._bar.n = self.done
         self._bar.set_postfix_str(self.remark, refresh=False)
-        if self._seconds == TERMINAL_SECONDS:
+        if self._terminal:
             self._bar.refresh()
         elif self._shown != (self.done, self.remark):
             click.echo(str(self._bar), err=True)

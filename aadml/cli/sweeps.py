@@ -81,7 +81,7 @@ class SweepProgress:
     def _show(self) -> None:
         done = self._over + sum(done / total for done, total in self._parts.values())
         epochs = ", ".join(f"{done}/{total}" for done, total in self._parts.values())
-        self._bar.show(round(done, 1), f"epoch {epochs}" if len(self._parts) in range(1, 5) else "")
+        self._bar.show(int(10 * done) / 10, f"epoch {epochs}" if len(self._parts) in range(1, 5) else "")
 
     def close(self) -> None:
         """Leave the bar as it stands."""

@@ -1,3 +1,5 @@
+import os
+import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -5,6 +7,8 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
+
+from tests.feature_extraction.jobs import BAD, LACKING, write_manifest
 
 Render = Callable[..., Path]
 
@@ -45,6 +49,34 @@ def render() -> Render:
         return path
 
     return rendered
+
+
+@pytest.fixture(scope="session")
+def collection(tmp_path_factory, render):
+    """A manifest of good and bad clips, some under odd names."""
+    folder = tmp_path_factory.mktemp("collection")
+    good = {f"good {number}": f"clip {number}.mp4" for number in range(5)}
+    good |= {"-dash": "-dash.mp4", "new\nline": "new\nline.mp4", "ünï": os.fsdecode(b"\xff\xfe.mp4")}
+    for number, name in enumerate(good.values()):
+        render(folder / name, seconds=1.0 + 0.2 * number, tone=300.0 + 100 * number)
+    (folder / "text.mp4").write_text("no media at all")
+    (folder / "list.m3u8").write_text("#EXTM3U\n#EXTINF:1,\nclip 0.mp4\n")
+    render(folder / "mute.mp4", tone=None)
+    render(folder / "blind.m4a", picture=False)
+    rows = [*good.items(), *((name, file) for name, (file, _) in (BAD | LACKING).items())]
+    rows = rows[::2] + rows[1::2]
+    write_manifest(folder / "manifest.csv", rows)
+    return folder
+
+
+@pytest.fixture
+def small(collection, tmp_path):
+    """Three good clips and a bad one, to be changed."""
+    names = ["clip 0.mp4", "clip 1.mp4", "clip 2.mp4", "text.mp4"]
+    for name in names:
+        shutil.copy(collection / name, tmp_path / name)
+    write_manifest(tmp_path / "manifest.csv", [(name, name) for name in names])
+    return tmp_path
 
 
 def _pictures(size, frames_per_second, count):

@@ -1,6 +1,4 @@
-import csv
 import dataclasses
-import os
 import shutil
 from fractions import Fraction
 
@@ -8,62 +6,18 @@ import av
 import numpy as np
 import pytest
 
-from feature_extraction.backbones import Extractor, extractor
-from feature_extraction.extract import extract
+from feature_extraction.backbones import Extractor
 from feature_extraction.feature_file import read_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import read_manifest
 from feature_extraction.media import Limits, Sound, decode
-
-AUDIO, VISUAL = extractor("log-mel", "audio"), extractor("hog-color", "visual")
-BAD = {
-    "no file": ("none.mp4", "missing"),
-    "text": ("text.mp4", "corrupt"),
-    "list": ("list.m3u8", "refused"),
-}
-LACKING = {"mute": ("mute.mp4", "no-audio"), "blind": ("blind.m4a", "no-video")}
-
-
-@pytest.fixture(scope="module")
-def collection(tmp_path_factory, render):
-    """A manifest of good and bad clips, some under odd names."""
-    folder = tmp_path_factory.mktemp("collection")
-    good = {f"good {number}": f"clip {number}.mp4" for number in range(5)}
-    good |= {"-dash": "-dash.mp4", "new\nline": "new\nline.mp4", "ünï": os.fsdecode(b"\xff\xfe.mp4")}
-    for number, name in enumerate(good.values()):
-        render(folder / name, seconds=1.0 + 0.2 * number, tone=300.0 + 100 * number)
-    (folder / "text.mp4").write_text("no media at all")
-    (folder / "list.m3u8").write_text("#EXTM3U\n#EXTINF:1,\nclip 0.mp4\n")
-    render(folder / "mute.mp4", tone=None)
-    render(folder / "blind.m4a", picture=False)
-    rows = [*good.items(), *((name, file) for name, (file, _) in (BAD | LACKING).items())]
-    rows = rows[::2] + rows[1::2]
-    write_manifest(folder / "manifest.csv", rows)
-    return folder
-
-
-def write_manifest(path, rows):
-    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
-        table = csv.writer(file)
-        table.writerow(["id", "media", "label", "split", "caption_1"])
-        for number, (name, media) in enumerate(rows):
-            table.writerow([name, media, number % 3, ["train", "val", "test"][number % 3], f"about {name}"])
-
-
-def run(folder, output, extractors=(AUDIO, VISUAL), **options):
-    options = {"workers": 1, **options}
-    return extract(read_manifest(folder / "manifest.csv"), output, extractors, **options)
+from tests.feature_extraction.jobs import AUDIO, BAD, LACKING, VISUAL, decoded, failures, run
 
 
 @pytest.fixture(scope="module")
 def whole(collection, tmp_path_factory):
     output = tmp_path_factory.mktemp("whole") / "f.h5"
     return output, run(collection, output)
-
-
-def failures(output):
-    with output.with_name(output.name + ".failures.csv").open(encoding="utf-8", errors="surrogateescape") as file:
-        return {row["id"]: row for row in csv.DictReader(file)}
 
 
 @pytest.mark.slow
@@ -164,96 +118,6 @@ def test_any_number_of_processes_gives_the_same_bytes(collection, whole, tmp_pat
     run(collection, tmp_path / "f.h5", workers=3)
     assert (tmp_path / "f.h5").read_bytes() == whole[0].read_bytes()
     assert (tmp_path / "f.h5.failures.csv").read_bytes() == (whole[0].parent / "f.h5.failures.csv").read_bytes()
-
-
-@pytest.fixture
-def small(collection, tmp_path):
-    """Three good clips and a bad one, to be changed."""
-    names = ["clip 0.mp4", "clip 1.mp4", "clip 2.mp4", "text.mp4"]
-    for name in names:
-        shutil.copy(collection / name, tmp_path / name)
-    write_manifest(tmp_path / "manifest.csv", [(name, name) for name in names])
-    return tmp_path
-
-
-def decoded(monkeypatch):
-    """Count the clips that are sent to be decoded."""
-    import feature_extraction.engines.this_machine as module
-
-    seen = []
-    original = module.decode_all
-
-    def counting(tasks, wanted, **options):
-        def counted():
-            for task in tasks:
-                seen.append((task.number, *sorted(task.media)))
-                yield task
-
-        return original(counted(), wanted, **options)
-
-    monkeypatch.setattr(module, "decode_all", counting)
-    return seen
-
-
-@pytest.mark.slow
-def test_the_same_command_again_does_nothing_twice(small, monkeypatch):
-    run(small, small / "f.h5")
-    before = (small / "f.h5").read_bytes()
-    seen = decoded(monkeypatch)
-    assert run(small, small / "f.h5").reused == 4
-    assert seen == []
-    assert (small / "f.h5").read_bytes() == before
-
-
-@pytest.mark.slow
-def test_touching_or_moving_files_is_no_change(small, monkeypatch):
-    run(small, small / "f.h5")
-    os.utime(small / "clip 1.mp4")
-    seen = decoded(monkeypatch)
-    run(small, small / "f.h5")
-    assert seen == []
-
-
-@pytest.mark.slow
-def test_a_changed_file_is_described_again_alone(small, collection, monkeypatch):
-    run(small, small / "f.h5")
-    before = read_features(small / "f.h5")
-    status = (small / "clip 1.mp4").stat()
-    shutil.copy(collection / "-dash.mp4", small / "clip 1.mp4")
-    os.utime(small / "clip 1.mp4", ns=(status.st_atime_ns, status.st_mtime_ns))  # a copy that pretends to be old
-    seen = decoded(monkeypatch)
-    run(small, small / "f.h5")
-    after = read_features(small / "f.h5")
-    assert seen == [(1, "audio", "visual")]
-    changed = [not np.array_equal(before.features["audio"][row], after.features["audio"][row]) for row in range(3)]
-    assert changed == [False, True, False]
-
-
-@pytest.mark.slow
-def test_changed_settings_touch_only_their_modality(small, monkeypatch):
-    run(small, small / "f.h5")
-    seen = decoded(monkeypatch)
-    run(small, small / "f.h5", (AUDIO, extractor("hog-color", "visual", {"frames_per_second": 2.0})))
-    assert seen == [(number, "visual") for number in range(4)]
-
-
-@pytest.mark.slow
-def test_failures_are_tried_again_only_when_asked_for(small, collection, monkeypatch):
-    run(small, small / "f.h5")
-    seen = decoded(monkeypatch)
-    run(small, small / "f.h5", retry_failed=True)
-    assert seen == [(3, "audio", "visual")]
-
-
-def test_a_file_that_appears_is_taken_up(small, collection, monkeypatch):
-    (small / "clip 2.mp4").rename(small / "away")
-    assert [failure.reason for failure in run(small, small / "f.h5").failures] == ["missing", "corrupt"]
-    (small / "away").rename(small / "clip 2.mp4")
-    shutil.copy(collection / "clip 3.mp4", small / "text.mp4")
-    seen = decoded(monkeypatch)
-    assert run(small, small / "f.h5").failures == ()
-    assert [number for number, *_ in seen] == [2, 3]
-    assert not (small / "f.h5.failures.csv").exists()
 
 
 def test_one_modality_alone_is_enough(collection, tmp_path):
@@ -374,22 +238,6 @@ def test_what_merging_cannot_fit_is_not_left_to_it(small):
     made, _ = network(2, Centering())
     with pytest.raises(InputError, match="is fitted on all training clips"):
         run(small, small / "g.h5", (made,), shard=(0, 2))
-
-
-@pytest.mark.slow
-def test_damaged_values_are_described_again(small, monkeypatch):
-    run(small, small / "f.h5", sequence=True)
-    before = (small / "f.h5").read_bytes()
-    values = small / "f.h5.work" / "values.f32"
-    whole = values.read_bytes()
-    for damaged in (whole[:-1] + bytes([whole[-1] ^ 1]), whole[: len(whole) // 2], b""):
-        values.write_bytes(damaged)
-        with monkeypatch.context() as patch:
-            seen = decoded(patch)
-            outcome = run(small, small / "f.h5", sequence=True)
-        assert (outcome.clips, len(outcome.failures)) == (4, 1)
-        assert 1 <= len(seen) <= 3
-        assert (small / "f.h5").read_bytes() == before
 
 
 def test_a_description_that_is_not_a_number_is_a_failure(small):

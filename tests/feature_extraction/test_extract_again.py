@@ -1,0 +1,88 @@
+"""The same job again: nothing is done twice, and what changed is done alone."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from feature_extraction.backbones import extractor
+from feature_extraction.feature_file import read_features
+from tests.feature_extraction.jobs import AUDIO, decoded, run
+
+
+@pytest.mark.slow
+def test_the_same_command_again_does_nothing_twice(small, monkeypatch):
+    run(small, small / "f.h5")
+    before = (small / "f.h5").read_bytes()
+    seen = decoded(monkeypatch)
+    assert run(small, small / "f.h5").reused == 4
+    assert seen == []
+    assert (small / "f.h5").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_touching_or_moving_files_is_no_change(small, monkeypatch):
+    run(small, small / "f.h5")
+    os.utime(small / "clip 1.mp4")
+    seen = decoded(monkeypatch)
+    run(small, small / "f.h5")
+    assert seen == []
+
+
+@pytest.mark.slow
+def test_a_changed_file_is_described_again_alone(small, collection, monkeypatch):
+    run(small, small / "f.h5")
+    before = read_features(small / "f.h5")
+    status = (small / "clip 1.mp4").stat()
+    shutil.copy(collection / "-dash.mp4", small / "clip 1.mp4")
+    os.utime(small / "clip 1.mp4", ns=(status.st_atime_ns, status.st_mtime_ns))  # a copy that pretends to be old
+    seen = decoded(monkeypatch)
+    run(small, small / "f.h5")
+    after = read_features(small / "f.h5")
+    assert seen == [(1, "audio", "visual")]
+    changed = [not np.array_equal(before.features["audio"][row], after.features["audio"][row]) for row in range(3)]
+    assert changed == [False, True, False]
+
+
+@pytest.mark.slow
+def test_changed_settings_touch_only_their_modality(small, monkeypatch):
+    run(small, small / "f.h5")
+    seen = decoded(monkeypatch)
+    run(small, small / "f.h5", (AUDIO, extractor("hog-color", "visual", {"frames_per_second": 2.0})))
+    assert seen == [(number, "visual") for number in range(4)]
+
+
+@pytest.mark.slow
+def test_failures_are_tried_again_only_when_asked_for(small, collection, monkeypatch):
+    run(small, small / "f.h5")
+    seen = decoded(monkeypatch)
+    run(small, small / "f.h5", retry_failed=True)
+    assert seen == [(3, "audio", "visual")]
+
+
+def test_a_file_that_appears_is_taken_up(small, collection, monkeypatch):
+    (small / "clip 2.mp4").rename(small / "away")
+    assert [failure.reason for failure in run(small, small / "f.h5").failures] == ["missing", "corrupt"]
+    (small / "away").rename(small / "clip 2.mp4")
+    shutil.copy(collection / "clip 3.mp4", small / "text.mp4")
+    seen = decoded(monkeypatch)
+    assert run(small, small / "f.h5").failures == ()
+    assert [number for number, *_ in seen] == [2, 3]
+    assert not (small / "f.h5.failures.csv").exists()
+
+
+@pytest.mark.slow
+def test_damaged_values_are_described_again(small, monkeypatch):
+    run(small, small / "f.h5", sequence=True)
+    before = (small / "f.h5").read_bytes()
+    values = small / "f.h5.work" / "values.f32"
+    whole = values.read_bytes()
+    for damaged in (whole[:-1] + bytes([whole[-1] ^ 1]), whole[: len(whole) // 2], b""):
+        values.write_bytes(damaged)
+        with monkeypatch.context() as patch:
+            seen = decoded(patch)
+            outcome = run(small, small / "f.h5", sequence=True)
+        assert (outcome.clips, len(outcome.failures)) == (4, 1)
+        assert 1 <= len(seen) <= 3
+        assert (small / "f.h5").read_bytes() == before

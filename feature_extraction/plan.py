@@ -39,7 +39,7 @@ class Plan:
         """Refuse a plan that cannot be carried out."""
         index, count = self.shard
         if not 0 <= index < count:
-            raise InputError(f"shard {index}/{count}: the shards of {count} are 0/{count} to {count - 1}/{count}")
+            raise InputError(f"shard {index}/{count}: of N shards the first is 0/N, the last N-1/N")
         if not self.extractors or len({one.modality for one in self.extractors}) != len(self.extractors):
             raise InputError("one extractor a modality is needed, of at least one modality")
         if count > 1:

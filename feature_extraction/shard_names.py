@@ -10,6 +10,18 @@ from feature_extraction.ground.errors import InputError
 _PART = re.compile(r"(?P<stem>.+)\.(?P<index>\d+)-of-(?P<count>\d+)")
 
 
+def read_shard(text: str) -> tuple[int, int]:
+    """Read "i/n" of `--shard`.
+
+    Raises:
+        InputError: written otherwise, or no shard of so many.
+    """
+    index, slash, count = text.partition("/")
+    if not slash or not index.isdecimal() or not count.isdecimal() or not int(index) < int(count):
+        raise InputError(f"--shard {text}: write I/N with I from 0 to N-1, for example 0/4 for the first of four")
+    return int(index), int(count)
+
+
 def shard_path(output: str | os.PathLike[str], shard: tuple[int, int]) -> Path:
     """Name the file of one shard, so that no shard overwrites another.
 

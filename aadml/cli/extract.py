@@ -88,8 +88,9 @@ def command(
     from feature_extraction.ground.errors import InputError
     from feature_extraction.job import DEFAULTS, extract
     from feature_extraction.manifest import read_manifest
+    from feature_extraction.shard_names import read_shard
 
-    rows, part, options = read_manifest(manifest), _shard(shard), read_settings(settings)
+    rows, part, options = read_manifest(manifest), read_shard(shard), read_settings(settings)
     names = {"audio": audio, "visual": visual, "text": text}
     if recipe is not None and (audio or visual):
         raise InputError("extract: --recipe names both extractors; leave --audio and --visual out")
@@ -97,7 +98,7 @@ def command(
         if name is None and recipe is None and modality in DEFAULTS:
             click.echo(f"aadml: no --{modality} given: {DEFAULTS[modality]}, which needs no weights", err=True)
     chosen = {modality: None if name == "none" else name or DEFAULTS.get(modality) for modality, name in names.items()}
-    with goes_on(), Bar(len(rows.rows[part[0] :: part[1]]) if part[1] else 0, "clip", "extract") as bar:
+    with goes_on(), Bar(len(rows.rows[part[0] :: part[1]]), "clip", "extract") as bar:
         outcome = extract(
             rows, output, **chosen, recipe=recipe, options=options, weights=weights, engine=engine,
             workers=workers, time_limit=time_limit, max_seconds=max_seconds, shard=part,
@@ -125,15 +126,6 @@ def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
         except InputError as error:
             raise InputError(f"--set {setting}: {str(error).removeprefix('line 1: ')}") from error
     return options
-
-
-def _shard(text: str) -> tuple[int, int]:
-    from feature_extraction.ground.errors import InputError
-
-    index, slash, count = text.partition("/")
-    if not slash or not index.isdecimal() or not count.isdecimal():
-        raise InputError(f"--shard {text}: write I/N, for example 0/4 for the first of four")
-    return int(index), int(count)
 
 
 def _print(outcome: "Outcome", output: str, as_json: bool) -> None:

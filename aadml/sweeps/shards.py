@@ -7,6 +7,7 @@ from pathlib import Path
 from aadml.sweeps.job import Job, is_done
 from aadml.sweeps.sweep import Outcome
 from feature_extraction.ground.errors import InputError
+from feature_extraction.shard_names import read_shard
 
 _SHOWN = 5
 
@@ -76,18 +77,6 @@ class Division:
 
 WHOLE = Division()
 """All runs in one call."""
-
-
-def read_shard(text: str) -> tuple[int, int]:
-    """Read "i/n" of `--shard`.
-
-    Raises:
-        InputError: written otherwise, or no shard of so many.
-    """
-    index, slash, count = text.partition("/")
-    if not slash or not index.isdecimal() or not count.isdecimal() or not int(index) < int(count):
-        raise InputError(f"--shard {text}: write I/N with I from 0 to N-1, for example 0/4 for the first of four")
-    return int(index), int(count)
 
 
 def check_complete(jobs: Sequence[Job]) -> None:

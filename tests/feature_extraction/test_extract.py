@@ -261,7 +261,7 @@ def test_refuses_jobs_that_make_no_sense(small):
     for output, options, message in [
         ("notes.txt", {}, "exists and is not a feature file"),
         ("", {}, "is a folder"),
-        ("f.h5", {"shard": (2, 2)}, "0/2 to 1/2"),
+        ("f.h5", {"shard": (2, 2)}, "first is 0/N, the last N-1/N"),
         ("f.h5", {"time_limit": 0.0}, "must be above zero"),
         ("f.h5", {"workers": 0}, "must be above zero"),
         ("f.h5", {"extractors": (AUDIO, AUDIO)}, "one extractor a modality"),

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from feature_extraction.ground.errors import InputError
-from feature_extraction.shard_names import shard_path, shard_paths
+from feature_extraction.shard_names import read_shard, shard_path, shard_paths
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,13 @@ def test_a_name_without_shards_is_refused(tmp_path):
         shard_paths([tmp_path / "s.h5"], tmp_path / "s.h5")
     with pytest.raises(InputError, match="no such file"):
         shard_paths([tmp_path / "none" / "s.h5"], "s.h5")
+
+
+def test_a_shard_is_one_of_so_many():
+    assert read_shard("2/3") == (2, 3)
+
+
+@pytest.mark.parametrize("wrong", ["3/3", "a/3", "1", "-1/3", "1/0", "0/0", ""])
+def test_what_is_no_shard_is_refused_with_what_is(wrong):
+    with pytest.raises(InputError, match="write I/N with I from 0 to N-1"):
+        read_shard(wrong)

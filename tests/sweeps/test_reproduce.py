@@ -19,7 +19,7 @@ from aadml.sweeps.reproduce.cost import Forecast, Rate, forecast, in_words, meas
 from aadml.sweeps.reproduce.parts import PARTS, chosen_parts
 from aadml.sweeps.reproduce.rows import BEST_K, LEAKS, paper_runs
 from aadml.sweeps.reproduce.schedule import STEPS, shortened
-from aadml.sweeps.shards import Division, check_complete, read_shard
+from aadml.sweeps.shards import Division, check_complete
 from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
 
@@ -89,10 +89,6 @@ def test_shards_divide_the_runs():
     jobs = list(range(11))
     parts = [Division((i, 3)).own(jobs) for i in range(3)]
     assert sorted(job for part in parts for job in part) == jobs
-    assert read_shard("2/3") == (2, 3)
-    for wrong in ("3/3", "a/3", "1", "-1/3", "1/0"):
-        with pytest.raises(InputError, match="write I/N"):
-            read_shard(wrong)
 
 
 def test_a_merge_names_what_is_missing(tmp_path):

@@ -157,8 +157,7 @@ def _worked_off(
         for job in jobs:
             yield job, work_off(job, partial(on_epoch, job) if on_epoch else None)
         return
-    conditions = Conditions(one_thread=workers > 1, setup=_use_one_thread if workers > 1 else None)
-    with WorkerPool(_in_process, workers, conditions) as pool:
+    with WorkerPool(_in_process, workers, conditions(workers)) as pool:
         for event in pool.work_off(jobs):
             if isinstance(event, Finished):
                 yield event.task, str(event.value)
@@ -171,6 +170,11 @@ def _worked_off(
 
 def _in_process(job: Job, report: Callable[[tuple[int, int]], None]) -> str:
     return work_off(job, lambda done, total: report((done, total)))
+
+
+def conditions(workers: int) -> Conditions:
+    """Give each of several processes one thread."""
+    return Conditions(one_thread=workers > 1, setup=_use_one_thread if workers > 1 else None)
 
 
 def _use_one_thread() -> None:

@@ -46,7 +46,11 @@ def two_rows(monkeypatch):
 @pytest.fixture
 def unmeasured(monkeypatch):
     """Forecasts without a measurement, for calls that are repeated."""
-    monkeypatch.setattr("aadml.sweeps.reproduce.cost.measured", lambda config, splits: Rate(step=0.001))
+
+    def rates(runs, workers, note):
+        return {kind: Rate(step=0.001) for kind, _ in runs}
+
+    monkeypatch.setattr("aadml.sweeps.reproduce.cost.measured_kinds", rates)
 
 
 def rows(path):

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -174,15 +173,11 @@ def test_a_control_that_is_the_same_training_as_the_chosen_one_is_not_run(tmp_pa
 def test_a_forecast_measures_every_method_once_and_adds_up(tmp_path, monkeypatch):
     measured = []
 
-    def rate(config, splits, note):
-        measured.append(config.label())
-        return Rate(step=0.5, fixed=10.0)
+    def rates(runs, workers, note):
+        measured.extend(dict(runs))
+        return {kind: Rate(clips=304, step=0.5, fixed=10.0) for kind, _ in runs}
 
-    class Clips:
-        train = SimpleNamespace(per_epoch=304)
-
-    monkeypatch.setattr("aadml.sweeps.plan.cost.measured_or_nothing", rate)
-    monkeypatch.setattr("aadml.sweeps.plan.cost.load_splits", lambda config: Clips)
+    monkeypatch.setattr("aadml.sweeps.plan.cost.measured_kinds", rates)
     runs = runs_of("stage-1a", experiment(tmp_path))
     expected = cost_of(runs, tmp_path, 2, lambda message: None)
     said = cost_in_words(runs, expected)

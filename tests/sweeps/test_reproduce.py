@@ -150,9 +150,9 @@ def test_a_forecast_adds_up_and_long_runs_come_first(base, tmp_path):
     assert told.wall == 30
     assert [job.folder.name for job in told.longest_first(jobs)] == ["b", "c", "a"]
     assert "7 runs: 4 are finished, 3 to do, about 30 s on 2 workers" in told.sentence()
-    rate = Rate(step=2.0, epoch=1.0, look=0.5, fixed=3.0)
+    rate = Rate(clips=60, step=2.0, epoch=1.0, look=0.5, fixed=3.0)
     epochs, steps = config.training.epochs, 3
-    assert rate.seconds(Job(tmp_path, config, diagnosis=1), 60) == 3 + epochs * (steps * 2 + 1) + (epochs + 1) * 0.5
+    assert rate.seconds(Job(tmp_path, config, diagnosis=1)) == 3 + epochs * (steps * 2 + 1) + (epochs + 1) * 0.5
     assert [in_words(s) for s in (0.1, 80, 600, 7200)] == ["1 s", "80 s", "10 min", "2.0 h"]
     assert "in this process" in replace(told, workers=0).sentence()
 
@@ -178,6 +178,30 @@ def test_what_cannot_begin_is_foretold_as_nothing_and_said(base, features, tmp_p
     job = Job(tmp_path / "a", resolve({"method": {"name": "cca", "dimension": 500}, "data": str(features)}))
     assert forecast([job], 1, said.append).seconds.keys() == {str(job.folder)}
     assert "counts as nothing" in said[0]
+
+
+@pytest.mark.slow
+def test_kinds_are_measured_by_as_many_processes_as_will_train(base, features, tmp_path):
+    said = []
+    cca = {"method": {"name": "cca", "dimension": 500}, "data": str(features)}
+    kinds = {"plain": base | {"proxy": "identity"}, "anchored": base, "cca": cca}
+    jobs = [Job(tmp_path / name, resolve(values)) for name, values in kinds.items()]
+    told = forecast(jobs, 2, said.append)
+    assert told.workers == 2
+    seconds = [told.seconds[str(job.folder)] for job in jobs]
+    nothing = Rate().seconds(jobs[2])
+    assert seconds[2] == nothing
+    assert min(seconds[:2]) > nothing
+    assert len(said) == 1
+    assert "cca" in said[0]
+    assert "counts as nothing" in said[0]
+
+
+@pytest.mark.slow
+def test_data_that_cannot_be_read_end_a_forecast_in_processes_too(base, tmp_path):
+    jobs = [Job(tmp_path / str(seed), resolve(base | {"data": "none.h5", "seed": seed})) for seed in (0, 1)]
+    with pytest.raises(InputError, match=r"none\.h5"):
+        forecast(jobs, 2)
 
 
 def test_measuring_leaves_the_number_of_threads_and_fits_closed_forms_whole(base, features):

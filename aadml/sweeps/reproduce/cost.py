@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 
@@ -16,12 +17,15 @@ from aadml.runs.data import load_splits
 from aadml.runs.diagnosis import Diagnosis
 from aadml.runs.prepare import untrained_model
 from aadml.sweeps.job import Job, is_done
+from aadml.sweeps.sweep import conditions
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool
 from feature_extraction.network_run import chosen_device
 
 WORTH_ASKING = 3600.0
 """Seconds from which on a person is asked before it begins."""
 Note = Callable[[str], None]
+K = TypeVar("K", bound=Hashable)
 _BATCHES = 2
 _CAPTIONS = 32
 _EPOCHS = 2  # the first one warms up
@@ -33,22 +37,24 @@ class Rate:
     """What a kind of run costs, in seconds on one worker.
 
     Attributes:
+        clips: of training, in an epoch; no seconds.
         step: of training.
         epoch: beside its steps: scores of training and validation clips.
         look: at the test clips once.
         fixed: once a run: a closed form, and starting.
     """
 
+    clips: int = 0
     step: float = 0.0
     epoch: float = 0.0
     look: float = 0.0
     fixed: float = _STARTING
 
-    def seconds(self, job: Job, clips: int) -> float:
-        """Estimate a run on so many training clips."""
+    def seconds(self, job: Job) -> float:
+        """Estimate a run."""
         training = job.config.training
         looks = training.epochs / job.diagnosis if job.diagnosis and self.step else 0.0
-        steps = math.ceil(clips / training.batch)
+        steps = math.ceil(self.clips / training.batch)
         scored = 1 + 2 * len(job.protocols)  # under each protocol all is embedded and ranked again
         epochs = training.epochs if self.step else 0
         return self.fixed + epochs * (steps * self.step + self.epoch) + (looks + scored) * self.look
@@ -107,23 +113,73 @@ def forecast(jobs: Sequence[Job], workers: int, note: Note = lambda message: Non
         InputError: data that cannot be read.
     """
     waiting = [job for job in jobs if not is_done(job)]
-    threads = torch.get_num_threads()
-    seconds: dict[str, float] = {}
-    rates: dict[str, Rate] = {}
-    torch.set_num_threads(1 if workers > 1 else threads)
-    try:
-        for data in dict.fromkeys(job.config.data for job in waiting):
-            own = [job for job in waiting if job.config.data == data]
-            splits = load_splits(own[0].config)
-            for job in own:
-                config = job.needs.config if job.needs else job.config  # as expensive a step, and needs no other model
-                kind = _kind(config)
-                if kind not in rates:
-                    rates[kind] = measured_or_nothing(config, splits, note)
-                seconds[str(job.folder)] = rates[kind].seconds(job, splits.train.per_epoch)
-    finally:
-        torch.set_num_threads(threads)
+    # what needs another model is as expensive a step as that one, which can be measured by itself
+    configs = [job.needs.config if job.needs else job.config for job in waiting]
+    kinds = list(map(_kind, configs))
+    rates = measured_kinds(list(zip(kinds, configs, strict=True)), workers, note)
+    seconds = {str(job.folder): rates[kind].seconds(job) for kind, job in zip(kinds, waiting, strict=True)}
     return Forecast(seconds, len(jobs) - len(waiting), min(workers, max(len(waiting), 1)))
+
+
+def measured_kinds(runs: Sequence[tuple[K, Config]], workers: int, note: Note) -> dict[K, Rate]:
+    """Measure the first run of every kind, as many at a time as will be trained: processes slow each other down.
+
+    Args:
+        runs: the kind of each, and its config.
+        workers: how many at a time, one thread each where there are several.
+        note: called with a line about kinds that cannot be measured.
+
+    Raises:
+        InputError: data that cannot be read.
+    """
+    examples: dict[K, Config] = {}
+    for kind, config in runs:
+        examples.setdefault(kind, config)
+    tasks: list[list[K]] = []
+    for data in dict.fromkeys(config.data for config in examples.values()):
+        own = [kind for kind, config in examples.items() if config.data == data]
+        tasks += [own[first::workers] or own[:1] for first in range(workers)] if workers > 1 else [own]
+    rates: dict[K, Rate] = {}
+    for number, found in _side_by_side([[examples[kind] for kind in task] for task in tasks], workers):
+        for kind, rate in zip(tasks[number], found, strict=True):
+            rates[kind] = rate if isinstance(rate, Rate) else Rate()
+            if not isinstance(rate, Rate):
+                note(f"forecast: {examples[kind].label()} counts as nothing: {rate}")
+    return rates
+
+
+def _side_by_side(tasks: Sequence[Sequence[Config]], workers: int) -> Iterator[tuple[int, list[Rate | str]]]:
+    """Measure the configs of each task; give its number, and rates, or why there is none."""
+    if workers <= 1:
+        yield from enumerate(map(_one_by_one, tasks))
+        return
+    with WorkerPool(_in_process, workers, conditions(workers)) as pool:
+        for event in pool.work_off(enumerate(tasks)):
+            if isinstance(event, Finished):
+                yield event.task[0], list(event.value)
+            elif isinstance(event, Lost):
+                number, configs = event.task
+                yield number, [f"its process ended with {event.ending}"] * len(configs)
+
+
+def _in_process(task: tuple[int, Sequence[Config]], report: Callable[[object], None]) -> list[Rate | str]:
+    return _one_by_one(task[1])
+
+
+def _one_by_one(configs: Sequence[Config]) -> list[Rate | str]:
+    """Measure configs of one data set; one that cannot begin costs nothing, and says why when its turn comes.
+
+    Raises:
+        InputError: data that cannot be read.
+    """
+    splits = load_splits(configs[0])
+    found: list[Rate | str] = []
+    for config in configs:
+        try:
+            found.append(measured(config, splits))
+        except InputError as error:
+            found.append(str(error))
+    return found
 
 
 def measured(config: Config, splits: Splits) -> Rate:
@@ -150,7 +206,8 @@ def _timed(config: Config, splits: Splits) -> Rate:
     started = time.perf_counter()
     model.method.fit(few, valid, watch)
     rate = watch.rate(time.perf_counter() - started)
-    return replace(rate, epoch=rate.epoch * of_valid, look=rate.look * of_test)
+    clips = splits.train.per_epoch
+    return replace(rate, clips=clips, epoch=rate.epoch * of_valid, look=rate.look * of_test)
 
 
 def _some(clips: Clips) -> tuple[Clips, float]:
@@ -184,16 +241,7 @@ class _Watch(Session):
             return Rate(fixed=_STARTING + whole)
         last = numbers(self.history[-1])
         epoch = self._ends[-1] - self._ends[-2] - self._look - last["seconds"]
-        return Rate(last["seconds"] / max(last["steps"], 1), max(epoch, 0.0), self._look)
-
-
-def measured_or_nothing(config: Config, splits: Splits, note: Note) -> Rate:
-    """Measure; a run that cannot begin costs nothing, and says why when its turn comes."""
-    try:
-        return measured(config, splits)
-    except InputError as error:
-        note(f"forecast: {config.label()} counts as nothing: {error}")
-        return Rate()
+        return Rate(step=last["seconds"] / max(last["steps"], 1), epoch=max(epoch, 0.0), look=self._look)
 
 
 def _kind(config: Config) -> str:

@@ -127,7 +127,7 @@ def measured_kinds(runs: Sequence[tuple[K, Config]], workers: int, note: Note) -
     Args:
         runs: the kind of each, and its config.
         workers: how many at a time, one thread each where there are several.
-        note: called with a line about kinds that cannot be measured.
+        note: called with a line before, and with one about each kind that cannot be measured.
 
     Raises:
         InputError: data that cannot be read.
@@ -135,6 +135,8 @@ def measured_kinds(runs: Sequence[tuple[K, Config]], workers: int, note: Note) -
     examples: dict[K, Config] = {}
     for kind, config in runs:
         examples.setdefault(kind, config)
+    if examples:
+        note(f"forecast: measuring {len(examples)} kind{'s' if len(examples) > 1 else ''} of runs")
     tasks: list[list[K]] = []
     for data in dict.fromkeys(config.data for config in examples.values()):
         own = [kind for kind, config in examples.items() if config.data == data]

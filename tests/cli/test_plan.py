@@ -164,7 +164,7 @@ def test_a_failed_run_is_written_down_and_the_others_go_on(toy, tmp_path, monkey
 
     notes = []
     result = call(tmp_path / "out", toy, only="stage-1a", work=breaks, on_note=notes.append)
-    assert "6 runs are known to be needed (stage-1a 6), at most about" in notes[0]
+    assert "6 runs are known to be needed (stage-1a 6), at most about" in notes[1]
     rows = ledger(tmp_path / "out")["stage-1a.csv"]
     assert {row["failed"] for row in rows} == {"the loss became nan"}
     assert result.failed == len(rows) == 6

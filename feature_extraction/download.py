@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from tqdm import tqdm
-
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.progress_bar import Bar
 
 _PIECE = 1 << 20  # bytes read at once
 _FAILURES = (urllib.error.URLError, http.client.HTTPException, OSError)
@@ -128,10 +127,10 @@ def _fetch(url: str, file: BinaryIO, part: Path, timeout: float) -> None:
             validator.write_text(mark, encoding="ascii")
         length = response.headers.get("Content-Length")
         total = start + int(length) if length else None
-        with tqdm(initial=start, total=total, unit="B", unit_scale=True, desc=part.stem, disable=None) as bar:
+        with Bar(total, "B", part.stem, done=start, scaled=True) as bar:
             while piece := response.read(_PIECE):
                 file.write(piece)
-                bar.update(len(piece))
+                bar.show(bar.done + len(piece))
         if total is not None and file.tell() < total:
             raise http.client.IncompleteRead(b"", total - file.tell())
 

@@ -84,3 +84,11 @@ def browser() -> Iterator[object]:
         browser = playwright.chromium.launch(executable_path=path, args=arguments)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock in the place of `time.monotonic`; it shows the one number of this list."""
+    hands = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: hands[0])
+    return hands

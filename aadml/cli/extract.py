@@ -83,9 +83,10 @@ def command(
     NAME is an extractor of `aadml list extractors`, hf:MODEL[@revision][#pooling] for a pretrained network of
     transformers (MODEL is a folder, or a name on the Hugging Face Hub), or package.module:name.
     """
-    from aadml.cli.progress import Bar, failures, goes_on
+    from aadml.cli.progress import failures, goes_on
     from aadml.cli.sweeps import command_line
     from feature_extraction.ground.errors import InputError
+    from feature_extraction.ground.progress_bar import Bar
     from feature_extraction.job import DEFAULTS, extract
     from feature_extraction.manifest import read_manifest
     from feature_extraction.shard_names import read_shard

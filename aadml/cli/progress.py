@@ -1,23 +1,20 @@
 """Progress of long work on stderr."""
 
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 import click
 
+from feature_extraction.ground.progress_bar import Bar
+
 if TYPE_CHECKING:
     from aadml.methods.session import Record
 
 STEP_SECONDS = 1.0
-BAR = "{desc}: {percentage:3.0f}%|{bar}| {n:.10g}/{total} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
-LINE = BAR.replace("|{bar}|", "")
-TERMINAL_SECONDS, LOG_SECONDS = 0.1, 30.0
 
 
 def note(message: str) -> None:
@@ -36,69 +33,6 @@ def goes_on() -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         raise Interrupted("run the same command again to continue") from stop
-
-
-class Bar:
-    """How far something is: a bar on a terminal; in a file, such as the log of a job, a line every half minute.
-
-    Args:
-        total: of what.
-        unit: of it, in the singular.
-        doing: what is done.
-        done: how much of it is there already.
-    """
-
-    def __init__(self, total: int, unit: str, doing: str, *, done: int = 0) -> None:
-        from tqdm import tqdm
-
-        self.total, self.done, self.remark, self.closed = total, float(done), "", False
-        self._shown: tuple[float, str] | None = None
-        self._terminal = terminal = sys.stderr.isatty()
-        self._seconds = TERMINAL_SECONDS if terminal else LOG_SECONDS
-        self._bar = tqdm(
-            total=total, initial=done, unit=unit, desc=doing, dynamic_ncols=True, bar_format=BAR if terminal else LINE,
-            file=sys.stderr if terminal else StringIO(),
-        )  # fmt: skip
-        self._draw()
-
-    def __enter__(self) -> "Bar":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def start_from(self, done: int) -> None:
-        """Take what was done before as the start: it says nothing of how long the rest takes."""
-        self._bar.initial = done
-        self.show(done)
-
-    def show(self, done: float, remark: str = "") -> None:
-        """Show how much is done, and a remark; not every time where it is called often."""
-        self.done, self.remark = done, remark
-        if time.monotonic() - self._drawn_at >= self._seconds:
-            self._draw()
-
-    def clear(self) -> None:
-        """Make room for a line of something else."""
-        if self._terminal:
-            self._bar.clear()
-
-    def close(self) -> None:
-        """Show where it ended and leave it there."""
-        if not self.closed:
-            self._draw()
-            self._bar.close()
-            self.closed = True
-
-    def _draw(self) -> None:
-        self._drawn_at = time.monotonic()
-        self._bar.n = self.done
-        self._bar.set_postfix_str(self.remark, refresh=False)
-        if self._terminal:
-            self._bar.refresh()
-        elif self._shown != (self.done, self.remark):
-            click.echo(str(self._bar), err=True)
-        self._shown = self.done, self.remark
 
 
 class Called(TypedDict):

@@ -15,8 +15,8 @@ def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str,
 
     The last line printed is the path of the manifest, ready for `aadml extract`.
     """
-    from aadml.cli.progress import Bar
     from aadml.data.sample_clips import SampleClips, sample_data
+    from feature_extraction.ground.progress_bar import Bar
 
     with Bar(clips, "clip", "rendering") as bar:
         manifest = sample_data(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aadml.cli.progress import Bar, goes_on, note
+from aadml.cli.progress import goes_on, note
 from aadml.cli.settings import GENERAL, key_flag
+from feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
     from aadml.reports.sweep_result import SweepResult

@@ -1,23 +1,14 @@
 """What people see while a training runs: epochs, steps of slow epochs, warnings as one line each."""
 
-import io
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from aadml.cli import progress
-from aadml.cli.progress import LOG_SECONDS, Bar, TrainingProgress
+from aadml.cli.progress import TrainingProgress
 from aadml.cli.sweeps import SweepProgress
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that is turned by hand."""
-    hands = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: hands[0])
-    return hands
+from feature_extraction.ground.progress_bar import LOG_SECONDS
 
 
 @pytest.fixture
@@ -85,42 +76,6 @@ def test_a_session_counts_the_steps_of_each_epoch():
         session.step(number)
     Session().step(1)
     assert seen == [1, 2]
-
-
-def test_a_log_gets_whole_lines_now_and_then(clock, capsys):
-    with Bar(400, "epoch", "training", done=100) as bar:
-        for epoch in range(101, 111):
-            clock[0] += LOG_SECONDS / 4
-            bar.show(epoch, f"loss {epoch}")
-    written = capsys.readouterr().err
-    assert "\r" not in written
-    lines = written.splitlines()
-    assert [line.split()[:3] for line in lines] == [
-        ["training:", "25%", "100/400"], ["training:", "26%", "104/400"], ["training:", "27%", "108/400"],
-        ["training:", "28%", "110/400"],
-    ]  # fmt: skip
-    assert lines[-1].endswith(", loss 110]")
-
-
-def test_a_log_says_nothing_twice(clock, capsys):
-    with Bar(2, "clip", "extract") as bar:
-        bar.show(2)
-        clock[0] += LOG_SECONDS
-        bar.show(2)
-    assert len(capsys.readouterr().err.splitlines()) == 2
-
-
-def test_a_terminal_gets_a_bar_that_is_drawn_over_itself(clock, monkeypatch):
-    screen = io.StringIO()
-    screen.isatty = lambda: True
-    monkeypatch.setattr(progress.sys, "stderr", screen)
-    with Bar(4, "clip", "rendering") as bar:
-        clock[0] += 1
-        bar.show(3)
-    written = screen.getvalue()
-    assert written.count("\n") == 1
-    assert written.endswith("\n")
-    assert "75%|" in written.split("\r")[-1]
 
 
 def outcome(name, reason="", *, kept=False):

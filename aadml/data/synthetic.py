@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.ave import AVE15
-from feature_extraction.feature_file import FeatureFile
+from feature_extraction.feature_file import DRAWN, FeatureFile
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 from feature_extraction.manifest import SPLITS
@@ -106,7 +106,7 @@ def synthetic(
         ids=tuple(f"synthetic-{number:06d}" for number in range(len(plan.labels))),
         splits=plan.splits,
         class_names=tuple(f"class {number}" for number in range(classes)),
-        provenance={modality: {"extractor": "synthetic", "parameters": parameters} for modality in ("audio", "visual")},
+        provenance={modality: {"extractor": DRAWN, "parameters": parameters} for modality in ("audio", "visual")},
     )
 
 

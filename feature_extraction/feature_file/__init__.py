@@ -15,13 +15,23 @@ is written in the lowest version that can hold it, and every version is read.
 """
 
 from feature_extraction.feature_file.checks import check
-from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile, Incomplete, Shard, Texts, Timeline
+from feature_extraction.feature_file.content import (
+    DRAWN,
+    FORMAT,
+    UNLABELLED,
+    FeatureFile,
+    Incomplete,
+    Shard,
+    Texts,
+    Timeline,
+)
 from feature_extraction.feature_file.names import MODALITIES, check_modality, in_order, is_modality
 from feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
 from feature_extraction.feature_file.rows import Cursor, ModalityRows, Rows, gathered, is_large, spread
 from feature_extraction.feature_file.writing import write_features, write_rows
 
 __all__ = [
+    "DRAWN",
     "FORMAT",
     "MODALITIES",
     "UNLABELLED",

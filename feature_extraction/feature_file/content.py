@@ -13,6 +13,8 @@ from feature_extraction.ground.json_values import JsonObject, inner, texts
 FORMAT = "aadml-features"
 UNLABELLED = -1
 """The label of a clip without one: of every clip of a file without class names."""
+DRAWN = "synthetic"
+"""The extractor of features that are drawn numbers."""
 
 Incomplete = Literal["keep", "drop"]
 """What to do with a clip that lacks a modality and has another: keep it, masked, or count it as failed."""
@@ -208,6 +210,9 @@ class FeatureFile:
     def notes(self) -> tuple[str, ...]:
         """Say what people should know of where the features come from: what readers did, networks without training."""
         found = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
+        drawn = [modality for modality, origin in self.provenance.items() if origin.get("extractor") == DRAWN]
+        if drawn:
+            found.append(f"{' and '.join(drawn)}: drawn numbers ({DRAWN}), no features of recordings")
         for modality, origin in self.provenance.items():
             if "untrained" in (origin.get("weights"), inner(origin, "parameters", "weights")):
                 found.append(f"{modality}: made by an untrained network (random weights)")

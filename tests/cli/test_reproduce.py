@@ -101,6 +101,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     page = (out / "report.html").read_text()
     assert page.count("SHORTENED (--quick)") == 7
     assert "cannot be compared" in page
+    assert "drawn numbers (synthetic), no features of recordings" in page
     assert "(diagnosis)" in page
     assert said.strip().splitlines()[-1] == str(out / "report.html")
     before = results(out)

@@ -8,6 +8,8 @@ from aadml.data.splits import stratified, to_splits, without_classes, without_in
 from aadml.data.synthetic import synthetic
 from feature_extraction.ground.errors import InputError
 
+DRAWN = "audio and visual: drawn numbers (synthetic), no features of recordings"
+
 
 def test_the_splits_of_the_data_are_kept():
     content = synthetic(classes=3, train=12, valid=6, test=9, dimensions=(2, 3))
@@ -18,7 +20,7 @@ def test_the_splits_of_the_data_are_kept():
         assert part.ids == tuple(content.ids[row] for row in rows)
         assert torch.equal(part.matrix("visual"), torch.from_numpy(content.features["visual"][rows]))
         assert part.labels.tolist() == content.labels[rows].tolist()
-    assert splits.notes == ()
+    assert splits.notes == (DRAWN,)
     assert splits.name == "here"
 
 
@@ -30,7 +32,7 @@ def test_a_validation_split_is_made_of_train_clips_where_there_is_none():
     assert not set(splits.train.ids) & set(splits.valid.ids)
     assert to_splits(content, seed=1).valid.ids == splits.valid.ids
     assert to_splits(content, seed=2).valid.ids != splits.valid.ids
-    assert splits.notes == ("18 train clips were set aside for validation (stratified, seed 1)",)
+    assert splits.notes == (DRAWN, "18 train clips were set aside for validation (stratified, seed 1)")
 
 
 @given(counts=st.lists(st.integers(0, 12), min_size=1, max_size=6), share=st.floats(0.01, 0.99), seed=st.integers(0, 9))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aadml.reports import page
-from aadml.reports.ablation_tables import data_notes, describe, results_table
+from aadml.reports.ablation_tables import describe, results_table
 from aadml.reports.page import Section
 from aadml.reports.sweep_figures import Band, bands_over, difference_curve, spread_curve, spread_dots
 from aadml.reports.sweep_parts import result_tables, summary
@@ -63,9 +63,8 @@ def write_ablation(
     keys = next(n for n, name in enumerate(table.columns) if name.startswith("MAP "))
     results = Section("Table", result_tables(table, keys), table.notes)
     varied = ", ".join(axis.key for axis in ablation.axes)
-    about = [table.caption, *data_notes(scores, folder)]
     parts = [shown[0], results, *shown[1:], _how(ablation, command)]
-    html = page.document(f"Ablation of {varied}", "Ablation", _summary(ablation, scores, about), parts)
+    html = page.document(f"Ablation of {varied}", "Ablation", _summary(ablation, scores, [table.caption]), parts)
     write_text(folder / REPORT, html)
     return table, folder / REPORT
 

@@ -50,7 +50,7 @@ def figure_cells(own: CellScores, metric: str, directions: Sequence[str]) -> lis
 
 
 def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Path, metrics: Sequence[str] = ()) -> str:
-    """Say in one sentence what the figures are: data, split, what is relevant, protocol, chance, ties, seeds."""
+    """Say what the figures are: data, split, what is relevant, protocol, chance, ties, seeds, what data they are."""
     found = _first_of_each_cell(scores, folder)
     if not found:
         reasons = [reason for cell in scores.values() for reason in cell.failed.values()]
@@ -68,17 +68,18 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     rules = sorted({other.relevance for other, _ in found} - {LABEL.name})
     relevant = "".join(f"relevant is {RELEVANCE_IN_WORDS[rule]} ({rule}), " for rule in rules)
     ties = max(run.record.tie_rate for one in scores.values() for run in one.runs.values())
+    noted = " ".join(["", *(f"{note.rstrip('.')}." for note in _data_notes([other for _, other in found]))])
     return (
         f"MAP on the {record.split} split of {Path(environment.data.name).name} ({clips} clips), "
         f"{relevant}protocol {record.protocol}, chance {chance}, tie rate at most {ties:.3f}; "
         f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}."
+        f"{noted}"
     )
 
 
-def data_notes(scores: Mapping[str, CellScores], folder: Path) -> list[str]:
+def _data_notes(environments: Sequence[Environment]) -> list[str]:
     """Repeat what was done to the data on the way to its splits: what the first runs of all cells noted alike."""
-    noted = [environment.data.notes for _, environment in _first_of_each_cell(scores, folder)]
-    return [note for note in (noted[0] if noted else []) if all(note in other for other in noted)]
+    return [note for note in environments[0].data.notes if all(note in other.data.notes for other in environments)]
 
 
 def _first_of_each_cell(scores: Mapping[str, CellScores], folder: Path) -> list[tuple[EvaluationRecord, Environment]]:

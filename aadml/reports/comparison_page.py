@@ -7,7 +7,7 @@ import numpy as np
 
 from aadml.configuration.config import DEFAULT_METHOD
 from aadml.reports import page
-from aadml.reports.ablation_tables import data_notes, describe
+from aadml.reports.ablation_tables import describe
 from aadml.reports.comparison_tables import pair_table, proxy_table, table_of
 from aadml.reports.page import Section
 from aadml.reports.sweep_figures import spread_dots
@@ -78,7 +78,7 @@ def write_comparison(
     read = [table for name, table in tables.items() if name != "pairs"]
     if not drawings:
         return read, None
-    texts = [about, *data_notes(scores, folder), *notes]
+    texts = [about, *notes]
     parts = [*_sections(tables, drawings), Section("How it was made", page.command(command))]
     html = page.document("Comparison", "Methods and losses", _summary(rows, scores, baseline, texts), parts)
     write_text(folder / REPORT, html)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from aadml.configuration.changes import setting_pairs
 from aadml.data import open_data
-from aadml.reports.ablation_tables import data_notes, describe
+from aadml.reports.ablation_tables import describe
 from aadml.reports.reproduction.page import Words, write_reproduction
 from aadml.reports.reproduction.procedure import Note, Plan, worked_off
 from aadml.reports.reproduction.tables import Group, leaks_of
@@ -50,7 +50,6 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Plan) -> Sw
         for name, one in runs.items():
             if jobs[name]:
                 groups[name] = _group(name, one, parts, jobs[name], outcomes, plan)
-                noted += [line for line in data_notes(groups[name].scores, plan.folder / name) if line not in noted]
         words = Words(schedule.NOTE if plan.quick else "", noted, plan.command)
         tables, page = write_reproduction(parts, runs, groups, plan.folder, words)
     return SweepResult(tuple(tables), tuple(outcomes), plan.folder, page)

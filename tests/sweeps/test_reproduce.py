@@ -199,6 +199,14 @@ def test_kinds_are_measured_by_as_many_processes_as_will_train(base, features, t
 
 
 @pytest.mark.slow
+def test_one_kind_on_two_workers_is_foretold_once(features, tmp_path):
+    said = []
+    values = {"method": {"name": "cca", "dimension": 500}, "data": str(features)}
+    forecast([Job(tmp_path / str(seed), resolve(values | {"seed": seed})) for seed in (0, 1)], 2, said.append)
+    assert [line.split(":")[1].split()[0] for line in said] == ["measuring", "cca"]
+
+
+@pytest.mark.slow
 def test_data_that_cannot_be_read_end_a_forecast_in_processes_too(base, tmp_path):
     jobs = [Job(tmp_path / str(seed), resolve(base | {"data": "none.h5", "seed": seed})) for seed in (0, 1)]
     with pytest.raises(InputError, match=r"none\.h5"):

@@ -144,6 +144,8 @@ def measured_kinds(runs: Sequence[tuple[K, Config]], workers: int, note: Note) -
     rates: dict[K, Rate] = {}
     for number, found in _side_by_side([[examples[kind] for kind in task] for task in tasks], workers):
         for kind, rate in zip(tasks[number], found, strict=True):
+            if kind in rates:  # a worker without a kind of its own measured it too
+                continue
             rates[kind] = rate if isinstance(rate, Rate) else Rate()
             if not isinstance(rate, Rate):
                 note(f"forecast: {examples[kind].label()} counts as nothing: {rate}")

@@ -55,6 +55,10 @@ def joined() -> Iterator[None]:
     if not launch.started() or distributed.is_initialized():
         yield
         return
+    # Imported later, as optimizers do, its functions would keep the group as their default, and with it threads that
+    # now and then abort the process at its end (torch 2.13).
+    import torch.distributed.nn
+
     cards = torch.cuda.device_count()
     own_cards = cards > 0 and cards >= launch.processes_here()
     with _answered():

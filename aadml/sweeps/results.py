@@ -192,10 +192,10 @@ def how_tested(found: Sequence[Difference]) -> list[str]:
     tested = sum(not math.isnan(one.p) for one in found)
     if not tested:
         return ["Differences are those of the mean MAP. One seed says nothing of others: none is tested."]
+    corrected_for = f"; p is corrected for {tested} comparisons (Holm)" if tested > 1 else ""
     return [
-        f"Differences of the mean MAP [95 % interval], paired over {over}; p is corrected for {tested} "
-        f"comparisons (Holm); * is significant at 5 %; ≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); what has "
-        "neither mark is undecided."
+        f"Differences of the mean MAP [95 % interval], paired over {over}{corrected_for}; * is significant at 5 %; "
+        f"≈ is within ±{NEGLIGIBLE:g} (equivalence test at 5 %); what has neither mark is undecided."
     ]
 
 

@@ -127,6 +127,14 @@ def test_the_shipped_config_names_the_method_and_runs_one_step_as_it_is(name):
         assert torch.isfinite(vectors).all()
 
 
+@pytest.mark.slow
+def test_what_is_built_for_all_clips_trains_on_some_of_them_as_a_forecast_does(name):
+    some = splits().having("train", splits().train.select(torch.arange(10, 70)))
+    encoder = fit(built(name, "training.epochs=1"), some)
+    for vectors in embeddings(encoder, splits().test).values():
+        assert torch.isfinite(vectors).all()
+
+
 def test_a_method_never_imports_another(name):
     source = Path(inspect.getfile(inspect.unwrap(METHODS[name]))).read_text(encoding="utf-8")
     others = {build.__module__ for build in METHODS.values()} - {METHODS[name].__module__}

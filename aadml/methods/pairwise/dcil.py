@@ -94,8 +94,8 @@ class InstanceLearner(Learner):
         return [stage for stage in (Stage(FIRST, first), Stage(SECOND, epochs - first)) if stage.epochs]
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
-        """Refuse a training set that the classifier was not built for."""
-        if self.by_clip and len(train) != self.classifier.out_features:
+        """Refuse more training clips than the classifier was built for."""
+        if self.by_clip and len(train) > self.classifier.out_features:
             raise InputError(f"dcil was built for {self.classifier.out_features} training clips; {len(train)} given")
 
     def embed(self, features: Any, modality: Modality) -> Tensor:

@@ -88,14 +88,14 @@ def test_what_cannot_be_is_refused():
         checked_options(METHODS["dcil"], {"instance": "clips"}, "method")
     with pytest.raises(InputError, match=r"instance_share: 2.0 given"):
         checked_options(METHODS["dcil"], {"instance_share": 2.0}, "method")
-    with pytest.raises(InputError, match="built for 12 training clips; 9 given"):
-        built(settings=Training(epochs=2)).fit(clips(9), clips())
+    with pytest.raises(InputError, match="built for 12 training clips; 15 given"):
+        built(settings=Training(epochs=2)).fit(clips(15), clips())
 
 
-@pytest.mark.parametrize("count", [11, 13])
-def test_other_numbers_of_training_clips_than_it_was_built_for_are_refused(count):
-    with pytest.raises(InputError, match=f"built for 12 training clips; {count} given"):
-        built().learner.before_epoch(clips(count), Epoch("instance", 0, 1))
+def test_more_training_clips_than_it_was_built_for_are_refused():
+    built().learner.before_epoch(clips(11), Epoch("instance", 0, 1))
+    with pytest.raises(InputError, match="built for 12 training clips; 13 given"):
+        built().learner.before_epoch(clips(13), Epoch("instance", 0, 1))
 
 
 def test_by_class_no_number_of_clips_is_needed():

@@ -79,6 +79,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     assert "table-2: left out (no --vegas given)" in err
     assert "forecast: " in err
     assert "drawn by seed" in err
+    assert "3 classes; the paper's AVE has 1,955 of 15" in err
     names = {"table-1-ave", "table-1-ave-leaks", "table-3", "table-3-leaks", "figure-3-ave", "figure-4-ave",
              "figure-5-ave", "clock-draw"}  # fmt: skip
     assert {path.stem for path in out.glob("*.csv")} == names
@@ -101,6 +102,7 @@ def test_tables_and_figures_of_one_data_set_beside_published_figures_and_leaks(a
     page = (out / "report.html").read_text()
     assert page.count("SHORTENED (--quick)") == 7
     assert "cannot be compared" in page
+    assert "AVE has 1,955 of 15, so its values are of other data" in page
     for name in ("table-3.md", "table-3.tex", "report.html"):
         assert "drawn numbers (synthetic), no features of recordings" in (out / name).read_text()
     assert "(diagnosis)" in page

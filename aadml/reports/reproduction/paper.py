@@ -16,6 +16,7 @@ from aadml.sweeps.reproduce import schedule
 from aadml.sweeps.reproduce.clock import drawn_sets
 from aadml.sweeps.reproduce.parts import chosen_parts
 from aadml.sweeps.reproduce.rows import PaperRuns, paper_runs
+from aadml.sweeps.reproduce.sizes import other_size
 from aadml.sweeps.sweep import Outcome, check_same_data, sole_owner
 
 
@@ -62,6 +63,8 @@ def _laid_out(name: str, place: str, parts: Sequence[str], plan: Plan, note: Not
     draws: dict[int, str] = {}
     if name == "ave":
         place, draws = drawn_sets(place, folder, note, with_others="clock-draw" in parts)
+    for line in other_size(name, place):
+        note(line)
     clips = len(open_data(place).rows("train"))
     changes = setting_pairs(plan.settings) + ([("device", plan.device)] if plan.device else [])
     base = plan.config or f"aadml_{name}"

@@ -144,17 +144,17 @@ def test_draws_are_made_where_there_are_clips_to_spare_and_else_it_is_said_why_n
     assert "not measured: Clock has 94 clips" in said[-1]
 
 
-def test_data_of_another_size_than_the_papers_are_told_from_them(tmp_path):
-    assert other_size("ave", "synthetic:ave") == []
-    write_features(tmp_path / "v.h5", synthetic(classes=10, train=22_482, valid=0, test=5_621, dimensions=(2, 2)))
-    assert other_size("vegas", str(tmp_path / "v.h5")) == []
-    assert other_size("ave", str(tmp_path / "v.h5")) == [
-        "v.h5: 28,103 clips of 10 classes (is it VEGAS?); the paper's AVE has 1,955 of 15, "
-        "so its values are of other data"
+def test_data_of_another_size_than_the_papers_are_told_from_them():
+    def drawn(classes, train, test):
+        return synthetic(classes=classes, train=train, valid=0, test=test, dimensions=(2, 2))
+
+    vegas = drawn(10, 22_482, 5_621)
+    assert other_size("vegas", vegas) == other_size("ave", drawn(15, 1_766, 189)) == []
+    assert other_size("ave", vegas) == [
+        "28,103 clips of 10 classes (is it VEGAS?); the paper's AVE has 1,955 of 15, so its values are of other data"
     ]
-    write_features(tmp_path / "few.h5", synthetic(classes=15, train=90, valid=0, test=30, dimensions=(2, 2)))
-    (said,) = other_size("ave", str(tmp_path / "few.h5"))
-    assert said.startswith("few.h5: 120 clips of 15 classes; the paper's AVE has")
+    (said,) = other_size("ave", drawn(15, 90, 30))
+    assert said.startswith("120 clips of 15 classes; the paper's AVE has")
 
 
 def test_a_forecast_adds_up_and_long_runs_come_first(base, tmp_path):

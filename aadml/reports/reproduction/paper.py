@@ -1,6 +1,7 @@
 """The AADML paper from its data sets to one page."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from aadml.configuration.changes import setting_pairs
 from aadml.data import open_data
@@ -63,9 +64,10 @@ def _laid_out(name: str, place: str, parts: Sequence[str], plan: Plan, note: Not
     draws: dict[int, str] = {}
     if name == "ave":
         place, draws = drawn_sets(place, folder, note, with_others="clock-draw" in parts)
-    for line in other_size(name, place):
-        note(line)
-    clips = len(open_data(place).rows("train"))
+    content = open_data(place)
+    for line in other_size(name, content):
+        note(f"{Path(place).name}: {line}")
+    clips = len(content.rows("train"))
     changes = setting_pairs(plan.settings) + ([("device", plan.device)] if plan.device else [])
     base = plan.config or f"aadml_{name}"
     shared = Shared(place, tuple(changes), plan.max_epochs, base, with_controls=False)

@@ -1,21 +1,18 @@
 """How large the paper's data sets are, so that other data, or files that were mixed up, are noticed before a night."""
 
-from pathlib import Path
-
-from aadml.data import open_data
+from feature_extraction.feature_file import FeatureFile
 
 SIZES = {"vegas": (28_103, 10), "ave": (1_955, 15)}
 """Clips of all splits, and classes, of the files that the paper's values are of (docs/reproduce.md)."""
 
 
-def other_size(data_set: str, data: str) -> list[str]:
+def other_size(data_set: str, content: FeatureFile) -> list[str]:
     """Say how data differ in size from the paper's; nothing where they do not.
 
     Args:
         data_set: "vegas" or "ave".
-        data: its features in any layout.
+        content: its features.
     """
-    content = open_data(data)
     found = len(content.ids), len(content.class_names)
     if found == SIZES[data_set]:
         return []
@@ -23,6 +20,6 @@ def other_size(data_set: str, data: str) -> list[str]:
     guess = f" (is it {others[0]}?)" if others else ""
     clips, classes = SIZES[data_set]
     return [
-        f"{Path(data).name}: {found[0]:,} clips of {found[1]} classes{guess}; the paper's {data_set.upper()} has "
-        f"{clips:,} of {classes}, so its values are of other data"
+        f"{found[0]:,} clips of {found[1]} classes{guess}; the paper's {data_set.upper()} has {clips:,} of {classes}, "
+        "so its values are of other data"
     ]

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.retrieval.frame_word import FRAME_WORD
 from feature_extraction.feature_file import MODALITIES, UNLABELLED, check_modality, in_order
-from feature_extraction.foreign import npz_arrays, open_hdf5
+from feature_extraction.foreign import npz_arrays, npz_keys, open_hdf5, written_as
 from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
@@ -46,7 +46,9 @@ def is_embeddings_file(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> tuple[Embeddings, str]:
+def read_embeddings(
+    path: str | os.PathLike[str], split: str | None = None, on_note: Callable[[str], None] = lambda note: None
+) -> tuple[Embeddings, str]:
     """Read embeddings.
 
     Args:
@@ -56,8 +58,9 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
             `similarity` and `once`, the modalities of which one row a label is ranked.
             Without `label`, a row's own partner is what is relevant. Several captions a clip stand as `text`
             (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each; then the other modalities are ranked
-            once a clip, and a clip's own captions are what is relevant.
+            once a clip, and a clip's own captions are what is relevant. `labels`, `ids` and `splits` will do too.
         split: which clips, where the file has a `split`; by default "test". A file without one is read whole.
+        on_note: called with a line about what is left out.
 
     Returns:
         The embeddings, labels recoded to 0..C-1, and the name of the split: "all" where the file has none.
@@ -66,7 +69,7 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
         InputError: no such file, another format, something missing or malformed, NaN, or no clip of that split.
     """
     place = Path(path)
-    arrays, similarity, stated = _read(place)
+    arrays, similarity, stated, left = _read(place)
     present = {key.removesuffix(PRESENT): arrays.pop(key) for key in list(arrays) if key.endswith(PRESENT)}
     arrays, once = _one_row_a_caption(arrays, place)
     vectors = {
@@ -74,8 +77,12 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
         for modality in in_order(key for key in arrays if key not in KEYS)
     }
     if len(vectors) < 2:
-        found = ", ".join(arrays) or "nothing"
-        raise InputError(f"{place}: has {found}; wanted 'audio', 'visual' or 'text' (two at least)")
+        found = ", ".join([*arrays, *left]) or "nothing"
+        raise InputError(
+            f"{place}: has {found}; wanted 'audio', 'visual', 'text' or what '{LISTED}' lists (two at least)"
+        )
+    if left:
+        on_note(f"{place}: left out: {', '.join(left)} ('{LISTED}' lists modalities of other names)")
     widths = {modality: matrix.shape[1] for modality, matrix in vectors.items()}
     if similarity != FRAME_WORD and len(set(widths.values())) > 1:
         found = ", ".join(f"{modality} has {width}" for modality, width in widths.items())
@@ -110,22 +117,34 @@ def read_embeddings(path: str | os.PathLike[str], split: str | None = None) -> t
         raise InputError(f"{place}: {error}") from error
 
 
-def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str, tuple[Modality, ...]]:
-    """Read the arrays, the similarity, and which modalities are ranked once a label."""
+def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str, tuple[Modality, ...], list[str]]:
+    """Read the arrays, the similarity, which modalities are ranked once a label, and name what is left out."""
     if not place.is_file():
         absent = "is not a file but a device or a pipe" if place.exists() else "no such file"
         raise InputError(f"{place}: {'is a folder, not a file' if place.is_dir() else absent}")
-    wanted = (*MODALITIES, *KEYS, CAPTION_CLIP)
+    similarity, once = "cosine", tuple[Modality, ...]()
     if is_archive(place):
-        arrays = npz_arrays(place, (*wanted, "similarity", LISTED))
-        similarity = str(arrays.pop("similarity", "cosine"))
-        further = npz_arrays(place, _with_masks((*MODALITIES, *_listed(arrays.pop(LISTED, None), place))))
-        return {key: arrays[key] for key in wanted if key in arrays} | further, similarity, ()
-    with open_hdf5(place) as file:
-        listed = _with_masks((*MODALITIES, *_listed(_dataset(file, LISTED, place) if LISTED in file else None, place)))
-        found = {key: _dataset(file, key, place) for key in (*wanted, *listed) if key in file}
-        once = np.asarray(file.attrs.get(ONCE, ()), dtype=object)
-        return found, _text(file.attrs.get("similarity", "cosine")), _listed(once, place, ONCE)
+        keys = npz_keys(place)
+        stated = npz_arrays(place, ("similarity", LISTED))
+        places = _places(keys, _listed(stated.get(LISTED), place))
+        arrays = npz_arrays(place, tuple(places.values()))
+        similarity = str(stated.get("similarity", similarity))
+    else:
+        with open_hdf5(place) as file:
+            keys = tuple(file)
+            places = _places(keys, _listed(_dataset(file, LISTED, place) if LISTED in file else None, place))
+            arrays = {key: _dataset(file, key, place) for key in places.values()}
+            similarity = _text(file.attrs.get("similarity", similarity))
+            once = _listed(np.asarray(file.attrs.get(ONCE, ()), dtype=object), place, ONCE)
+    left = sorted({*keys} - {*places.values(), "similarity", LISTED})
+    return {name: arrays[key] for name, key in places.items()}, similarity, once, left
+
+
+def _places(keys: Collection[str], listed: Sequence[str]) -> dict[str, str]:
+    """Say under which key stands what is read."""
+    names = (*_with_masks((*MODALITIES, *listed)), *KEYS, CAPTION_CLIP)
+    places = {name: written_as(name, keys) for name in names}
+    return {name: key for name, key in places.items() if key in keys}
 
 
 def _with_masks(names: Sequence[str]) -> tuple[str, ...]:

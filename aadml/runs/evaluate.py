@@ -161,7 +161,7 @@ def _of_embeddings(
     else:
         assert embeddings is not None
         search_beside(Path(embeddings))
-        vectors, chosen = read_embeddings(embeddings, split)
+        vectors, chosen = read_embeddings(embeddings, split, note)
         if split and chosen == "all":
             note(f"{embeddings}: has no 'split', so all its {len(vectors)} clips are scored")
     if relevance is not None:

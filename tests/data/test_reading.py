@@ -146,6 +146,14 @@ def test_two_views_of_an_npz_stand_for_audio_and_visual(tmp_path):
     assert content.class_names == ("1", "2")
 
 
+def test_labels_of_views_may_be_in_the_plural(tmp_path):
+    with np.load(views(tmp_path)) as arrays:
+        np.savez(tmp_path / "many.npz", **{key.replace("label", "labels"): values for key, values in arrays.items()})
+    content = open_data(tmp_path / "many.npz", audio="y", visual="x")
+    assert content.labels.tolist() == [0, 1, 0, 1, 0, 1]
+    assert not any("left out" in note for note in content.notes())
+
+
 @pytest.mark.parametrize("chosen", [{}, {"audio": "x"}, {"audio": "x", "visual": "z"}])
 def test_views_that_are_not_named_are_listed(tmp_path, chosen):
     with pytest.raises(InputError, match=r"--audio VIEW and --visual VIEW to `aadml convert .*`, .*the views are x, y"):

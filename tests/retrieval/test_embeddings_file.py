@@ -43,6 +43,28 @@ def test_an_hdf5_file_is_read_with_its_names_its_split_and_its_similarity(tmp_pa
         read_embeddings(tmp_path / "e.h5", "dev0")
 
 
+@pytest.mark.parametrize("ending", ["npz", "h5"])
+def test_columns_in_the_plural_are_read_and_what_is_left_out_is_named(tmp_path, ending):
+    place, said = tmp_path / f"e.{ending}", []
+    columns = {"audio": AUDIO, "visual": AUDIO + 1, "labels": np.array([7, 3, 7, 5]), "ids": np.array(list(b"wxyz")),
+               "splits": np.array([b"test", b"train", b"test", b"test"]), "pca": AUDIO}  # fmt: skip
+    if ending == "npz":
+        np.savez(place, **columns)
+    else:
+        with h5py.File(place, "w") as file:
+            for key, values in columns.items():
+                file[key] = values
+    found, split = read_embeddings(place, None, said.append)
+    assert (split, found.class_names, found.ids) == ("test", ("3", "5", "7"), ("119", "121", "122"))
+    assert said == [f"{place}: left out: pca ('modalities' lists modalities of other names)"]
+
+
+def test_a_file_of_other_modalities_is_refused_with_all_that_it_has(tmp_path):
+    np.savez(tmp_path / "e.npz", audio=AUDIO, video=AUDIO, label=np.arange(4))
+    with pytest.raises(InputError, match="has audio, label, video; wanted 'audio', 'visual', 'text' or what"):
+        read_embeddings(tmp_path / "e.npz")
+
+
 def test_labels_stay_positions_among_the_class_names_even_where_a_class_has_no_clip(tmp_path):
     np.savez(tmp_path / "e.npz", **arrays(label=np.array([2, 0, 2, 0]), class_names=np.array(["rain", "dog", "car"])))
     found = read_embeddings(tmp_path / "e.npz")[0]

@@ -1,5 +1,7 @@
 """npz or HDF5 with a row per clip: `audio`, `visual`, `text` (two at least), `label`, `split`, and optionally `id`.
 
+`labels`, `splits` and `ids` are read as `label`, `split` and `id`.
+
 Modalities of other names are those that `modalities` lists, as in what `aadml embed` writes, or that are named.
 
 Several texts a clip stand as `text` (n, c, d), or as `text` (m, d) with `text_row` (m,), the clip of each: the same
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, h5_keys, require, same_rows
 from aadml.data.raw import assemble, matrix, text
 from feature_extraction.feature_file import MODALITIES, FeatureFile, Texts, check_modality, in_order
-from feature_extraction.foreign import npz_arrays, npz_keys
+from feature_extraction.foreign import npz_arrays, npz_keys, written_as
 from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
 
@@ -81,7 +83,8 @@ def _arrays(path: Path, named: Mapping[str, str]) -> tuple[dict[str, NDArray[np.
     listed = [text(name) for name in read(path, (LISTED,))[LISTED].ravel().tolist()] if LISTED in keys else []
     for name in listed:
         check_modality(name, f"{path}: {LISTED}")
-    places = {key: key for key in (*MODALITIES, *listed, *_BESIDE) if key in keys} | dict(named)
+    usual = {name: written_as(name, keys) for name in (*MODALITIES, *listed, *_BESIDE)}
+    places = {name: key for name, key in usual.items() if key in keys} | dict(named)
     masks = {f"{name}{PRESENT}": f"{key}{PRESENT}" for name, key in places.items() if name not in _BESIDE}
     places |= {name: key for name, key in masks.items() if key in keys}
     arrays = read(path, tuple(dict.fromkeys(places.values())))

@@ -6,7 +6,7 @@ from pathlib import Path
 from aadml.data.layouts.layout import Layout, ReadOptions, require, same_rows, stacked
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
-from feature_extraction.foreign import npz_arrays
+from feature_extraction.foreign import npz_arrays, written_as
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("*_train", "*_test")
@@ -21,11 +21,12 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
         InputError: fewer than two views named, a missing key, pickled values, or parts that contradict.
     """
     arrays = npz_arrays(path)
+    label = written_as("label", {key.rpartition("_")[0] for key in arrays})
     views = sorted(
         key.removesuffix("_train")
         for key in arrays
         if key.endswith("_train")
-        and key not in ("label_train", *(f"{view}{PRESENT}_train" for view in options.views.values()))
+        and key not in (f"{label}_train", *(f"{view}{PRESENT}_train" for view in options.views.values()))
     )
     chosen = options.views
     _check_named(path, options, views)
@@ -33,9 +34,9 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
     more = {part: "valid" for part in ("valid", "val") if f"{first}_{part}" in arrays}
     parts = {"train": "train", **more, "test": "test"}
     masked = {m: view for m, view in chosen.items() if f"{view}{PRESENT}_train" in arrays}
-    labelled = any(key.startswith("label_") for key in arrays)
+    labelled = any(key.startswith(f"{label}_") for key in arrays)
     masks = [f"{view}{PRESENT}" for view in masked.values()]
-    names = dict.fromkeys((*chosen.values(), *masks, *(("label",) if labelled else ())))
+    names = dict.fromkeys((*chosen.values(), *masks, *((label,) if labelled else ())))
     require(path, tuple(f"{name}_{part}" for part in parts for name in names), list(arrays))
     whole = {name: stacked(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for part in parts}) for name in names}
     for part in parts:
@@ -45,7 +46,7 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
         path,
         "views",
         features={modality: whole[view] for modality, view in chosen.items()},
-        labels=whole["label"] if labelled else None,
+        labels=whole[label] if labelled else None,
         splits=[split for part, split in parts.items() for _ in range(len(arrays[f"{first}_{part}"]))],
         class_names=options.class_names,
         present={modality: whole[f"{view}{PRESENT}"] for modality, view in masked.items()},

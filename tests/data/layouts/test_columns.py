@@ -138,3 +138,18 @@ def test_a_mask_that_is_none_is_refused(written, wrong):
     path, _ = written(audio_present=wrong)
     with pytest.raises(InputError, match="audio_present"):
         open_data(path)
+
+
+def test_columns_in_the_plural_are_the_same_columns(written):
+    path, content = written(id=np.asarray([f"clip {i}" for i in range(105)]))
+    with np.load(path) as arrays:
+        wanted, columns = open_data(path), dict(arrays)
+    many = {f"{key}s": columns[key] for key in ("label", "split", "id")}
+    path, _ = written(label=None, split=None, **many)
+    found = open_data(path)
+    assert (found.ids, found.splits, found.class_names) == (wanted.ids, content.splits, content.class_names)
+    np.testing.assert_array_equal(found.labels, content.labels)
+    path, _ = written(labels=np.zeros(105))
+    found = open_data(path)
+    np.testing.assert_array_equal(found.labels, content.labels)
+    assert any("left out: labels" in note for note in found.notes())

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def table(
     _check(clips, labelled=not no_labels and bool({"label", "labels"} & set(names.values())), place=str(source))
     if first_label:
         clips = [_Row(**{**vars(clip), "labels": clip.labels[:1]}) for clip in clips]
-    return Listing(_entries(clips, folder, str(source)), tuple(_notes(clips, names)))
+    return Listing(_entries(clips, folder, str(source)), tuple(_notes(clips, names, labelled=not no_labels)))
 
 
 @dataclass(frozen=True)
@@ -143,12 +143,14 @@ def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
 
 def _advice(header: Sequence[str]) -> str:
     """Say how the columns could be named."""
-    found = {
-        role: next((name for name in header if name.lower().replace(" ", "_") in words), None)
-        for role, words in _GUESSES.items()
-    }
+    found = {role: _guess(role, header) for role in _GUESSES}
     named = ",".join(f"{role}={name}" for role, name in found.items() if name)
     return f"name them: --columns {named if found['media'] else 'media=COLUMN,label=COLUMN'}"
+
+
+def _guess(role: str, header: Iterable[str]) -> str | None:
+    """Find a column that is likely to be what `role` says, under another name."""
+    return next((name for name in header if name.lower().replace(" ", "_") in _GUESSES[role]), None)
 
 
 def _clip(line: int, cells: dict[str, str], folder: Path, separator: str | None) -> _Row:
@@ -220,9 +222,12 @@ def _entries(clips: Sequence[_Row], folder: Path, place: str) -> tuple[Entry, ..
     )
 
 
-def _notes(clips: Sequence[_Row], names: Mapping[str, str]) -> list[str]:
+def _notes(clips: Sequence[_Row], names: Mapping[str, str], *, labelled: bool) -> list[str]:
     several = sum(len(clip.labels) > 1 for clip in clips)
     notes = [f"column '{old}' is '{new}'" for old, new in names.items() if old != new]
+    guess = _guess("label", names.values())
+    if labelled and guess and not {"label", "labels"} & set(names.values()):
+        notes.append(f"no column is called label, so the clips have none; if it is '{guess}': --columns label={guess}")
     if several:
         notes.append(
             f"{several} clips have several labels: they are kept, extracted and embedded, but nothing is trained on "

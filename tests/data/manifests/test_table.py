@@ -72,6 +72,13 @@ def test_a_split_of_its_own_is_kept_and_another_column_can_be_named(media):
     assert read_manifest(again).class_names == ()
 
 
+def test_a_column_that_may_be_the_label_is_named_where_there_is_none(media):
+    hint = "no column is called label, so the clips have none; if it is 'Category': --columns label=Category"
+    for options, said in (({}, True), ({"columns": "label=Category"}, False), ({"no_labels": True}, False)):
+        manifest(plain(media, "media,Category"), on_note=(notes := []).append, output=media / "m.csv", **options)
+        assert (hint in notes) == said
+
+
 def test_several_labels_are_kept_or_the_first_of_them(media):
     text = "media,tags\nmedia/1.mp4,speech; dog\nmedia/2.mp4,dog\nmedia/3.mp4,a|b\n"
     options = {"columns": "label=tags", "split": "random:1/0/0", "on_note": (notes := []).append}

@@ -10,6 +10,7 @@ import h5py
 from aadml.data.ave import with_official_validation
 from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.layout import Layout, ReadOptions, h5_keys
+from aadml.data.other_kinds import what_else
 from aadml.data.synthetic import synthetic_by_name
 from feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
 from feature_extraction.foreign import npz_keys
@@ -132,7 +133,7 @@ def recognize(path: Path) -> str:
             "or name networks that train on media (towers.audio, towers.visual; docs/encoders.md)"
         )
     if not h5py.is_hdf5(path):
-        raise InputError(f"{path}: is neither HDF5 nor npz; {_known()}")
+        raise InputError(f"{path}: {what_else(path) or f'is neither HDF5 nor npz; {_known()}'}")
     return FEATURE_FILE if is_feature_file(path) else _best(path, "h5", list(h5_keys(path)))
 
 
@@ -141,7 +142,7 @@ def _best(path: Path, kind: str, found: list[str]) -> str:
     best = max(shares, key=lambda name: shares[name])
     if shares[best] == 0:
         there = ", ".join(sorted(found)[:20]) or "nothing"
-        raise InputError(f"{path}: no known layout; found in it: {there}; {_known()}")
+        raise InputError(f"{path}: {what_else(path) or f'no known layout; found in it: {there}; {_known()}'}")
     return best
 
 

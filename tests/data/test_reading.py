@@ -215,6 +215,21 @@ def test_what_is_no_data_is_refused_with_what_is_possible(write_h5, tmp_path):
         open_data(write_h5(other=np.ones(3)), layout="flt")
 
 
+def test_what_is_something_else_is_named_with_what_to_do(tmp_path):
+    (tmp_path / "clips" / "dog").mkdir(parents=True)
+    (tmp_path / "clips" / "dog" / "a.MP4").write_bytes(b"a video")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "model.json").write_text("{}")
+    for name, message in {
+        "clips": f"holds media, not features; `aadml manifest {tmp_path / 'clips'}` lists",
+        "clips/dog/a.MP4": f"is media, not features; `aadml manifest {tmp_path / 'clips' / 'dog'}` lists",
+        "run": f"is a model, not features; `aadml evaluate {tmp_path / 'run'} --data F.h5`",
+    }.items():
+        with pytest.raises(InputError) as refused:
+            open_data(tmp_path / name)
+        assert str(refused.value).startswith(f"{tmp_path / name}: {message}")
+
+
 def test_a_damaged_file_is_refused(write_h5, split_keys, tmp_path):
     whole = write_h5(**split_keys).read_bytes()
     (tmp_path / "cut.h5").write_bytes(whole[: len(whole) // 2])

@@ -4,7 +4,7 @@ import torch
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
-from aadml.protocols.protocol import Protocol, Subject, Vectors, proxy_of, read_out, vectors_of
+from aadml.protocols.protocol import BANK_SPLITS, Protocol, Subject, Vectors, proxy_of, read_out, vectors_of
 from aadml.proxies.query_expansion import expand
 from aadml.retrieval import mean_average_precision
 
@@ -52,8 +52,8 @@ def _score(subject: Subject, vectors: Vectors) -> float:
     return float(torch.tensor(scores).mean())
 
 
-BANK = Protocol(mix=anchor_aware)
+BANK = Protocol(mix=anchor_aware, needs=BANK_SPLITS)
 """Proxies from the training bank: own modality, no labels, no partner; k chosen on valid."""
 
-BANK_EXPANSION = Protocol(mix=expansion)
+BANK_EXPANSION = Protocol(mix=expansion, needs=BANK_SPLITS)
 """Average query expansion with the same training bank: the control of `bank`."""

@@ -30,15 +30,27 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
         options: of `aadml.retrieval.evaluate`.
 
     Raises:
-        InputError: an unknown protocol, or parts that cannot be joined.
+        InputError: an unknown protocol, parts that cannot be joined, or a split that one needs has no clips.
     """
-    parts = protocols_of(name)
-    for part in parts:
-        if part.before is not None:
-            subject = part.before(subject, split)
+    subject, parts = prepared(subject, name, split)
     embeddings = embed_under(subject, parts, split)
     evaluation = evaluate(embeddings, protocol=name, split=split, **options)
     return _running(evaluation, embeddings) if any(part.metric == "running" for part in parts) else evaluation
+
+
+def prepared(subject: Subject, name: str, split: str) -> tuple[Subject, Sequence[Protocol]]:
+    """Read a name, and let its protocols act before anything is embedded.
+
+    Raises:
+        InputError: as `evaluate_under`.
+    """
+    parts = protocols_of(name)
+    for key, part in zip(name.split("+"), parts, strict=True):
+        lacking = [needed for needed in part.needs if not len(subject.splits[needed])]
+        if lacking:
+            raise InputError(f"{key}: needs {lacking[0]} clips, and the data have none")
+        subject = part.before(subject, split) if part.before is not None else subject
+    return subject, parts
 
 
 def protocols_of(name: str) -> Sequence[Protocol]:

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 
 from aadml.comparison.embeddings import Embeddings
-from aadml.protocols.protocol import Protocol, Subject
+from aadml.protocols.protocol import BANK_SPLITS, Protocol, Subject
 from aadml.retrieval import mean_average_precision
 from aadml.retrieval.hubness import (
     Bias,
@@ -37,8 +37,6 @@ def _best(subject: Subject, embeddings: Embeddings, choices: Sequence[Bias], *, 
         lengths = {m: values.norm(dim=1, keepdim=True) for m, values in queries.items()}
         drawn = {m: torch.randn(v.shape, generator=generator, dtype=v.dtype) for m, v in queries.items()}
         queries = {m: drawn[m] / drawn[m].norm(dim=1, keepdim=True) * lengths[m] for m in queries}
-    if not len(subject.splits.valid):
-        return embeddings
     valid = subject.encoder.embed_clips(subject.splits.valid)
     best, highest = embeddings, _score(valid)
     for bias in choices:
@@ -54,7 +52,7 @@ def _score(embeddings: Embeddings) -> float:
 
 
 def _by(choices: Sequence[Bias], *, random_bank: bool = False) -> Protocol:
-    return Protocol(correct=partial(_best, choices=choices, random_bank=random_bank))
+    return Protocol(correct=partial(_best, choices=choices, random_bank=random_bank), needs=BANK_SPLITS)
 
 
 _INVERTED = [partial(inverted_softmax, scale=scale) for scale in SCALES]

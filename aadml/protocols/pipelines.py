@@ -17,7 +17,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.protocols.audit import Embed
-from aadml.protocols.evaluation import embed_under, evaluate_under, protocols_of
+from aadml.protocols.evaluation import embed_under, evaluate_under, prepared, protocols_of
 from aadml.protocols.protocol import Subject
 from feature_extraction.feature_file import FeatureFile, write_features
 from feature_extraction.foreign import open_hdf5
@@ -43,10 +43,7 @@ class ProtocolPipeline:
 
     def embedder(self, splits: Splits, split: str) -> Embed:
         """Prepare the protocol on `splits`; clips are then embedded as if they were the scored split."""
-        parts = protocols_of(self.protocol)
-        subject = replace(self.subject, splits=splits)
-        for part in parts:
-            subject = part.before(subject, split) if part.before is not None else subject
+        subject, parts = prepared(replace(self.subject, splits=splits), self.protocol, split)
 
         def embed(clips: Clips) -> Embeddings:
             scored = subject.splits.having(split, clips)

@@ -42,6 +42,7 @@ class Protocol:
         correct: (subject, embeddings) -> embeddings, acting on what was read out, by statistics of other splits.
         keep: embeddings -> embeddings, acting on the items that are scored.
         metric: "map", or "running" for the variant of that name in the place of MAP.
+        needs: splits besides the scored one that must hold clips.
     """
 
     before: Callable[[Subject, str], Subject] | None = None
@@ -49,7 +50,11 @@ class Protocol:
     correct: Callable[[Subject, Embeddings], Embeddings] | None = None
     keep: Callable[[Embeddings], Embeddings] | None = None
     metric: str = "map"
+    needs: tuple[str, ...] = ()
 
+
+BANK_SPLITS = ("train", "valid")
+"""What a protocol with a bank needs: clips that make the bank, and clips on which its strength is chosen."""
 
 INDUCTIVE = Protocol()
 """Every item embedded alone: no label, no partner, no other item. The default."""

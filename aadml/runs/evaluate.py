@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from aadml.comparison.clips import Splits
+import torch
+
+from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import check_relevance
 from aadml.configuration.config import Config
@@ -57,7 +59,7 @@ def evaluate(
     model: Model | str | Path | None = None,
     *,
     embeddings: Embeddings | str | Path | None = None,
-    data: str | Path | Splits | None = None,
+    data: str | Path | Splits | Clips | None = None,
     split: str | None = None,
     protocol: str | None = None,
     allow_other_features: bool = False,
@@ -77,8 +79,8 @@ def evaluate(
     Args:
         model: a model, or the path of a run or a model folder.
         embeddings: instead of a model: embeddings, or a file of them.
-        data: what is scored; None takes the data that a run was trained on.
-        split: "train", "valid" or "test"; None is test, and all of an embeddings file without splits.
+        data: what is scored; None takes the data that a run was trained on. `Clips` are scored whole.
+        split: "train", "valid" or "test"; None is test, and all of `Clips` or an embeddings file without splits.
         protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own.
         allow_other_features: score features of another extractor than the model was trained on.
         similarity: instead of the one that belongs to the embeddings.
@@ -119,6 +121,9 @@ def evaluate(
     rule = relevance_name(relevance)
     if model is None:
         return _of_embeddings(embeddings, split, protocol, note, options, rule)
+    whole = isinstance(data, Clips)
+    if isinstance(data, Clips):
+        data = _of_clips(data, split)
     split = split or "test"
     if data is None and not isinstance(model, Model):
         return _of_run(Path(model), split, protocol, note, options, rule)
@@ -130,7 +135,16 @@ def evaluate(
     else:
         splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=note)
     splits = with_relevance(splits, rule)
-    return _scored(Subject(loaded, splits), protocol or loaded.facts.protocol, split, options)
+    found = _scored(Subject(loaded, splits), protocol or loaded.facts.protocol, split, options)
+    return replace(found, split="all") if whole else found
+
+
+def _of_clips(clips: Clips, split: str | None) -> Splits:
+    """Lay out clips that are scored whole."""
+    if split is not None:
+        raise InputError(f"evaluate: split '{split}' given, but Clips have none: they are scored whole")
+    none = clips.select(torch.arange(0))
+    return Splits(none, none, clips)
 
 
 def _gallery(exclude_partner: bool, disjoint: bool) -> Gallery:

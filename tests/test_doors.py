@@ -32,6 +32,11 @@ def test_an_argument_of_another_type_is_refused_at_the_door(name, tmp_path, monk
     ("call", "said"),
     [
         (lambda: aadml.fit("f.h5", config=""), "fit: config is empty; give a path, or leave it out"),
+        (
+            lambda: aadml.fit({"audio": 1}),
+            "fit: data of type dict; possible are text, a path, Splits, "
+            "Clips (of arrays: aadml.Clips.of(labels, audio=..., visual=...)), None",
+        ),
         (lambda: aadml.fit("f.h5", modalities=3), "fit: modalities of type int; possible are names, text, None"),
         (lambda: aadml.fit("f.h5", epochs=True), "fit: epochs of type bool; possible are a whole number, None"),
         (

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -36,6 +36,9 @@ class Clips:
         texts: all texts, where clips have several and `aadml.data.several_texts` has not laid them out yet.
         drawn_by: n names; of the rows that share one, an epoch of training takes one. None where it takes all.
     """
+
+    IN_WORDS: ClassVar[str] = "Clips (of arrays: aadml.Clips.of(labels, audio=..., visual=...))"
+    """How messages of `ground.calls` name it."""
 
     features: Mapping[Modality, Features]
     labels: Tensor

@@ -32,7 +32,7 @@ def checked(function: F, home: str, name: str) -> F:
     """Give a function that looks at the types of its arguments before it does anything.
 
     Texts, paths, numbers and classes are looked at; arrays, mappings, functions and what they hold are left to the
-    function.
+    function. A class may say by an attribute IN_WORDS how messages name it.
 
     Args:
         function: a public one; the same one is given for the same function.
@@ -105,4 +105,6 @@ def _is_of(value: object, kind: object) -> bool:
 def _in_words(kind: object) -> str:
     if get_origin(kind) is Literal:
         return ", ".join(map(repr, get_args(kind)))
-    return "names" if get_origin(kind) else _WORDS.get(kind, getattr(kind, "__name__", str(kind)))
+    if get_origin(kind):
+        return "names"
+    return str(getattr(kind, "IN_WORDS", None) or _WORDS.get(kind) or getattr(kind, "__name__", kind))

@@ -81,7 +81,8 @@ def evaluate(
         embeddings: instead of a model: embeddings, or a file of them.
         data: what is scored; None takes the data that a run was trained on. `Clips` are scored whole.
         split: "train", "valid" or "test"; None is test, and all of `Clips` or an embeddings file without splits.
-        protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own.
+        protocol: a key of PROTOCOLS, or several leaks joined by "+"; None is the model's own. Of embeddings, whatever
+            they were made under: nothing is done to them.
         allow_other_features: score features of another extractor than the model was trained on.
         similarity: instead of the one that belongs to the embeddings.
         metrics: further ones of `aadml list metrics` ("recall@3").
@@ -182,6 +183,8 @@ def _of_embeddings(
         vectors = replace(vectors, relevance=chosen_relevance(relevance))
         check_relevance(vectors.relevant, vectors, "the embeddings")
     check_once(vectors, options.once or ())
+    if protocol:
+        note(f"protocol {protocol}: taken as how the embeddings were made; they are scored as they are")
     return evaluate_embeddings(vectors, protocol=protocol or "unstated", split=chosen, **vars(options))
 
 

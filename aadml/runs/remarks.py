@@ -26,8 +26,8 @@ def _is_pretrained(config: Config, network: str) -> bool:
 
 
 def remarks(prepared: Prepared) -> list[str]:
-    """Say what was done to the data, which clips are not learned from, and what becomes of a teacher on few clips."""
-    return [*prepared.splits.notes, *_fewer_clips(prepared), *_teacher_notes(prepared)]
+    """Say what was done to the data, what is not learned from or not chosen, and what becomes of a teacher."""
+    return [*prepared.splits.notes, *_fewer_clips(prepared), *_nothing_chosen(prepared), *_teacher_notes(prepared)]
 
 
 def foretold(prepared: Prepared) -> list[str]:
@@ -46,6 +46,14 @@ def _fewer_clips(prepared: Prepared) -> list[str]:
         f"{name} learns from the {len(train) - count} of {len(train)} training clips that have all modalities; pairs, "
         "clip and aadml without a proxy learn from all"
     ]
+
+
+def _nothing_chosen(prepared: Prepared) -> list[str]:
+    """Say so where an epoch is to be chosen and there is nothing to choose it on."""
+    learns = hasattr(prepared.model.method, "learner") and prepared.config.training.select == "best"
+    if len(prepared.splits.valid) or not learns:
+        return []
+    return ["there are no validation clips to choose an epoch on: the last one is kept"]
 
 
 def _teacher_notes(prepared: Prepared) -> list[str]:

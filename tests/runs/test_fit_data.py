@@ -54,6 +54,21 @@ def test_it_is_said_how_clips_in_memory_were_set_aside_for_validation(labels, ho
     assert f"4 clips were set aside for validation ({how}, seed 0)" in model.card()
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({}, True), ({"settings": {"training.select": "last"}}, False), ({"method": "cca"}, False)],
+)
+def test_it_is_said_where_no_epoch_can_be_chosen(options, said):
+    draw = np.random.default_rng(0).normal
+    clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
+    settings = {"method.dimension": 2} if "method" in options else {"network.hidden": [4], "training.epochs": 2}
+    options = options | {"settings": settings | options.get("settings", {})}
+    for valid, expected in ((clips.select(torch.arange(0)), said), (clips, False)):
+        heard = []
+        aadml.fit(aadml.Splits(clips, valid, clips), on_note=heard.append, **options)
+        assert ("there are no validation clips to choose an epoch on: the last one is kept" in heard) == expected
+
+
 def test_a_closed_form_is_kept_from_validation_clips_that_are_scored_or_of_other_classes(tmp_path):
     write_features(tmp_path / "f.h5", synthetic(classes=6, train=60, valid=18, test=18, dimensions=(6, 8)))
 

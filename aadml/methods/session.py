@@ -51,11 +51,18 @@ class Weights:
         learner: that has them.
         batch: clips a batch of the training.
         last: whether the epoch was the last of its stage.
+        class_names: of the training clips.
     """
 
     learner: Scored
     batch: int
     last: bool
+    class_names: tuple[str, ...]
+
+    def held_out_loss(self, clips: Clips) -> float | None:
+        """Cost clips of any split; None where that is not defined, or their labels stand for other classes."""
+        same = clips.class_names == self.class_names
+        return self.learner.held_out_loss(clips, self.batch) if same else None
 
 
 @dataclass(frozen=True, kw_only=True)

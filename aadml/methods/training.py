@@ -122,10 +122,13 @@ class _Loop:
             last = self.progress.epoch == stage.epochs
             record = {**record, **self._score(last=last), **self._score_train(last=last)}
             with group.alone():
-                self.session.log(record, Weights(self.learner, self.settings.batch, last))
+                self.session.log(record, self._weights(last=last))
             self._watch()
             self.session.save(self._checkpoint())
         return True
+
+    def _weights(self, *, last: bool) -> Weights:
+        return Weights(self.learner, self.settings.batch, last, self.train.class_names)
 
     def _out_of_patience(self) -> bool:
         return 0 < self.settings.patience <= self.progress.since_best
@@ -215,7 +218,7 @@ class _Loop:
         losses = {
             f"{name} loss": loss
             for name, clips in (("train", self.train), ("valid", self.valid))
-            if (loss := self.learner.held_out_loss(clips, self.settings.batch)) is not None
+            if (loss := self._weights(last=False).held_out_loss(clips)) is not None
         }
         return {f"train {key}": value for key, value in scores.items()} | losses
 

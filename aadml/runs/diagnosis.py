@@ -33,7 +33,7 @@ class Diagnosis:
         embeddings = weights.learner.embed_clips(self.test)
         scores = {f"map {'-'.join(one)}": mean_average_precision(embeddings, one) for one in embeddings.directions()}
         scores |= {"map_mean": sum(scores.values()) / len(scores)}
-        loss = weights.learner.held_out_loss(self.test, weights.batch)
+        loss = weights.held_out_loss(self.test)
         return {f"{PREFIX}{key}": value for key, value in (scores | ({} if loss is None else {"loss": loss})).items()}
 
 

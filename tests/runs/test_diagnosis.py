@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import aadml
 from aadml.configuration.assembly import assemble
 from aadml.data.synthetic import synthetic
 from aadml.protocols.evaluation import evaluate_under
@@ -96,6 +97,25 @@ def test_train_and_validation_loss_are_logged_with_the_score_of_the_training_cli
     scores = [json.loads((one / "evaluation.json").read_text()).get("train_map") for one in (run, silent)]
     assert scores[0] > 0
     assert scores[1] is None
+
+
+def test_no_loss_is_made_of_labels_that_stand_for_other_classes(tmp_path):
+    path = tmp_path / "six.h5"
+    write_features(path, synthetic(classes=6, train=60, valid=12, test=24, dimensions=(6, 8), difficulty=0.5))
+    last = records(trained(path, tmp_path / "run", 1, "unseen_classes=0.3"))[-1]
+    assert "train loss" in last
+    assert "valid map_mean" in last
+    assert f"{PREFIX}map_mean" in last
+    assert not {"valid loss", f"{PREFIX}loss"} & last.keys()
+
+
+def test_validation_clips_of_classes_that_are_not_trained_are_ranked_and_not_costed(data):
+    splits = aadml.read(data)
+    names = ["another", "and another", "a third", "a fourth"]  # one more than the network has outputs
+    labels = [names[row % 4] for row in range(len(splits.valid))]
+    valid = aadml.Clips.of(labels, **{modality: splits.valid[modality] for modality in splits.valid.modalities})
+    model = aadml.fit(splits.having("valid", valid), settings=SMALL)
+    assert model.evaluation["map_mean"] > 0
 
 
 def test_the_figures_of_each_query_are_kept_only_where_they_are_asked_for(data, tmp_path):

@@ -215,10 +215,11 @@ class _Loop:
     def _train_scored(self) -> dict[str, float]:
         """Score the training clips, and cost them and the validation clips."""
         scores = train_scores(self.learner.embed_clips(self.train))
+        weights = self._weights(last=False)
         losses = {
             f"{name} loss": loss
             for name, clips in (("train", self.train), ("valid", self.valid))
-            if (loss := self._weights(last=False).held_out_loss(clips)) is not None
+            if (loss := weights.held_out_loss(clips)) is not None
         }
         return {f"train {key}": value for key, value in scores.items()} | losses
 

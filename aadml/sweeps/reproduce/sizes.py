@@ -1,8 +1,14 @@
 """How large the paper's data sets are, so that other data, or files that were mixed up, are noticed before a night."""
 
+import numpy as np
+
+from aadml.data.synthetic import SHAPES
 from feature_extraction.feature_file import FeatureFile
 
-SIZES = {"vegas": (28_103, 10), "ave": (1_955, 15)}
+SIZES = {
+    name: (sum(int(np.sum(SHAPES[name][part])) for part in ("train", "valid", "test")), SHAPES[name]["classes"])
+    for name in ("vegas", "ave")
+}
 """Clips of all splits, and classes, of the files that the paper's values are of (docs/reproduce.md)."""
 
 

@@ -6,6 +6,7 @@ true is not a count. Pydantic is imported here alone, when the first value is ch
 
 import json
 from collections.abc import Callable, Container
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -62,7 +63,30 @@ def checked(kind: Any, value: Json, key: str) -> Any:
     try:
         return _adapter(kind).validate_json(json.dumps(value))
     except (ValidationError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{key}: {as_yaml(value)} given; {possible(kind)} is possible") from error
+        written = _as_list(kind, value)
+        hint = f"; a list is written {as_yaml(written)}" if written else ""
+        raise InputError(f"{key}: {as_yaml(value)} given; {possible(kind)} is possible{hint}") from error
+
+
+def _as_list(kind: Any, value: Json) -> list[Json]:
+    """Give the list that was meant by 32, or by "32,16"; [] where the kind takes no such list."""
+    from pydantic import ValidationError
+
+    if value is None or isinstance(value, list | dict):
+        return []
+    meant: list[Json] = [_read(part) for part in value.split(",")] if isinstance(value, str) else [value]
+    try:
+        _adapter(kind).validate_json(json.dumps(meant))
+    except (ValidationError, ValueError):
+        return []
+    return meant
+
+
+def _read(word: str) -> Json:
+    value: Json = word.strip()
+    with suppress(ValueError):
+        value = json.loads(word)
+    return value
 
 
 @cache

@@ -129,3 +129,17 @@ def test_wrong_options_of_sound_and_captions_are_refused_in_one_line(method):
             except InputError:
                 continue
             assert all(math.isfinite(number) for number in numbers_of(found.values)), key
+
+
+@pytest.mark.parametrize(("given", "written"), [(32, "[32]"), ("32,16", "[32, 16]"), ("32, 16", "[32, 16]")])
+def test_a_list_that_is_not_written_as_one_is_shown_as_it_is_written(given, written):
+    with pytest.raises(InputError) as refused:
+        full("aadml", **{"network.hidden": given})
+    assert str(refused.value).endswith(f"is possible; a list is written {written}")
+
+
+@pytest.mark.parametrize("given", [0, "x", "32,x", -1, True])
+def test_what_no_list_is_made_of_has_no_such_hint(given):
+    with pytest.raises(InputError) as refused:
+        full("aadml", **{"network.hidden": given})
+    assert str(refused.value).endswith("from 1 to 65536 is possible")

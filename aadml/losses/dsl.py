@@ -5,7 +5,7 @@ from dataclasses import replace
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import inverse, mean_over_positives
-from aadml.losses.kernels.row_blocks import Costs, Rows, log_mean_exp_of_columns, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, exp_over_mean, log_mean_exp_of_columns, summed
 from aadml.losses.kernels.scores import scores_of
 
 
@@ -40,7 +40,7 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
 
     def cost(rows: Rows) -> Costs:
         assert rows.columns is not None
-        prior = (rows.scores * flatness).sub_(rows.columns).exp_()
+        prior = exp_over_mean((rows.scores * flatness).sub_(rows.columns))
         costs = mean_over_positives(rows.scores * prior, rows.positives, rows.rivals, rows.shares)
         by_prior = costs.slope.mul_(prior)
         return replace(costs, slope=by_prior * (1 + flatness * rows.scores), column_slope=-by_prior * rows.scores)

@@ -74,6 +74,28 @@ def test_ignores_what_is_in_neither_mask(draw):
     assert torch.allclose(dsl(anywhere).total, dsl(comparison).total, atol=1e-12)
 
 
+@pytest.mark.parametrize(("temperature", "prior_temperature"), [(0.05, 0.1), (0.05, 0.01), (0.01, 0.3)])
+def test_a_sharp_prior_counts_for_nothing_where_an_anchor_meets_itself(draw, temperature, prior_temperature):
+    points, labels, itself = draw("labels", 0, candidates=9).candidates, torch.arange(9) % 3, torch.arange(9)
+    found = []
+    for own in (points.clone().requires_grad_(), points.float().requires_grad_()):
+        comparison = Comparison.of_labels(own, own, labels, labels, itself=itself)
+        terms = dsl(comparison, temperature=temperature, prior_temperature=prior_temperature)
+        terms.total.sum().backward()
+        found.append((terms.total.double(), own.grad.double()))
+    (total, gradient), (rounded, rounded_gradient) = found
+    assert torch.isfinite(total).all()
+    assert torch.allclose(rounded, total, rtol=1e-2)
+    assert torch.allclose(rounded_gradient, gradient, atol=5e-2 * float(gradient.abs().max()))
+
+
+def test_with_a_sharp_prior_among_others_than_itself_is_its_definition(draw):
+    points, labels = draw("labels", 0, candidates=9).candidates, torch.arange(9) % 3
+    comparison = Comparison.of_labels(points, points, labels, labels, itself=torch.arange(9))
+    wanted = definition(comparison, 0.05, 0.2)
+    assert torch.allclose(dsl(comparison, temperature=0.05, prior_temperature=0.2).total, wanted, rtol=1e-9)
+
+
 def test_costs_nothing_when_nobody_meets_anybody():
     points = torch.randn(3, 2, requires_grad=True)
     nobody = torch.zeros(3, 3, dtype=torch.bool)

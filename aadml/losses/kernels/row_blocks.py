@@ -23,6 +23,8 @@ EXCLUDED = 1e30
 """What is subtracted from scores that are to be no rivals: more than any score, less than what could overflow."""
 LOWEST = -78.0
 """Where exponents end: the exponential is nothing beside a one, and no denormal number, even divided by thousands."""
+HIGHEST = 30.0
+"""Where exponents over a mean end: beside it no entry of the mean is further up than the log of how many there are."""
 
 
 @dataclass(frozen=True)
@@ -257,6 +259,15 @@ def exp_of_falls(values: Tensor) -> Tensor:
     return values.clamp_min_(LOWEST).exp_()
 
 
+def exp_over_mean(values: Tensor) -> Tensor:
+    """Turn exponents less the log of their mean exponential into exponentials, in place.
+
+    What takes part in the mean is at most as large as the mean has entries; of what does not, which may be any number,
+    nothing is left but that it is finite, as its mask wants.
+    """
+    return values.clamp_max_(HIGHEST).exp_()
+
+
 def log_mean_exp_of_columns(comparison: Comparison, scores: Scores, factor: float) -> Tensor:
     """Give the log of the mean of exp(factor s_ij) over the anchors that a candidate is compared with (c,), else 0."""
     result: Tensor = _applied(
@@ -294,7 +305,7 @@ class _Columns(torch.autograd.Function):
         weight = ctx.factor * above / count.clamp_min(1)
 
         def cost(rows: Rows) -> Costs:
-            share = (ctx.factor * rows.scores).sub_(result).exp_().mul_(weight)
+            share = exp_over_mean((ctx.factor * rows.scores).sub_(result)).mul_(weight)
             return replace(_no_cost(rows), slope=share if rows.rivals is None else share.mul_(rows.rivals))
 
         task = replace(ctx.task, cost=cost)

@@ -43,10 +43,11 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
 
 def _cost(rows: Rows) -> Costs:
     least = torch.finfo(rows.scores.dtype).tiny
+    floor = least / torch.finfo(rows.scores.dtype).eps  # so far below, slopes of many candidates add up to infinity
     possible, rivals = some(rows.positives) * rows.has_negatives, rows.rivals
     alike = (rows.scores * rows.positives).sum(1) + least
     every = (rows.scores if rivals is None else rows.scores * rivals).sum(1) + least
     total = (every.log() - alike.log()) * possible
-    by_every, by_alike = (possible / every)[:, None], (possible / alike)[:, None]
+    by_every, by_alike = ((possible / mass.clamp_min(floor))[:, None] for mass in (every, alike))
     outside = by_every if rivals is None else rivals * by_every
     return Costs(total, total > 0, possible, torch.sub(outside, rows.positives * by_alike, out=rows.room))

@@ -51,6 +51,18 @@ def test_is_finite_where_certain_posteriors_exclude_each_other():
     assert torch.isfinite(logits.grad).all()
 
 
+@pytest.mark.parametrize("apart", [88.0, 95.0, 500.0])
+def test_is_finite_where_many_certain_posteriors_exclude_each_other(apart):
+    anchors = torch.tensor([[apart, 0.0, 0.0]] * 64, requires_grad=True)
+    candidates = torch.tensor([[0.0, apart, 0.0]] * 63 + [[apart, 0.0, 0.0]], requires_grad=True)
+    labels = torch.zeros(64, dtype=torch.int64)
+    terms = posterior_nca(Comparison.of_labels(anchors, candidates, labels, torch.tensor([0] * 63 + [1])))
+    terms.total.sum().backward()
+    assert (terms.total > 80).all()
+    assert torch.isfinite(anchors.grad).all()
+    assert torch.isfinite(candidates.grad).all()
+
+
 def test_gradient_is_that_of_finite_differences(draw, assert_gradients):
     assert_gradients(partial(posterior_nca, temperature=0.7), draw("masks", 2))
 

@@ -148,7 +148,7 @@ class Hdml(nn.Module):
         rivals = rivals_of(comparison, triples) if self.form == "n-pair" else None
         real = triple_cost(self.form, *rows, rivals, self.margin)
         synthetic = triple_cost(self.form, *self._generated(rows, head), rivals, self.margin)
-        weight = torch.exp(-self.trust / self.generator_average)
+        weight = _vanishing(self.trust, self.generator_average)
         if self.training and len(real):
             self.draws += 1
             self._follow(self.metric_average, real.sum())
@@ -166,10 +166,12 @@ class Hdml(nn.Module):
         """
         features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
         labels = comparison.need("candidate_class", "hdml")
-        if len(labels) and int(labels.max()) >= self.classifier.out_features:
+        classes = self.classifier.out_features
+        unknown = labels[(labels < 0) | (labels >= classes)]
+        if len(unknown):
             raise InputError(
-                f"hdml was built for {self.classifier.out_features} classes, but a candidate is of class "
-                f"{int(labels.max())}; pairs by id have no classes that it could keep"
+                f"hdml was built for {classes} classes, but a candidate is of class {int(unknown.max())}; pairs by id "
+                "have no classes that it could keep"
             )
         rebuilt, confusion = self._from_triples(comparison) if self.as_source else self._from_candidates(comparison)
         cost = (1 - self.balance) * rebuilt + self.balance * self.class_factor * average(confusion)
@@ -182,7 +184,7 @@ class Hdml(nn.Module):
         near = ((anchor - positive).square().sum(1, keepdim=True) + TINY).sqrt()
         far = ((anchor - negative).square().sum(1, keepdim=True) + TINY).sqrt()
         near, far = (near, far) if self.as_source else (near.detach(), far.detach())
-        share = (near + (far - near) * torch.exp(-self.pull / self.metric_average)) / far
+        share = (near + (far - near) * _vanishing(self.pull, self.metric_average)) / far
         return torch.where(near < far, anchor + share * (negative - anchor), negative)
 
     def _generated(self, rows: tuple[Tensor, Tensor, Tensor], head: nn.Module) -> tuple[Tensor, Tensor, Tensor]:
@@ -226,6 +228,11 @@ class Hdml(nn.Module):
     def _triples(self, comparison: Comparison) -> Triples:
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + int(self.draws))
         return draw_triples(comparison, generator, positives=self.positives, negatives=self.negatives)
+
+
+def _vanishing(factor: float, average: Tensor) -> Tensor:
+    """exp(-factor / average): 1 while a running mean is infinite or the factor 0, 0 once the mean has vanished."""
+    return torch.exp(-factor / average.clamp_min(torch.finfo(average.dtype).tiny))
 
 
 def _of_triples(comparison: Comparison, field: str, triples: Triples) -> Tensor:

@@ -226,6 +226,16 @@ def test_both_players_learn():
     assert costs[-1][1] < 0.5 * costs[0][1]
 
 
+@pytest.mark.parametrize("option", ["pull", "trust"])
+def test_without_pull_or_trust_a_loss_that_has_vanished_stays_a_number(option):
+    loss, comparison = hdml(**{option: 0.0}), Setting().comparison()
+    loss.metric_average.zero_()
+    loss.generator_average.zero_()
+    total = loss(comparison).total.sum()
+    assert torch.isfinite(total)
+    assert torch.isfinite(loss.generator_loss(comparison))
+
+
 def test_trains_in_one_phase_with_both_players():
     phases = hdml().phases(10)
     assert [(phase.name, phase.epochs, phase.players) for phase in phases] == [("joint", 10, ("encoders", "generator"))]
@@ -253,6 +263,12 @@ def test_refuses_clips_in_place_of_classes():
     setting = Setting(labels=torch.arange(9) // 2)
     with pytest.raises(InputError, match="built for 3 classes, but a candidate is of class 4"):
         hdml().generator_loss(setting.comparison())
+
+
+def test_refuses_clips_without_a_class():
+    comparison = replace(Setting().comparison(), candidate_class=torch.tensor([-1, *[0, 1] * 4]))
+    with pytest.raises(InputError, match="built for 3 classes, but a candidate is of class -1"):
+        hdml().generator_loss(comparison)
 
 
 def test_refuses_other_forms_and_phases():

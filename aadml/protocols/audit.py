@@ -138,7 +138,7 @@ def summary(findings: Sequence[Finding]) -> str:
 def noise(clips: Clips) -> Clips:
     """Return clips of the same sizes that have nothing in common with `clips`: noise, other ids, shuffled labels."""
     features = {m: noise_of(f) for m, f in clips.features.items()}
-    return scrambled(replace(clips, features=features, labels=shuffled(clips.labels, 5)))
+    return scrambled(replace(with_garbage_labels(clips, 5), features=features))
 
 
 def scrambled(clips: Clips) -> Clips:
@@ -155,9 +155,11 @@ def noise_of(features: Features) -> Features:
     return torch.randn(features.shape, generator=generator) * features.std() + features.mean()
 
 
-def shuffled(labels: Tensor, seed: int) -> Tensor:
-    """Return labels in another order."""
-    return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
+def with_garbage_labels(clips: Clips, seed: int) -> Clips:
+    """Give each clip the labels of another; all of them, where clips have several."""
+    order = torch.randperm(len(clips), generator=torch.Generator().manual_seed(seed))
+    several = None if clips.all_labels is None else clips.all_labels[order]
+    return replace(clips, labels=clips.labels[order], all_labels=several)
 
 
 def _ignoring_refusal(embed: Embed, clips: Clips) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from aadml.comparison.features import Features
 from aadml.data.near_duplicates import near_duplicates
-from aadml.protocols.audit import Case, Check, Finding, Verdict, noise_of, scrambled, shuffled
+from aadml.protocols.audit import Case, Check, Finding, Verdict, noise_of, scrambled, with_garbage_labels
 from aadml.protocols.fresh import Vectors, in_fresh_process
 from aadml.retrieval import evaluate
 
@@ -25,7 +25,7 @@ def label_blindness(case: Case) -> Finding:
     """Labels replaced by garbage must change no embedding."""
     if not case.clips.class_names:
         return Finding("", Verdict.NOT_CHECKABLE, "the clips have no labels")
-    (after,) = case.embed(replace(case.clips, labels=shuffled(case.clips.labels, 2)))
+    (after,) = case.embed(with_garbage_labels(case.clips, 2))
     return _unchanged(case, after, "labels of the scored clips were replaced by garbage")
 
 
@@ -136,8 +136,8 @@ def selection(case: Case) -> Finding:
     (before,) = case.embed(others)
     change = 0.0
     for seed in GARBAGE_SEEDS:
-        garbage = replace(case.clips, labels=shuffled(case.clips.labels, seed))
-        (after,) = case.embed(others, splits=case.splits.having(case.split, garbage))
+        garbage = case.splits.having(case.split, with_garbage_labels(case.clips, seed))
+        (after,) = case.embed(others, splits=garbage)
         change = max(change, *(_change(before[m], after[m]) for m in before))
     action = f"{case.pipeline.preparation} {len(GARBAGE_SEEDS)} times with garbage labels on the scored clips"
     return Finding("", _verdict(change), f"{action}; embeddings of other clips changed by {change:.2g} (relative)")

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.audit import Verdict, audit
-from aadml.protocols.checks import CHECKS, duplicates, id_blindness, label_blindness
+from aadml.protocols.checks import CHECKS, duplicates, id_blindness, label_blindness, selection
 from aadml.protocols.evaluation import evaluate_under, protocols_of
 from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject
@@ -230,3 +230,33 @@ def test_clips_that_are_copied_with_noise_are_found(subject):
     assert f"{len(test)} audio vectors also (or nearly) in valid" in found.evidence
     (clean,) = audit(FunctionPipeline(zoo.identity), subject.splits, [duplicates])
     assert not clean.failed
+
+
+@dataclass(frozen=True)
+class SeesEveryLabel:
+    """A pipeline that fits, or embeds by, all labels of clips that may have several, and never looks at the first."""
+
+    fits: bool
+    preparation: str = "it was fitted again"
+
+    def embedder(self, splits, split):
+        fitted = splits[split].all_labels.float().T @ splits[split].matrix("audio")[:, :1]
+
+        def embed(clips):
+            seen = fitted[0] if self.fits else clips.all_labels.float()
+            return clips.embedded({m: clips.matrix(m)[:, :4] + seen for m in clips.modalities})
+
+        return embed
+
+    def reported_map(self, splits, split):
+        return None
+
+
+@pytest.mark.parametrize(("fits", "check"), [(False, "label blindness"), (True, "selection")])
+def test_garbage_takes_the_place_of_all_labels_of_clips_that_have_several(subject, fits, check):
+    several = {
+        name: replace(clips, all_labels=torch.nn.functional.one_hot(clips.labels, 4).bool())
+        for name, clips in ((name, subject.splits[name]) for name in ("train", "valid", "test"))
+    }
+    findings = audit(SeesEveryLabel(fits), replace(subject.splits, **several), [label_blindness, selection])
+    assert [finding.check for finding in findings if finding.failed] == [check]

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
-from aadml.methods.inputs import Inputs, fit_scaling
+from aadml.methods.inputs import fit_scaling
 from aadml.protocols.protocol import Protocol, Subject, Vectors, free_proxy
 from feature_extraction.ground.errors import InputError
 
@@ -71,10 +71,8 @@ def test_selection(subject: Subject, split: str) -> Subject:
 
 
 def test_scaling(subject: Subject, split: str) -> Subject:
-    """L6: inputs are brought to 0..1 by statistics of the scored clips, as is done for the training clips by theirs."""
-    scored = subject.splits[split]
-    names = subject.encoder.scaling
-    own = fit_scaling(scored, Inputs(clamp=names.clamp))
+    """L6: inputs are scaled as in training, but by statistics of the scored clips instead of the training clips."""
+    own = fit_scaling(subject.splits[split], subject.encoder.facts.inputs)
     return replace(subject, encoder=subject.encoder.with_scaling(own))
 
 

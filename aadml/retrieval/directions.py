@@ -16,14 +16,13 @@ from aadml.retrieval.galleries import of_others, without_partner
 from aadml.retrieval.metric_names import CHANCE_OF, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.requested import Requested, requested
-from aadml.retrieval.results import Curves, DirectionResult
+from aadml.retrieval.results import SCOPE, Curves, DirectionResult
 from aadml.retrieval.running import running_by_chance
 from aadml.retrieval.scores import Indices, ScoreSource
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
 
 CUTOFFS = (1, 5, 10, 50, 100)
-SCOPE = tuple(range(10, 1001, 10))
 
 
 def score_direction(

@@ -19,7 +19,8 @@ from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
 from feature_extraction.ground.json_values import JsonObject
 
-SCOPE_STEP = 10  # the scope curve has K = 10, 20, ... 1000
+SCOPE = tuple(range(10, 1001, 10))
+"""The K of the scope curve, as far as the gallery goes."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Curves:
     @property
     def scope(self) -> "Curves":
         """The scope curve: K = 10, 20, ... 1000, as far as the gallery goes."""
-        return self.at(tuple(int(k) for k in self.cutoffs if k % SCOPE_STEP == 0))
+        return self.at(tuple(np.intersect1d(self.cutoffs, SCOPE).tolist()))
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,13 @@ def test_cutoffs_beyond_the_gallery_are_left_out_and_a_tiny_gallery_still_has_on
     assert found["scope"] == {"k": [], "precision": [], "recall": [], "hit_rate": []}
 
 
+def test_a_cutoff_beyond_the_scope_curve_stands_in_the_table_alone():
+    scores = MatrixScores(np.random.default_rng(0).random((4, 1100), dtype=np.float32))
+    found = score_direction(scores, np.arange(4) % 2, np.arange(1100) % 2, cutoffs=(1, 1050)).record()
+    assert found.scope.k == list(range(10, 1001, 10))
+    assert list(found.figures["precision_at"]) == ["1", "1050"]
+
+
 def test_the_table_by_class_averages_to_the_map():
     given = embeddings(class_names=("rain", "dog", "car", "bird"))
     result = evaluate(given)["audio-visual"]

@@ -149,11 +149,8 @@ class LabelSpaceLearner(Learner):
     def label_space(self, clips: Clips, modality: Modality) -> Tensor:
         """Encode all of a modality (n, d) -> (n, C), in evaluation mode, without gradients."""
         features, own = clips.vectors(modality), torch.arange(len(clips))[group.own(len(clips))]
-        was_training = self.training
-        self.eval()
-        with torch.no_grad():
+        with self.evaluated():
             parts = [self.encoders[modality](on_device(features, rows, self.device)) for rows in own.split(4096)]
-        self.train(was_training)
         return group.gathered(torch.cat(parts), len(clips))
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:
@@ -176,9 +173,8 @@ class LabelSpaceLearner(Learner):
         """
         generator = torch.Generator().manual_seed(0)
         order = torch.randperm(len(clips), generator=generator)[:QUERIES]
-        total, was_training = 0.0, self.training
-        self.eval()
-        with torch.no_grad():
+        total = 0.0
+        with self.evaluated():
             for rows in order.split(batch):
                 features = {m: on_device(clips[m], rows, self.device) for m in clips.modalities}
                 labels = clips.labels[rows.to(clips.labels.device)].to(self.device)
@@ -189,7 +185,6 @@ class LabelSpaceLearner(Learner):
                 if self.metric_weight:
                     cost = cost + self.metric_weight * self.objective.without_proxy(embedded, generator)["loss"]
                 total += len(rows) * float(cost)
-        self.train(was_training)
         return total / len(order) if len(order) else None
 
     def proxy(self) -> nn.Module | None:

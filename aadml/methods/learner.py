@@ -1,7 +1,8 @@
 """What the training loop trains: a module with players, stages and hooks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -223,17 +224,24 @@ class Learner(nn.Module, ABC):
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items in evaluation mode, batch by batch, without gradients -> (n, dimension) float32 on the CPU."""
-        was_training = self.training
-        self.eval()
-        with torch.no_grad():
-            vectors = [self.embed(batch, modality).float().cpu() for batch in self._batches(features)]
-        self.train(was_training)
-        return torch.cat(vectors)
+        with self.evaluated():
+            return torch.cat([self.embed(batch, modality).float().cpu() for batch in self._batches(features)])
 
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed every modality of `clips`, one at a time."""
         vectors = {modality: self.embed_all(clips[modality], modality) for modality in clips.modalities}
         return clips.embedded(vectors, self.similarity)
+
+    @contextmanager
+    def evaluated(self) -> Iterator[None]:
+        """Stay in evaluation mode and follow no gradients as long as the context lasts, however it ends."""
+        was_training = self.training
+        self.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self.train(was_training)
 
     @property
     def device(self) -> torch.device:

@@ -218,10 +218,9 @@ class TowerLearner(Learner):
         if isinstance(features, Tensor):
             return self._scaled(features.to(self.device), modality)
         if id(features) not in self._known:
-            source, network, was_training = self.prepared(features, modality), self.network(modality), self.training
-            self.eval()
-            vectors, present = network.describe(source, kept=network.still)
-            self.train(was_training)
+            source, network = self.prepared(features, modality), self.network(modality)
+            with self.evaluated():
+                vectors, present = network.describe(source, kept=network.still)
             if not bool(present.all()):
                 raise InputError(f"{modality}: cannot be decoded: {', '.join(source.failures)}")
             self._known[id(features)] = (features, vectors)

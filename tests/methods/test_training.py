@@ -41,6 +41,15 @@ def test_each_epoch_is_given_one_row_of_each_clip_and_its_batches_are_of_these()
         assert torch.equal(taken, given)
 
 
+def test_a_learner_that_could_not_embed_goes_on_training():
+    learner, features = Linear().train(), clips()["audio"]
+    with pytest.raises(KeyError):
+        learner.embed_all(features, "smell")
+    assert learner.training
+    assert torch.is_grad_enabled()
+    assert not learner.embed_all(features, "audio").requires_grad
+
+
 def test_a_last_batch_of_one_clip_joins_the_one_before():
     learner, _ = run(Training(epochs=1, batch=29))
     assert [len(batch) for batch in learner.seen] == [30]

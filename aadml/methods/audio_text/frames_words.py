@@ -117,18 +117,15 @@ class FramesAgainstWords(Learner):
 
     def _each_once(self, features: Features, modality: Modality) -> tuple[Tensor, Tensor]:
         """Embed every sound or caption once as a packed sequence (m, 4 + t d), and say whose each is (n,)."""
-        was_training = self.training
-        self.eval()
         laid = self._prepared(features, modality)
         once, place = each_once(laid)
         parts: list[Tensor] = []
-        for rows in once.split(_AT_ONCE):
-            batch = padded_batch(laid, rows)
-            refuse_absent(laid, batch.present)
-            with torch.no_grad():
+        with self.evaluated():
+            for rows in once.split(_AT_ONCE):
+                batch = padded_batch(laid, rows)
+                refuse_absent(laid, batch.present)
                 values, own = self._sequences(batch.to(self.device), modality)
-            parts += [v[:n].cpu().clone() for v, n in zip(values, own.tolist(), strict=True)]
-        self.train(was_training)
+                parts += [v[:n].cpu().clone() for v, n in zip(values, own.tolist(), strict=True)]
         return pack_each(parts, side="frames" if modality == "audio" else "words", form=self.form), place
 
     def validate(self, valid: Validation) -> dict[str, float]:

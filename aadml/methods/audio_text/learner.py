@@ -152,17 +152,14 @@ class TwoTowers(Learner):
         """
         if id(features) in self._known and not self.training:
             return self._known[id(features)][1]
-        was_training = self.training
-        self.eval()
-        if isinstance(features, Tensor):
-            with torch.no_grad():
+        with self.evaluated():
+            if isinstance(features, Tensor):
                 vectors = torch.cat([self.embed(part.to(self.device), modality).cpu() for part in features.split(1024)])
-        else:
-            laid = prepared(features, self.tower(modality).network, self.loading)
-            vectors, present = self._described(laid, modality)
-            refuse_absent(laid, present)
-        self._known[id(features)] = (features, vectors)
-        self.train(was_training)
+            else:
+                laid = prepared(features, self.tower(modality).network, self.loading)
+                vectors, present = self._described(laid, modality)
+                refuse_absent(laid, present)
+            self._known[id(features)] = (features, vectors)
         return vectors
 
     def validate(self, valid: Validation) -> dict[str, float]:

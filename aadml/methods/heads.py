@@ -31,9 +31,7 @@ def heads(
     """
     if min(sizes) < 1:
         raise InputError(f"method: layers of {', '.join(map(str, sizes))} units asked for; 1 or more is possible")
-    for modality, dimension in context.dimensions.items():
-        if not dimension:
-            raise InputError(f"{method} needs features as vectors; the {modality} features are made batch by batch")
+    context.need_vectors(method)
     return nn.ModuleDict(
         {
             modality: layers((dimension, *sizes), activation=activation, dropout=dropout, last=last)

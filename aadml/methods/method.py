@@ -48,17 +48,28 @@ class Context:
         """Name the modalities."""
         return tuple(self.dimensions)
 
-    def need_pair(self, method: str) -> tuple[Modality, Modality]:
-        """Give the two modalities to a method of two views.
+    def need_vectors(self, method: str) -> None:
+        """Refuse features that are no vectors, to a method that learns from vectors alone.
 
         Raises:
-            InputError: there are not two; says how to choose.
+            InputError: names the modality.
+        """
+        for modality, dimension in self.dimensions.items():
+            if not dimension:
+                raise InputError(f"{method} needs features as vectors; the {modality} features are made batch by batch")
+
+    def need_pair(self, method: str) -> tuple[Modality, Modality]:
+        """Give the two modalities, of vectors, to a method of two views.
+
+        Raises:
+            InputError: there are not two, which says how to choose, or their features are no vectors.
         """
         if len(self.modalities) != 2:
             raise InputError(
                 f"{method} learns from two modalities, and these clips have {', '.join(self.modalities)}; choose two "
                 f"(--modalities {','.join(self.modalities[:2])}), or take a method of any number (pairs, clip, aadml)"
             )
+        self.need_vectors(method)
         first, second = self.modalities
         return first, second
 

@@ -20,7 +20,9 @@ from aadml.configuration.files import read_yaml
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS
+from aadml.methods.method import Context
 from aadml.methods.session import Checkpoint, Session
+from aadml.model.files import build_method
 from aadml.protocols.audit import Verdict, audit
 from aadml.protocols.checks import CHECKS
 from aadml.protocols.pipelines import ProtocolPipeline
@@ -125,6 +127,13 @@ def test_the_shipped_config_names_the_method_and_runs_one_step_as_it_is(name):
     encoder = fit(untrained_model(complete, splits(), torch.device("cpu")))
     for vectors in embeddings(encoder, splits().test).values():
         assert torch.isfinite(vectors).all()
+
+
+def test_refuses_features_that_are_made_batch_by_batch_before_anything_is_trained(name):
+    complete = config(name, *QUICK, *SMALL.get(name, ()))
+    context = Context({"audio": 0, "visual": 40}, 4, clips=80)
+    with pytest.raises(InputError, match="needs features as vectors"):  # the random baseline says so once it is asked
+        build_method(name, complete.arguments(), complete.training, context).embed(object(), "audio")
 
 
 @pytest.mark.slow

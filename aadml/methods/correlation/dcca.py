@@ -116,7 +116,7 @@ class CorrelationLearner(Learner):
         outputs, dimension = options.outputs, options.dimension
         if dimension > outputs:
             raise InputError(f"method.dimension: {dimension} asked for; the encoders have {outputs} outputs")
-        self.names = context.need_pair("dcca")
+        self.names = tuple(hidden)
         self.ridge, self.objective, self.cross, self.dimension = options.ridge, options.objective, cross, dimension
         self.encoders = nn.ModuleDict(
             {m: _encoder(context.dimensions[m], hidden[m], outputs, options.dropout) for m in hidden}

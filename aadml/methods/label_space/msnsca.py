@@ -12,7 +12,6 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, CountOrZero, Dropout, Weight, Width
 from aadml.methods.dropout import DropoutLayer
 from aadml.methods.heads import all_directions
-from aadml.methods.label_space.regression import need_vectors
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Learner, Player
@@ -78,7 +77,7 @@ class MultiScaleLearner(Learner):
         if width % attention_heads:
             raise InputError(f"method.attention_heads: {attention_heads} given; only divisors of {width} are possible")
         all_directions(context)
-        need_vectors(context, "msnsca")
+        context.need_vectors("msnsca")
         names = context.modalities
         self.own = nn.ModuleDict(
             {m: _own(d, visual_hidden if m == "visual" else 0, width, dropout) for m, d in context.dimensions.items()}

@@ -12,23 +12,7 @@ from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions
 from aadml.objective.composition import Weighted
 from aadml.objective.sections import Section, named
-from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
-
-
-def need_vectors(context: Context, method: str) -> None:
-    """Refuse modalities whose features are no vectors.
-
-    Args:
-        context: dimensions of the modalities.
-        method: who asks, for the message.
-
-    Raises:
-        InputError: there is such a modality.
-    """
-    for modality, dimension in context.dimensions.items():
-        if not dimension:
-            raise InputError(f"{method} needs features as vectors; the {modality} features are made batch by batch")
 
 
 def label_space_encoders(context: Context, method: str, network: NetworkOptions) -> nn.ModuleDict:
@@ -42,7 +26,7 @@ def label_space_encoders(context: Context, method: str, network: NetworkOptions)
     Raises:
         InputError: a modality whose features are no vectors, or clips without classes.
     """
-    need_vectors(context, method)
+    context.need_vectors(method)
     classes = context.need_classes(method)
     return nn.ModuleDict({m: LabelSpaceEncoder(size, classes, network) for m, size in context.dimensions.items()})
 

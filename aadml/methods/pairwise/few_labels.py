@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature, Width
-from aadml.methods.label_space.regression import bound_label_loss, need_vectors
+from aadml.methods.label_space.regression import bound_label_loss
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player, on_device
 from aadml.methods.method import Context
@@ -67,7 +67,7 @@ class FewLabelsLearner(Learner):
         directions: Directions = ("all",),
     ) -> None:
         super().__init__()
-        need_vectors(context, "few-labels")
+        context.need_vectors("few-labels")
         classes, width = context.need_classes("few-labels", of_all=False), (0, *network.hidden)[-1]
         sizes = context.dimensions.items()
         self.encoders = nn.ModuleDict({m: LabelSpaceEncoder(size, classes, network) for m, size in sizes})
@@ -138,12 +138,9 @@ class FewLabelsLearner(Learner):
 
     def _on_sphere_all(self, clips: Clips, modality: Modality) -> Tensor:
         """Bring all clips onto the sphere (n, pair_dimension), in evaluation mode, without gradients."""
-        was_training = self.training
-        self.eval()
-        with torch.no_grad():
-            parts = [self._on_sphere(part.to(self.device), modality) for part in clips.vectors(modality).split(4096)]
-        self.train(was_training)
-        return torch.cat(parts)
+        parts = clips.vectors(modality).split(4096)
+        with self.evaluated():
+            return torch.cat([self._on_sphere(part.to(self.device), modality) for part in parts])
 
 
 few_labels = learned(FewLabelsLearner)

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Width
-from aadml.methods.label_space.regression import need_vectors
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context
@@ -66,7 +65,7 @@ class PairLearner(Learner):
         directions: Directions = ("all",),
     ) -> None:
         super().__init__()
-        need_vectors(context, "pairs")
+        context.need_vectors("pairs")
         self.encoders = nn.ModuleDict(
             {m: LabelSpaceEncoder(size, dimension, network) for m, size in context.dimensions.items()}
         )

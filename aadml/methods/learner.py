@@ -16,8 +16,8 @@ from aadml.comparison.features import Features, Matrix, Modality, Source
 from aadml.data.padded import sent
 from aadml.methods.method import MetricLoss
 from aadml.methods.settings import Training
+from aadml.methods.train_scores import map_scores
 from aadml.methods.training_warnings import collapse_warning
-from aadml.retrieval import mean_average_precision
 from feature_extraction.ground.json_values import JsonObject
 
 EMBEDDING_BATCH = 1024
@@ -185,11 +185,7 @@ class Learner(nn.Module, ABC):
 
     def validate(self, valid: Validation) -> dict[str, float]:
         """Score the validation clips: the mean average precision of every direction, and their mean."""
-        embeddings = valid.embeddings
-        scores = {
-            "-".join(direction): mean_average_precision(embeddings, direction) for direction in embeddings.directions()
-        }
-        return {"map_mean": sum(scores.values()) / len(scores)} | {f"map {k}": v for k, v in scores.items()}
+        return map_scores(valid.embeddings)
 
     def held_out_loss(self, clips: Clips, batch: int) -> float | None:
         """Cost clips of any split as the trained ones are, in evaluation mode; None where that is not defined."""

@@ -12,7 +12,7 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature
 from aadml.methods import READOUTS
 from aadml.objective.sections import Section, named
-from aadml.retrieval import mean_average_precision
+from aadml.retrieval.evaluation import mean_figure
 from feature_extraction.ground.tables import lookup
 
 TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
@@ -94,5 +94,4 @@ def choose_readout(candidates: Sequence[Readout], vectors: Mapping[Modality, Ten
 
 def _score(readout: Readout, vectors: Mapping[Modality, Tensor], valid: Clips) -> float:
     read = {modality: readout(values) for modality, values in vectors.items()}
-    embeddings = valid.embedded(read, readout.similarity)
-    return sum(mean_average_precision(embeddings, direction) for direction in embeddings.directions())
+    return mean_figure(valid.embedded(read, readout.similarity), "map")

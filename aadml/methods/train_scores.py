@@ -1,4 +1,4 @@
-"""MAP of the training clips: its distance from that of the validation clips shows what was learned by heart."""
+"""MAP of validation and training clips, whose distance shows what was learned by heart."""
 
 import numpy as np
 
@@ -6,6 +6,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Matrix
 from aadml.retrieval import mean_average_precision
+from aadml.retrieval.scores import Indices
 
 QUERIES = 2000
 """Where there are more training clips, so many of them ask, the same ones in every epoch; all are in the gallery."""
@@ -18,6 +19,14 @@ def can_be_scored(train: Clips) -> bool:
     return all(isinstance(features, Matrix) for features in train.features.values())
 
 
+def map_scores(embeddings: Embeddings, queries: Indices | None = None) -> dict[str, float]:
+    """Give the MAP of every direction ("map audio-visual") and their mean ("map_mean"); `queries` (q,) ask, or all."""
+    scores = {
+        "-".join(one): mean_average_precision(embeddings, one, queries=queries) for one in embeddings.directions()
+    }
+    return {"map_mean": sum(scores.values()) / len(scores)} | {f"map {k}": v for k, v in scores.items()}
+
+
 def train_scores(embeddings: Embeddings) -> dict[str, float]:
     """Score training clips: MAP of every direction, their mean, and the number of queries where not all clips ask.
 
@@ -25,10 +34,7 @@ def train_scores(embeddings: Embeddings) -> dict[str, float]:
     """
     count = len(embeddings)
     asking = min(count, QUERIES, max(1, PAIRS // max(1, count)))
-    rows = np.arange(count)
-    if asking < count:
-        rows = np.sort(np.random.default_rng(0).choice(count, asking, replace=False))
-    scores = {"-".join(one): mean_average_precision(embeddings, one, queries=rows) for one in embeddings.directions()}
-    found = {"map_mean": sum(scores.values()) / len(scores)}
-    found |= {f"map {name}": value for name, value in scores.items()}
-    return found | ({"queries": asking} if asking < count else {})
+    if asking == count:
+        return map_scores(embeddings)
+    rows = np.sort(np.random.default_rng(0).choice(count, asking, replace=False))
+    return map_scores(embeddings, rows) | {"queries": asking}

@@ -1,12 +1,9 @@
 """Protocols with a bank: the neighbors of an item are sought among the training clips, without labels or partner."""
 
-import torch
-
 from aadml.comparison.clips import Clips
-from aadml.comparison.embeddings import Embeddings
 from aadml.protocols.protocol import BANK_SPLITS, Protocol, Subject, Vectors, proxy_of, read_out, vectors_of
 from aadml.proxies.query_expansion import expand
-from aadml.retrieval import mean_average_precision
+from aadml.retrieval.evaluation import mean_figure
 
 NEIGHBORS = (1, 3, 5, 10, 20, 50)
 ALPHAS = (0.0, 3.0)
@@ -47,9 +44,7 @@ def _bank(subject: Subject) -> Vectors:
 
 
 def _score(subject: Subject, vectors: Vectors) -> float:
-    embeddings: Embeddings = read_out(subject.encoder, vectors, subject.splits.valid)
-    scores = [mean_average_precision(embeddings, direction) for direction in embeddings.directions()]
-    return float(torch.tensor(scores).mean())
+    return mean_figure(read_out(subject.encoder, vectors, subject.splits.valid), "map")
 
 
 BANK = Protocol(mix=anchor_aware, needs=BANK_SPLITS)

@@ -7,7 +7,7 @@ import torch
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.protocols.protocol import BANK_SPLITS, Protocol, Subject
-from aadml.retrieval import mean_average_precision
+from aadml.retrieval.evaluation import mean_figure
 from aadml.retrieval.hubness import (
     Bias,
     corrected,
@@ -38,17 +38,12 @@ def _best(subject: Subject, embeddings: Embeddings, choices: Sequence[Bias], *, 
         drawn = {m: torch.randn(v.shape, generator=generator, dtype=v.dtype) for m, v in queries.items()}
         queries = {m: drawn[m] / drawn[m].norm(dim=1, keepdim=True) * lengths[m] for m in queries}
     valid = subject.encoder.embed_clips(subject.splits.valid)
-    best, highest = embeddings, _score(valid)
+    best, highest = embeddings, mean_figure(valid, "map")
     for bias in choices:
-        score = _score(corrected(valid, queries, bias))
+        score = mean_figure(corrected(valid, queries, bias), "map")
         if score > highest:
             best, highest = corrected(embeddings, queries, bias), score
     return best
-
-
-def _score(embeddings: Embeddings) -> float:
-    scores = [mean_average_precision(embeddings, direction) for direction in embeddings.directions()]
-    return float(torch.tensor(scores).mean())
 
 
 def _by(choices: Sequence[Bias], *, random_bank: bool = False) -> Protocol:

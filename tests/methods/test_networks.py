@@ -31,7 +31,7 @@ def test_every_layer_but_perhaps_the_last_is_followed_by_activation_and_dropout(
 
 def test_what_vae_cca_decodes_to_is_not_negative():
     torch.manual_seed(0)
-    one = VariationalLearner(Context({"audio": 5, "visual": 7}, 3), hidden=16, inner=5, dimension=4, weights={})
+    one = VariationalLearner(Context({"audio": 5, "visual": 7}, 3), hidden=16, inner=5, dimension=4)
     with torch.no_grad():
         hidden = one.own["audio"](torch.randn(50, 5))
     assert hidden.min() == 0 < hidden.max()

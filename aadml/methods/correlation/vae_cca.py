@@ -11,11 +11,10 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Fidelity, Weight, Width
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
-from aadml.methods.learned import LearnedMethod
+from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Learner, Player
-from aadml.methods.method import Context, Method
+from aadml.methods.method import Context
 from aadml.methods.pair_costs import partners_apart, same_class_costs
-from aadml.methods.settings import Training
 from feature_extraction.ground.markers import Tuning
 
 LOG_VARIANCE_LIMIT = 10.0
@@ -59,26 +58,48 @@ def center_loss(vectors: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
 
 
 class VariationalLearner(Learner):
-    """See `vae_cca`.
+    """Variational auto-encoders whose latents correlate, tell classes and meet in pairs (Zhang et al., ACM TOMM 2023).
+
+        x_m -> own layer, ReLU -> shared layer -> mean, log variance;   z = mean + noise * deviation
+        z -> shared layer -> own layer -> x_m again
+        J = vae_weight sum over modalities of [mean squared error of x_m + KL, summed over clips and dimensions]
+            + label_weight sum of mean |p_i - Y_i|                           p: linear classifier on z
+            + correlation_weight (T_aa + T_av + T_vv)                        T: see `same_class_cost`, Pearson's cosine
+            + apart_weight mean |z_v - z_a|
+            + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / size of its class
+
+    Despite its name the released code solves no CCA: the correlation is a likelihood of pairs, on latents that have
+    their own mean over dimensions removed. Its class centers are drawn anew at every call, so that its center loss only
+    shrinks norms (`fidelity: source`); here centers are learned (`repaired`). KL is summed over the batch as there, so
+    it grows with the batch size. The embedding is the mean, without noise. ReLU follows the own layers of the encoder
+    alone, as in the released network.
 
     Args:
         context: dimensions and classes.
-        hidden: size of each modality's own layer, and of its decoder's.
-        inner: size of the shared layer before mean and variance.
-        dimension: size of the latent.
-        weights: of the parts of the loss: "vae", "label", "correlation", "apart", "center".
-        drawn_centers: whether class centers are drawn anew for every batch instead of learned.
+        dimension: size of the latent (64: released code).
+        hidden: size of each modality's own layer and of its decoder's (512: same source).
+        inner: size of the shared layer before mean and variance (64: same source).
+        vae_weight: of reconstruction and KL (1e-4: same source).
+        label_weight: of the label loss (1: same source).
+        correlation_weight: of the likelihood of pairs (1e-3: same source).
+        apart_weight: of the distance between partners (0.1: same source).
+        center_weight: of the distance to the class centers (0.01: same source).
+        fidelity: "repaired" for centers that are learned, "source" for centers drawn anew for every batch.
     """
 
     def __init__(
         self,
         context: Context,
         *,
-        hidden: int,
-        inner: int,
-        dimension: int,
-        weights: Mapping[str, float],
-        drawn_centers: bool = False,
+        dimension: Width = 64,
+        hidden: Width = 512,
+        inner: Width = 64,
+        vae_weight: Weight = 1e-4,
+        label_weight: Weight = 1.0,
+        correlation_weight: Weight = 1e-3,
+        apart_weight: Weight = 0.1,
+        center_weight: Annotated[Weight, Tuning(0.001, 0.01, 0.1)] = 0.01,
+        fidelity: Fidelity = "repaired",
     ) -> None:
         super().__init__()
         classes = context.need_classes("vae-cca")
@@ -89,8 +110,14 @@ class VariationalLearner(Learner):
         self.classifier = nn.Linear(dimension, classes)
         self.decoder = nn.Linear(dimension, hidden)
         self.outputs = nn.ModuleDict({m: nn.Linear(hidden, size) for m, size in context.dimensions.items()})
-        self.centers = None if drawn_centers else nn.Parameter(torch.randn(classes, dimension))
-        self.weights = weights
+        self.centers = None if fidelity == "source" else nn.Parameter(torch.randn(classes, dimension))
+        self.weights = {
+            "vae": vae_weight,
+            "label": label_weight,
+            "correlation": correlation_weight,
+            "apart": apart_weight,
+            "center": center_weight,
+        }
 
     def players(self) -> Mapping[str, Player]:
         """Train everything for one loss."""
@@ -132,62 +159,4 @@ class VariationalLearner(Learner):
         return {"loss": loss} | {f"{name}_loss": part for name, part in parts.items()}
 
 
-def vae_cca(
-    context: Context,
-    settings: Training,
-    *,
-    dimension: Width = 64,
-    hidden: Width = 512,
-    inner: Width = 64,
-    vae_weight: Weight = 1e-4,
-    label_weight: Weight = 1.0,
-    correlation_weight: Weight = 1e-3,
-    apart_weight: Weight = 0.1,
-    center_weight: Annotated[Weight, Tuning(0.001, 0.01, 0.1)] = 0.01,
-    fidelity: Fidelity = "repaired",
-) -> Method:
-    """Variational auto-encoders whose latents correlate, tell classes and meet in pairs (Zhang et al., ACM TOMM 2023).
-
-        x_m -> own layer, ReLU -> shared layer -> mean, log variance;   z = mean + noise * deviation
-        z -> shared layer -> own layer -> x_m again
-        J = vae_weight sum over modalities of [mean squared error of x_m + KL, summed over clips and dimensions]
-            + label_weight sum of mean |p_i - Y_i|                           p: linear classifier on z
-            + correlation_weight (T_aa + T_av + T_vv)                        T: see `same_class_cost`, Pearson's cosine
-            + apart_weight mean |z_v - z_a|
-            + center_weight mean over modalities of 1/4 mean of |z_i - center of its class|^2 / size of its class
-
-    Despite its name the released code solves no CCA: the correlation is a likelihood of pairs, on latents that have
-    their own mean over dimensions removed. Its class centers are drawn anew at every call, so that its center loss only
-    shrinks norms (`fidelity: source`); here centers are learned (`repaired`). KL is summed over the batch as there, so
-    it grows with the batch size. The embedding is the mean, without noise. ReLU follows the own layers of the encoder
-    alone, as in the released network.
-
-    Args:
-        context: dimensions and classes.
-        settings: the `training` section.
-        dimension: size of the latent (64: released code).
-        hidden: size of each modality's own layer and of its decoder's (512: same source).
-        inner: size of the shared layer before mean and variance (64: same source).
-        vae_weight: of reconstruction and KL (1e-4: same source).
-        label_weight: of the label loss (1: same source).
-        correlation_weight: of the likelihood of pairs (1e-3: same source).
-        apart_weight: of the distance between partners (0.1: same source).
-        center_weight: of the distance to the class centers (0.01: same source).
-        fidelity: "repaired" for centers that are learned, "source" for centers drawn anew for every batch.
-    """
-    weights = {
-        "vae": vae_weight,
-        "label": label_weight,
-        "correlation": correlation_weight,
-        "apart": apart_weight,
-        "center": center_weight,
-    }
-    learner = VariationalLearner(
-        context,
-        hidden=hidden,
-        inner=inner,
-        dimension=dimension,
-        weights=weights,
-        drawn_centers=fidelity == "source",
-    )
-    return LearnedMethod(learner, context, settings)
+vae_cca = learned(VariationalLearner)

@@ -220,7 +220,7 @@ class Comparison:
 
     @cached_property
     def distance(self) -> Tensor:
-        """Euclidean distance (a, c)."""
+        """Euclidean distance (a, c); its gradient is finite where two vectors coincide."""
         return (self.squared_distance + pairwise.TINY).sqrt()
 
     @cached_property

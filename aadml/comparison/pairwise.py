@@ -31,11 +31,6 @@ def as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
     return left, torch.cat([candidates, torch.ones_like(candidate_norms), candidate_norms], 1)
 
 
-def distance(anchors: Tensor, candidates: Tensor) -> Tensor:
-    """Euclidean distance of all pairs (a, c); its gradient is finite where two vectors coincide."""
-    return (squared_distance(anchors, candidates) + TINY).sqrt()
-
-
 def dot(anchors: Tensor, candidates: Tensor) -> Tensor:
     """Inner product of all pairs (a, c)."""
     with torch.autocast(anchors.device.type, enabled=False):
@@ -74,8 +69,3 @@ def counted(mask: Tensor) -> Tensor:
 def masked_sum(values: Tensor, mask: Tensor) -> Tensor:
     """Sum over the entries of `mask`, by row: (a, c) -> (a,); entries outside may hold anything."""
     return values.masked_fill(~mask, 0).sum(1)
-
-
-def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """Mean over the entries of `mask`, by row: (a, c) -> (a,); 0 for a row without entries."""
-    return masked_sum(values, mask) / counted(mask).clamp_min(1)

@@ -23,11 +23,6 @@ WORKING_MATRICES = 4
 """Score-sized matrices that come and go beside what the graph keeps: two forward, two backward."""
 
 
-def active_share(terms: Terms) -> float:
-    """Give the share of a comparison's terms that are not zero; 0 where there are none."""
-    return float(terms.active.sum() / terms.possible.sum().clamp_min(1))
-
-
 def collapse_warning(vectors: Tensor) -> str | None:
     """Say so where all embeddings have become one point.
 

@@ -42,7 +42,7 @@ def agreeing_neighbors(
     score = torch.full((count, k), -torch.inf, dtype=torch.float64, device=device)
     group = (torch.arange(count) if groups is None else groups).to(device)
     with torch.autocast(device.type, enabled=False):
-        for rows, _ in by_class(count, count, None if labels is None else labels.to(device), None, device):
+        for rows, _ in by_class(count, count, None if labels is None else labels.to(device), device):
             found, score[rows] = _among([values[rows] for values in vectors], group[rows], k)
             index[rows] = torch.where(found < 0, -1, rows[found.clamp_min(0)])
     return NeighborLists(index, index >= 0, score)

@@ -38,7 +38,6 @@ def neighbors(
     *,
     k: int,
     labels: Tensor | None = None,
-    query_labels: Tensor | None = None,
     groups: Tensor | None = None,
     similarity: str = "cosine",
     exclude_self: bool | None = None,
@@ -51,8 +50,8 @@ def neighbors(
         bank: (n, d) float vectors.
         queries: (a, d); by default the bank asks itself.
         k: how many neighbors. Ties go to the smaller index.
-        labels: (n,) classes: neighbors come from the query's own class only (Equation 1's condition).
-        query_labels: (a,) classes of the queries, where they are not the bank's rows.
+        labels: (n,) classes: neighbors come from the query's own class only (Equation 1's condition); query i is then
+            of the clip of bank row i.
         groups: (n,) codes: entries of one group are never neighbors (captions of one clip). Query i is bank row i.
         similarity: "cosine", "euclidean" or "dot".
         exclude_self: leave bank row i out of the list of query i; by default where the bank asks itself.
@@ -65,15 +64,13 @@ def neighbors(
     """
     asked = bank if queries is None else queries
     alone = queries is None if exclude_self is None else exclude_self
-    _check(bank, asked, k, same_rows=alone or groups is not None)
-    if labels is not None and query_labels is None and len(asked) != len(bank):
-        raise InputError(f"graph: {len(asked)} queries against {len(bank)} labeled rows need query_labels")
-    labels, query_labels, groups = (_on(bank.device, codes) for codes in (labels, query_labels, groups))
+    _check(bank, asked, k, same_rows=alone or groups is not None or labels is not None)
+    labels, groups = (_on(bank.device, codes) for codes in (labels, groups))
     codes = groups if groups is not None else torch.arange(len(bank), device=bank.device) if alone else None
     excluded = 0 if codes is None else _largest(codes)
     index = torch.full((len(asked), k), -1, dtype=torch.int64, device=bank.device)
     score = torch.full((len(asked), k), -torch.inf, dtype=torch.float64, device=bank.device)
-    for rows, members in by_class(len(asked), len(bank), labels, query_labels, bank.device):
+    for rows, members in by_class(len(asked), len(bank), labels, bank.device):
         part, own = bank[members], group.own(len(rows))
         itself = asked is bank and rows is members and own == slice(0, len(rows))
         rows = rows[own]
@@ -211,22 +208,12 @@ def _largest(codes: Tensor) -> int:
     return int(torch.unique(codes, return_counts=True)[1].max()) if len(codes) else 0
 
 
-def by_class(
-    asked: int, count: int, labels: Tensor | None, query_labels: Tensor | None, device: torch.device
-) -> list[tuple[Tensor, Tensor]]:
+def by_class(asked: int, count: int, labels: Tensor | None, device: torch.device) -> list[tuple[Tensor, Tensor]]:
     """Pair the queries of each class with the bank rows of it, ascending; one pair of all without labels."""
     if labels is None:
         return [(torch.arange(asked, device=device), torch.arange(count, device=device))]
-    codes, members = _by_class(labels)
-    if query_labels is None:
-        return [(rows, rows) for rows in members]
-    table = dict(zip(codes, members, strict=True))
-    return [(rows, table[code]) for code, rows in zip(*_by_class(query_labels), strict=True) if code in table]
-
-
-def _by_class(labels: Tensor) -> tuple[list[int], list[Tensor]]:
-    codes, counts = torch.unique(labels, return_counts=True)
-    return codes.tolist(), list(torch.argsort(labels, stable=True).split(counts.tolist()))
+    counts = torch.unique(labels, return_counts=True)[1].tolist()
+    return [(rows, rows) for rows in torch.argsort(labels, stable=True).split(counts)]
 
 
 def _spans(codes: Tensor) -> tuple[Tensor, Tensor]:

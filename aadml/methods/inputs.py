@@ -117,7 +117,7 @@ def fit_scaling(train: Clips, inputs: Inputs = STANDARD) -> Scaling:
     fitted = {m: statistics(_there(train, m)) for m in train.modalities if isinstance(train[m], Matrix)}
     shift = {m: values[0] for m, values in fitted.items()}
     scale = {m: values[1] for m, values in fitted.items()}
-    return _scaling(shift, scale, inputs)
+    return scaling_of(shift, scale, inputs)
 
 
 def _there(train: Clips, modality: Modality) -> Matrix:
@@ -141,8 +141,9 @@ def load_scaling(state: Mapping[str, Tensor], inputs: Inputs) -> Scaling:
         {key.removeprefix(f"{part}."): value for key, value in state.items() if key.startswith(f"{part}.")}
         for part in ("shift", "scale")
     )
-    return _scaling(shift, scale, inputs)
+    return scaling_of(shift, scale, inputs)
 
 
-def _scaling(shift: Mapping[Modality, Tensor], scale: Mapping[Modality, Tensor], inputs: Inputs) -> Scaling:
+def scaling_of(shift: Mapping[Modality, Tensor], scale: Mapping[Modality, Tensor], inputs: Inputs) -> Scaling:
+    """Make a scaling of its statistics and the options that it is to follow."""
     return Scaling(shift, scale, inputs.clamp if inputs.scaling == "standard" else 0.0, inputs.scaling == "l2")

@@ -11,7 +11,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.data.network_items import ItemBatch, NetworkItems
 from aadml.methods.hub_input import HubInput
-from aadml.methods.inputs import Inputs, Scaling, fit_scaling
+from aadml.methods.inputs import Inputs, fit_scaling, scaling_of
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation
 from aadml.methods.method import MetricLoss
 from aadml.methods.pretrained import PretrainedOptions
@@ -233,8 +233,6 @@ class TowerLearner(Learner):
         """Scale the vectors of a network (b, d), which is run where items are given."""
         vectors = features if isinstance(features, Tensor) else self.networks[modality](features)
         shift, scale = self.get_buffer(f"shift_{modality}"), self.get_buffer(f"scale_{modality}")
-        limit = self._inputs.clamp if self._inputs.scaling == "standard" else 0.0
-        scaled = Scaling({modality: shift}, {modality: scale}, limit, self._inputs.scaling == "l2")
-        found = scaled.features(vectors, modality)
+        found = scaling_of({modality: shift}, {modality: scale}, self._inputs).features(vectors, modality)
         assert isinstance(found, Tensor)
         return found

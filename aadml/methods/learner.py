@@ -101,6 +101,20 @@ class Stage:
     scored: bool = False
 
 
+def in_two(epochs: int, share: float, names: tuple[str, str], *, apart: bool = False) -> list[Stage]:
+    """Give the first of two stages its share of the epochs, and the second the rest; one without epochs is left out.
+
+    Args:
+        epochs: of both.
+        share: of the first, 0 to 1.
+        names: of the stages.
+        apart: whether each trains the player of its name alone.
+    """
+    begun = round(share * epochs)
+    parts = zip(names, (begun, epochs - begun), strict=True)
+    return [Stage(name, count, (name,) if apart else None) for name, count in parts if count]
+
+
 class Validation:
     """The validation clips as the weights of one epoch embed them.
 

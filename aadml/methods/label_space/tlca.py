@@ -15,7 +15,7 @@ from aadml.losses.triplet import triplet
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
 from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Learner, Player, Stage
+from aadml.methods.learner import Batch, Learner, Player, Stage, in_two
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network
 from aadml.objective import Embedded, Objective
@@ -79,8 +79,7 @@ class CurriculumLearner(Learner):
 
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Train on semi-hard triplets, then on hard ones from the best weights so far."""
-        first = min(round(self.share * epochs), epochs)
-        return [stage for stage in (Stage(FIRST, first), Stage(SECOND, epochs - first)) if stage.epochs]
+        return in_two(epochs, self.share, (FIRST, SECOND))
 
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch in label space (b, d) -> (b, C)."""

@@ -13,7 +13,7 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Weight
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
 from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation
+from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation, in_two
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network, layers
 from aadml.objective.sections import Section
@@ -91,9 +91,7 @@ class AdvisedLearner(Learner):
 
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Train the teacher, then the students by the best teacher."""
-        first = min(max(round(self.share * epochs), 0), epochs)
-        stages = (Stage(FIRST, first, (FIRST,)), Stage(SECOND, epochs - first, (SECOND,)))
-        return [stage for stage in stages if stage.epochs]
+        return in_two(epochs, self.share, (FIRST, SECOND), apart=True)
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Note who is trained, for the validation that follows."""

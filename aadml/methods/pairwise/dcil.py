@@ -13,7 +13,7 @@ from aadml.comparison.options import Dropout, Layers, Margin, Share, Weight, Wid
 from aadml.methods.dropout import DropoutLayer
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
-from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage
+from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, in_two
 from aadml.methods.method import Context
 from aadml.methods.networks import Activation
 from aadml.objective import Embedded
@@ -90,8 +90,7 @@ class InstanceLearner(Learner):
 
     def stages(self, epochs: int) -> Sequence[Stage]:
         """Train by the instance loss alone, then by both losses from the best weights of the first stage."""
-        first = min(round(self.share * epochs), epochs)
-        return [stage for stage in (Stage(FIRST, first), Stage(SECOND, epochs - first)) if stage.epochs]
+        return in_two(epochs, self.share, (FIRST, SECOND))
 
     def before_epoch(self, train: Clips, epoch: Epoch) -> None:
         """Refuse more training clips than the classifier was built for."""

@@ -11,9 +11,9 @@ from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.retrieval.requested import check_columns
 from aadml.runs.data import place_of, starting_config, with_sample_data
 from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
+from aadml.sweeps.folder import refuse_foreign, sole_owner
 from aadml.sweeps.grid import Axis, folder_name, parse_axis
 from aadml.sweeps.shards import Division
-from aadml.sweeps.sweep import check_same_data, refuse_foreign, sole_owner
 from feature_extraction.ground.json_values import Json, JsonObject
 
 _log = logging.getLogger("aadml")
@@ -83,8 +83,7 @@ def ablate(
     ablation = plan_ablation(values, axes, range(seeds), _baseline(baseline))
     folder = Path(output) if output else Path("ablations") / folder_name(values, axes)
     refuse_foreign(folder)
-    with sole_owner(division.owned(folder)):
-        check_same_data(folder, chosen.data)
+    with sole_owner(division.owned(folder), {folder: chosen.data}):
         jobs = jobs_of(ablation.cells, ablation.seeds, folder, columns)
         outcomes = division.worked_off(jobs, lambda own: work(own, workers), note)
         if division.shard:

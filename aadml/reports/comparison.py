@@ -16,10 +16,11 @@ from aadml.sweeps import compare as rows_of
 from aadml.sweeps.ablate import collected, jobs_of
 from aadml.sweeps.compare import Row
 from aadml.sweeps.compare import Settings as Shared
+from aadml.sweeps.folder import refuse_foreign, sole_owner
 from aadml.sweeps.job import Job
 from aadml.sweeps.results import CellScores
 from aadml.sweeps.shards import WHOLE, Division
-from aadml.sweeps.sweep import Outcome, check_same_data, refuse_foreign, sole_owner
+from aadml.sweeps.sweep import Outcome
 from aadml.sweeps.trials import RECORD, chosen_row, record_of, trials_of
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
@@ -102,8 +103,7 @@ def compare(
     for message in notes:
         note(message)
     refuse_foreign(folder)
-    with sole_owner(division.owned(folder)):
-        check_same_data(folder, shared.data)
+    with sole_owner(division.owned(folder), {folder: shared.data}):
         rows, records = _tuned(rows, trials, workers, folder, work, note) if trials > 1 else (rows, {})
         jobs = jobs_of(rows_of.cells_of_rows(rows), range(seeds), folder, columns)
         outcomes = division.worked_off(jobs, lambda own: work(own, workers), note)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from aadml.configuration.config import Config, resolve
 from aadml.retrieval.significance import Pair
+from aadml.sweeps.folder import RUNS
 from aadml.sweeps.grid import (
     Axis,
     Cell,
@@ -18,7 +19,7 @@ from aadml.sweeps.grid import (
 )
 from aadml.sweeps.job import Job
 from aadml.sweeps.results import CellScores, read_run
-from aadml.sweeps.sweep import RUNS, Outcome
+from aadml.sweeps.sweep import Outcome
 from feature_extraction.ground.json_values import JsonObject
 
 

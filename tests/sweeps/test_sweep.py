@@ -9,7 +9,7 @@ from aadml.cli import cli
 from aadml.sweeps.ablate import jobs_of
 from aadml.sweeps.grid import cells_of, parse_axis, points
 from aadml.sweeps.job import FAILURE
-from aadml.sweeps.sweep import check_same_data, sole_owner, sweep
+from aadml.sweeps.sweep import sweep
 from feature_extraction.ground.errors import InputError
 
 KEPT = ("model.safetensors", "config.yaml")
@@ -82,24 +82,6 @@ def test_a_folder_of_another_config_is_refused(base, tmp_path):
         sweep(jobs(base | {"validation": 0.3}, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
 
 
-def test_a_folder_on_other_data_is_refused(features, tmp_path):
-    folder = tmp_path / "sweep"
-    folder.mkdir()
-    check_same_data(folder, str(features))
-    (folder / "runs").mkdir()
-    check_same_data(folder, str(features))
-    features.write_bytes(features.read_bytes() + b" ")
-    with pytest.raises(InputError, match="differs"):
-        check_same_data(folder, str(features))
-
-
-def test_two_sweeps_never_work_in_one_folder(tmp_path):
-    with sole_owner(tmp_path), pytest.raises(InputError, match="another process"), sole_owner(tmp_path):
-        pass
-    with sole_owner(tmp_path):
-        pass
-
-
 @pytest.mark.slow
 def test_processes_give_the_same_bytes_and_one_that_dies_costs_one_run(base, tmp_path):
     sweep(jobs(base, tmp_path / "whole"), workers=0)
@@ -128,41 +110,6 @@ def test_a_sweep_on_data_that_are_not_there_leaves_no_folder(tmp_path, words):
     assert isinstance(done.exception, InputError)
     assert "none.h5: no such file" in str(done.exception)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_was_there_or_holds_something_stays(tmp_path):
-    (tmp_path / "own").mkdir()
-    with sole_owner(tmp_path / "own"):
-        pass
-    with sole_owner(tmp_path / "new" / "runs"):
-        (tmp_path / "new" / "kept").write_text("")
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["kept", "new", "own"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["compare", "--methods", "random", "--data"], ["ablate", "--over", "proxy.k=1,2", "--data"],
-     ["reproduce", "paper", "--ave"]],
-    ids=lambda words: words[0],
-)  # fmt: skip
-def test_a_folder_of_something_else_is_refused_before_anything_is_written(features, tmp_path, words):
-    own = tmp_path / "thesis"
-    own.mkdir()
-    (own / "results.csv").write_text("mine")
-    done = CliRunner().invoke(cli, [*words, str(features), "-o", str(own)])
-    assert str(done.exception) == f"{own}: holds other files (results.csv); choose another --output"
-    assert [(path.name, path.read_text()) for path in own.iterdir()] == [("results.csv", "mine")]
-
-
-def test_a_folder_without_runs_is_free_for_other_data(features, tmp_path):
-    other = features.with_name("other.h5")
-    other.write_bytes(b"other")
-    folder = tmp_path / "out"
-    check_same_data(folder, str(features))
-    check_same_data(folder, str(other))  # the first call was refused later on
-    (folder / "runs" / "proxy.k=1_seed=0").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"holds runs on .*other\.h5 as it was"):
-        check_same_data(folder, str(features))
 
 
 BOTH_WAYS = "every loss is run with and without AA proxies, and with --rivals beside what else could do their work"

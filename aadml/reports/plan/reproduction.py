@@ -10,6 +10,7 @@ from aadml.reports.plan.page import summary, write_plan_page
 from aadml.reports.reproduction.procedure import Plan
 from aadml.reports.sweep_result import SweepResult
 from aadml.runs.data import load_splits
+from aadml.sweeps.folder import sole_owner
 from aadml.sweeps.grid import applied
 from aadml.sweeps.needed import work_off_needed
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, NARROW
@@ -20,7 +21,7 @@ from aadml.sweeps.plan.ledger import Ledger
 from aadml.sweeps.plan.search import MAIN, finalists
 from aadml.sweeps.plan.sets import SHARED, SetFacts, drawn_name, drawn_place, keep_facts, read_facts
 from aadml.sweeps.plan.stages import STAGES, chosen_stages, is_of_shares, runs_of
-from aadml.sweeps.sweep import Outcome, sole_owner, worker_count
+from aadml.sweeps.sweep import Outcome, worker_count
 from feature_extraction.ground.errors import InputError
 
 AT_ONCE = 9

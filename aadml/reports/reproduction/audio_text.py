@@ -14,8 +14,8 @@ from aadml.reports.reproduction.procedure import Plan, worked_off
 from aadml.reports.sweep_result import SweepResult
 from aadml.reports.tables import Table, write_tables
 from aadml.runs.data import load_splits, with_sample_data
+from aadml.sweeps.folder import sole_owner
 from aadml.sweeps.reproduce.schedule import NOTE, shortened
-from aadml.sweeps.sweep import check_same_data, sole_owner
 from feature_extraction.ground.atomic import write_text
 
 REPORT = "report.html"
@@ -39,8 +39,12 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: Plan) -> Swee
         InputError: data that are not there, or a setting that the config refuses.
     """
     places: Mapping[str, str | None] = data or {"sample": None}
-    with sole_owner(plan.owned):
-        planned = {one: _planned(name, one, place, plan) for one, place in places.items()}
+    bases = {one: _base(name, one, place, plan) for one, place in places.items()}
+    with sole_owner(plan.owned, {plan.folder / one: base.data for one, base in bases.items()}):
+        planned = {
+            one: runs_of(name, base.values, plan.seeds, plan.folder / one, data=base.data, dataset=_dataset(name, one))
+            for one, base in bases.items()
+        }
         outcomes = worked_off([job for runs in planned.values() for run in runs for job in run.jobs], plan)
         if plan.division.shard:
             return SweepResult((), tuple(outcomes), plan.folder, None)
@@ -54,21 +58,13 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: Plan) -> Swee
     return SweepResult(tuple(tables.values()), tuple(outcomes), plan.folder, plan.folder / REPORT)
 
 
-def _planned(name: str, data_set: str, place: str | None, plan: Plan) -> list[PaperRun]:
-    """Lay out the runs on a data set."""
+def _base(name: str, data_set: str, place: str | None, plan: Plan) -> Config:
+    """Put together the config that the runs on a data set start from."""
     narrow = place is None or plan.quick
     started = open_config(plan.config or starting_config(name, None if narrow else _dataset(name, data_set)))
     flags = {"data": place, "training.epochs": plan.max_epochs, "device": plan.device}
     base = with_sample_data(assembled(started, flags, plan.settings), plan.note)
-    if plan.quick:
-        base = _brief(base)
-    folder = plan.folder / data_set
-    check_same_data(folder, base.data)
-    return runs_of(name, base.values, plan.seeds, folder, data=base.data, dataset=_dataset(name, data_set))
-
-
-def _brief(base: Config) -> Config:
-    return shortened(base, len(load_splits(base).train))
+    return shortened(base, len(load_splits(base).train)) if plan.quick else base
 
 
 def _dataset(name: str, data_set: str) -> str:

@@ -12,13 +12,14 @@ from aadml.reports.reproduction.tables import Group, leaks_of
 from aadml.reports.sweep_result import SweepResult
 from aadml.sweeps.ablate import collected
 from aadml.sweeps.compare import Settings as Shared
+from aadml.sweeps.folder import sole_owner
 from aadml.sweeps.job import Job
 from aadml.sweeps.reproduce import schedule
 from aadml.sweeps.reproduce.clock import drawn_sets
 from aadml.sweeps.reproduce.parts import chosen_parts
 from aadml.sweeps.reproduce.rows import PaperRuns, paper_runs
 from aadml.sweeps.reproduce.sizes import other_size
-from aadml.sweeps.sweep import Outcome, check_same_data, sole_owner
+from aadml.sweeps.sweep import Outcome
 
 
 def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Plan) -> SweepResult:
@@ -42,7 +43,7 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Plan) -> Sw
             noted.append(line)
             plan.note(line)
 
-    with sole_owner(plan.owned):
+    with sole_owner(plan.owned, {plan.folder / name: place for name, place in data.items()}):
         runs = {name: _laid_out(name, place, parts, plan, note) for name, place in data.items()}
         jobs = {name: one.jobs(parts, plan.seeds, plan.folder / name) for name, one in runs.items()}
         outcomes = worked_off([job for several in jobs.values() for job in several], plan)
@@ -60,7 +61,6 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Plan) -> Sw
 def _laid_out(name: str, place: str, parts: Sequence[str], plan: Plan, note: Note) -> PaperRuns:
     """Lay out what is trained on a data set; of AVE with all clips of Clock, a draw of them."""
     folder = plan.folder / name
-    check_same_data(folder, place)
     draws: dict[int, str] = {}
     if name == "ave":
         place, draws = drawn_sets(place, folder, note, with_others="clock-draw" in parts)

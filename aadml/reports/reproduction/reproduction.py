@@ -17,10 +17,10 @@ from aadml.reports.reproduction.paper import reproduce_paper
 from aadml.reports.reproduction.procedure import Confirm, Note, Plan
 from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.runs.data import place_of
+from aadml.sweeps.folder import refuse_foreign
 from aadml.sweeps.reproduce import schedule
 from aadml.sweeps.reproduce.parts import DATA_SETS
 from aadml.sweeps.shards import Division
-from aadml.sweeps.sweep import refuse_foreign
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 

@@ -15,12 +15,13 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Values
 from aadml.runs.environment import commit, read_environment
 from aadml.sweeps.compare import Setting, Settings, fitted_config, values_of
+from aadml.sweeps.folder import RUNS
 from aadml.sweeps.grid import applied, file_name
 from aadml.sweeps.job import Job, scored_under
 from aadml.sweeps.plan.contenders import TRAIN_MAP
 from aadml.sweeps.plan.ledger import Key, Ledger, Row
 from aadml.sweeps.results import read_run
-from aadml.sweeps.sweep import RUNS, Outcome
+from aadml.sweeps.sweep import Outcome
 from feature_extraction.ground.json_values import JsonObject
 
 STEPS = 3600

@@ -11,7 +11,7 @@ COMPARE = ["compare", "--losses", "triplet,contrastive", "--no-controls", "--max
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", [ABLATE, COMPARE], ids=["ablate", "compare"])
-def test_shards_that_are_merged_give_the_table_of_one_call(aadml, features, tmp_path, what):
+def test_shards_that_are_merged_without_their_weights_give_the_table_of_one_call(aadml, features, tmp_path, what):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert aadml(*what, "--data", features, "-o", whole)[0] == 0
     for number in range(2):
@@ -23,6 +23,8 @@ def test_shards_that_are_merged_give_the_table_of_one_call(aadml, features, tmp_
             code, _, err = aadml(*what, "--data", features, "-o", parts, "--merge")
             assert code == 2
             assert "runs are not finished" in err
+    for weights in parts.rglob("*.safetensors"):  # not copied here: the page is made of the small files
+        weights.unlink()
     code, _, err = aadml(*what, "--data", features, "-o", parts, "--merge")
     assert code == 0, err
     assert [p.name for p in sorted((parts / "runs").iterdir())] == [p.name for p in sorted((whole / "runs").iterdir())]

@@ -71,12 +71,13 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; an unknown one is answered with the nearest name."""
+        """Find the command, and keep what was typed; an unknown one is answered with the nearest name."""
         from feature_extraction.ground.tables import suggestion
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise click.UsageError(f"no command '{args[0]}'; {suggestion(args[0], COMMANDS)}", ctx)
         _refuse_empty(args)
+        ctx.obj = [*args]  # `list` may be the module of that command here
         return super().resolve_command(ctx, args)
 
 

@@ -40,4 +40,4 @@ def command(as_json: bool, **options: Any) -> None:
     from aadml.cli.sweeps import command_line, show, work
     from aadml.reports.ablation import ablate
 
-    show(ablate(**options, command=command_line("ablate"), work=work, on_note=note), as_json=as_json)
+    show(ablate(**options, command=command_line(), work=work, on_note=note), as_json=as_json)

@@ -49,4 +49,4 @@ def command(as_json: bool, **options: Any) -> None:
     from aadml.cli.sweeps import command_line, show, work
     from aadml.reports.comparison import compare
 
-    show(compare(**options, command=command_line("compare"), work=work, on_note=note), as_json=as_json)
+    show(compare(**options, command=command_line(), work=work, on_note=note), as_json=as_json)

@@ -1,5 +1,6 @@
 """`aadml demo`: a first session, from nothing to a score, a page and an index to ask."""
 
+import shlex
 import time
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def command(folder: Path) -> None:
     _run("report", run, "--media", manifest)
     _run("index", features, "-o", index, "--model", run, "--media", manifest)
     click.echo(f"\nDone in {time.monotonic() - begun:.0f} s. Open {run / 'report.html'} in a browser.")
-    click.echo(f"To ask with a sound or a picture: aadml serve {index}")
+    click.echo(f"To ask with a sound or a picture: {shlex.join(['aadml', 'serve', str(index)])}")
 
 
 def _run(*words: str | Path) -> None:
@@ -33,7 +34,7 @@ def _run(*words: str | Path) -> None:
     from aadml.cli import cli
 
     arguments = [str(word) for word in words]
-    click.echo(click.style(f"\n$ aadml {' '.join(arguments)}", bold=True))
+    click.echo(click.style(f"\n$ {shlex.join(['aadml', *arguments])}", bold=True))
     code = cli.main(arguments, prog_name="aadml", standalone_mode=False)
     if code:
         raise click.exceptions.Exit(code)

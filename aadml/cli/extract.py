@@ -103,7 +103,7 @@ def command(
         outcome = extract(
             rows, output, **chosen, recipe=recipe, options=options, weights=weights, engine=engine,
             workers=workers, time_limit=time_limit, max_seconds=max_seconds, shard=part,
-            retry_failed=retry_failed, sequence=sequence, incomplete=incomplete, command=command_line("extract"),
+            retry_failed=retry_failed, sequence=sequence, incomplete=incomplete, command=command_line(),
             progress=lambda done, failed: bar.show(done, failures(failed)),
         )  # fmt: skip
     _print(outcome, output, as_json)

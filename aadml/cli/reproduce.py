@@ -65,7 +65,7 @@ def command(as_json: bool, yes: bool, **options: Any) -> None:
     def confirm(forecast: "Forecast") -> None:
         _ask(forecast, yes=yes, quick=options["paper"] != "plan")
 
-    result = reproduce(**options, command=command_line("reproduce"), work=work, confirm=confirm, on_note=note)
+    result = reproduce(**options, command=command_line(), work=work, confirm=confirm, on_note=note)
     show(result, as_json=as_json)
 
 

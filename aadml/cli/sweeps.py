@@ -1,4 +1,4 @@
-"""What `ablate` and `compare` share: their flags, their progress, their last words."""
+"""What `ablate`, `compare` and `reproduce` share: their flags, their progress, their last words."""
 
 import shlex
 import sys
@@ -137,6 +137,6 @@ def _plain(cell: Any) -> Any:
     return {"mean": cell.mean, "sd": cell.sd if cell.count > 1 else None, "seeds": cell.count}
 
 
-def command_line(name: str) -> str:
-    """Repeat the command line, for the page."""
-    return shlex.join(["aadml", name, *sys.argv[2:]])
+def command_line() -> str:
+    """Repeat the command line, for the page; one that another command calls is repeated as if it had been typed."""
+    return shlex.join(["aadml", *click.get_current_context().find_root().obj])

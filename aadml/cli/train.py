@@ -1,6 +1,7 @@
 """`aadml train`: fit a method on a feature file into a run folder."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -86,7 +87,7 @@ def _continuation(folder: Path | None) -> str:
         return ""
     count = process_count()
     program = "aadml" if count == 1 else f"torchrun --nproc-per-node {count} -m aadml"
-    return f"{program} train --resume {folder}"
+    return f"{program} train --resume {quote(str(folder))}"
 
 
 def _print(result: Any, as_json: bool) -> None:

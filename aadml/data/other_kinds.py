@@ -2,6 +2,7 @@
 
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES
 
@@ -11,11 +12,14 @@ _LOOKED_AT = 2000  # entries of a folder
 def what_else(path: Path) -> str:
     """Say what a file or folder without features is, and what to do with it; nothing where that is not known."""
     if (path / "model.json").is_file():
-        return f"is a model, not features; `aadml evaluate {path} --data F.h5` and `aadml embed {path} F.h5` take both"
+        model = quote(str(path))
+        return (
+            f"is a model, not features; `aadml evaluate {model} --data F.h5` and `aadml embed {model} F.h5` take both"
+        )
     if _has_media(path):
         folder, verb = (path, "holds") if path.is_dir() else (path.parent, "is")
         return (
-            f"{verb} media, not features; `aadml manifest {folder}` lists media, and "
+            f"{verb} media, not features; `aadml manifest {quote(str(folder))}` lists media, and "
             "`aadml extract MANIFEST.csv -o F.h5` makes features of them"
         )
     return ""

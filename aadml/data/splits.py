@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import Literal
 
 import numpy as np
@@ -145,7 +146,7 @@ def require_one_label(content: FeatureFile, place: str, what: str) -> None:
         several = int((content.all_labels.sum(axis=1) > 1).sum())
         raise InputError(
             f"{place}: {several} clips have several labels, and {what} goes by one class a clip; keep the first of "
-            f"each: `aadml convert {place} OUT.h5 --first-label`"
+            f"each: `aadml convert {quote(place)} OUT.h5 --first-label`"
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 import torch
 from torch import Tensor
@@ -124,7 +125,7 @@ def _why_not_a_model(folder: Path) -> str:
     if not folder.is_dir():
         return "is a file; a run and a model are folders"
     if (folder / "manifest.json").is_file():
-        return f"is a run that was not trained to the end; continue it with `aadml train --resume {folder}`"
+        return f"is a run that was not trained to the end; continue it with `aadml train --resume {quote(str(folder))}`"
     if (folder / "checkpoint.safetensors").is_file():
         return FIRST_EDITION
     return f"neither a run nor a model (no {FACTS} in it)"

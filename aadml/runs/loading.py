@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 import torch
 
@@ -60,7 +61,8 @@ def load(path: str | Path, *, device: str = "auto") -> Model:
         return load_model(folder, target)
     manifest = read_manifest(folder)
     if FACTS not in manifest.files:
-        raise InputError(f"{folder}: was not trained to the end; continue it with `aadml train --resume {folder}`")
+        again = f"aadml train --resume {quote(str(folder))}"
+        raise InputError(f"{folder}: was not trained to the end; continue it with `{again}`")
     model = _checked_model(folder, manifest, target)
     if not is_finished(folder):
         return model

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +90,7 @@ def connect(path: Path) -> sqlite3.Connection:
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: is no file; an index is one")
     if not path.is_file():
-        raise InputError(f"{path}: no such index; make one by `aadml index SOURCE -o {path}`")
+        raise InputError(f"{path}: no such index; make one by `aadml index SOURCE -o {quote(str(path))}`")
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
     lone = mode == "ro" and not path.with_name(f"{path.name}-wal").exists()
     address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * lone}"

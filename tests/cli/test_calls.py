@@ -6,7 +6,7 @@ import inspect
 import click
 import pytest
 
-from aadml.cli import COMMANDS
+from aadml.cli import COMMANDS, cli
 
 FUNCTIONS = {
     "sample-data": "aadml.data.sample_clips:sample_data",
@@ -132,3 +132,12 @@ def test_what_only_python_can_say_is_told_apart(name):
 
 def test_a_function_of_a_command_is_documented():
     assert all(len(inspect.getdoc(function_of(name)).splitlines()) > 1 for name in FUNCTIONS)
+
+
+def test_a_command_is_repeated_as_it_was_typed_also_where_another_one_calls_it(monkeypatch, tmp_path):
+    from aadml.cli.sweeps import command_line
+
+    monkeypatch.setattr("sys.argv", ["aadml", "demo", "my clips"])
+    monkeypatch.setattr("aadml.data.examination.inspect", lambda *_, **__: pytest.fail(command_line()))
+    with pytest.raises(pytest.fail.Exception, match=r"^aadml inspect 'my clips/clips\.h5'$"):
+        cli.main(["inspect", "my clips/clips.h5"], standalone_mode=False)

@@ -14,12 +14,13 @@ def test_a_session_ends_with_a_page_and_an_index_and_may_be_repeated(tmp_path):
     for runs in (1, 2):
         done = CliRunner().invoke(cli, ["demo", str(folder)], catch_exceptions=False)
         assert done.exit_code == 0
+        assert f"$ aadml sample-data '{folder / 'clips'}'\n" in done.stdout
         commands = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("$ aadml ")]
         assert commands == ["sample-data", "extract", "train", "evaluate", "report", "index"]
         pages = list(folder.glob("runs/*/report.html"))
         assert len(pages) == runs
         assert any(str(page) in done.stdout for page in pages)
-        assert done.stdout.endswith(f"aadml serve {folder / 'clips.index'}\n")
+        assert done.stdout.endswith(f"aadml serve '{folder / 'clips.index'}'\n")
     clip = next((folder / "clips" / "clips").glob("*.mp4"))
     assert len(Index(folder / "clips.index").search(clip=clip, to="audio", k=3).hits) == 3
 

@@ -96,8 +96,11 @@ def test_a_run_that_was_stopped_holds_no_model_and_no_evaluation(tmp_path):
     with begun(tmp_path / "run") as store:
         store.commit({"config.yaml": b"c"})
     assert not is_finished(tmp_path / "run")
-    with pytest.raises(InputError, match="was not trained to the end; continue it with `aadml train --resume"):
-        aadml.load(tmp_path / "run")
+    shutil.copytree(tmp_path / "run", tmp_path / "my run")
+    for folder, written in (("run", f"{tmp_path}/run"), ("my run", f"'{tmp_path}/my run'")):
+        wanted = f"was not trained to the end; continue it with `aadml train --resume {written}`"
+        with pytest.raises(InputError, match=re.escape(wanted)):
+            aadml.load(tmp_path / folder)
     with pytest.raises(InputError, match=r"evaluation\.json: no such file in this run; it was not trained to the end"):
         read_evaluation(tmp_path / "run")
     with pytest.raises(InputError, match=r"config\.yaml"):

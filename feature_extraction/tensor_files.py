@@ -5,10 +5,12 @@ Nothing but tensors is ever read: a pickle goes through `torch.load(weights_only
 """
 
 import hashlib
+import logging
 import pickle
 import struct
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ from feature_extraction.ground.archives import DAMAGED, is_archive
 from feature_extraction.ground.atomic import atomic_path
 from feature_extraction.ground.errors import InputError
 from feature_extraction.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
+
+_log = logging.getLogger(__name__)
 
 # what a damaged pickle raises beside DAMAGED
 _MISREAD = (IndexError, AttributeError, AssertionError, struct.error)
@@ -47,7 +51,8 @@ def read_tensors(path: Path, *, kept: Path | None = None) -> dict[str, Tensor]:
 
     Args:
         path: of any of the formats above, told by its content.
-        kept: where a converted copy of exactly this content is looked for, and kept; None: neither.
+        kept: where a converted copy of exactly this content is looked for, and kept; None: neither. A copy that is
+            damaged, or cannot be written, costs the time to convert again.
 
     Returns:
         Name -> tensor on the CPU; wrappers such as PANNs' `model` are taken off.
@@ -60,10 +65,14 @@ def read_tensors(path: Path, *, kept: Path | None = None) -> dict[str, Tensor]:
     if path.suffix == ".safetensors":
         return _safetensors(path)
     if kept is not None and kept.is_file():
-        return _safetensors(kept)
+        with suppress(InputError):  # damaged
+            return _safetensors(kept)
     tensors = _foreign(path)
     if kept is not None:
-        write_tensors(kept, tensors)
+        try:
+            write_tensors(kept, tensors)
+        except (OSError, InputError) as error:
+            _log.warning("%s: what was converted is not kept (%s)", path, error)
     return tensors
 
 

@@ -116,12 +116,19 @@ WEIGHTS: dict[str, WeightFile] = {
 
 
 def weights_folder(cache_dir: str | Path | None = None) -> Path:
-    """Name the folder of weight files: `weights` in `cache_dir`, else in $AADML_CACHE, else in ~/.cache/aadml."""
+    """Name the folder of weight files: `weights` in `cache_dir`, else in $AADML_CACHE, else in ~/.cache/aadml.
+
+    Raises:
+        InputError: that is in a home, and there is none.
+    """
     chosen = cache_dir or os.environ.get("AADML_CACHE")
-    if not chosen:
-        base = os.environ.get("XDG_CACHE_HOME")
-        chosen = (Path(base) if base else Path.home() / ".cache") / "aadml"
-    return Path(chosen).expanduser() / "weights"
+    try:
+        if not chosen:
+            base = os.environ.get("XDG_CACHE_HOME")
+            chosen = (Path(base) if base else Path.home() / ".cache") / "aadml"
+        return Path(chosen).expanduser() / "weights"
+    except RuntimeError as error:
+        raise InputError(f"cache: this user has no home ({error}); set AADML_CACHE to a folder") from error
 
 
 def weights_path(name: str, *, cache_dir: str | Path | None = None) -> Path:
@@ -187,7 +194,10 @@ def verify(name: str, *, cache_dir: str | Path | None = None) -> str:
         )
     if not (entry.md5 or entry.sha256):
         _log.warning("%s: no checksum is published; trusted and recorded at first use (%s)", path, found)
-    write_text(path.parent / "checksums.json", json.dumps({**records, entry.file: found}, indent=1, sort_keys=True))
+    try:
+        write_text(path.parent / "checksums.json", json.dumps({**records, entry.file: found}, indent=1, sort_keys=True))
+    except InputError as error:  # a cache for many users may be read-only
+        _log.warning("%s: its checksum is not recorded (%s)", path, error)
     return found
 
 

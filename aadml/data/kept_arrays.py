@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from feature_extraction.foreign import npy_array
 from feature_extraction.ground.atomic import write_bytes
 from feature_extraction.ground.errors import InputError
 from feature_extraction.weights import weights_folder
@@ -31,10 +32,9 @@ class KeptArrays:
     def get(self, key: str) -> NDArray[Any] | None:
         """Read an array; None where it is not kept."""
         try:
-            values: NDArray[Any] = np.load(io.BytesIO(self._place(key).read_bytes()), allow_pickle=False)
-        except (OSError, ValueError, EOFError):
+            return npy_array(self._place(key))
+        except InputError:
             return None
-        return values
 
     def add(self, key: str, values: NDArray[Any]) -> None:
         """Keep an array, where it fits."""

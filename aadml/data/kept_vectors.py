@@ -36,13 +36,12 @@ class KeptVectors:
         """Give what is kept: SHA-256 -> (d,)."""
         try:
             content = load(self.path.read_bytes())
-            keys, vectors = content["keys"].numpy(), content["vectors"]
+            return {row.tobytes(): one for row, one in zip(content["keys"].numpy(), content["vectors"], strict=True)}
         except FileNotFoundError:
             return {}
-        except (OSError, SafetensorError, KeyError) as error:
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
             _log.warning("%s: cannot be read, its vectors are made again (%s)", self.path, error)
             return {}
-        return {row.tobytes(): vector for row, vector in zip(keys, vectors, strict=True)}
 
     def add(self, found: Mapping[bytes, Tensor]) -> None:
         """Keep further vectors (d,)."""

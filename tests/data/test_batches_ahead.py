@@ -114,3 +114,14 @@ def test_spectrograms_are_kept_on_disk_by_the_content_of_their_file(sounds, tmp_
     again = source().batch(torch.tensor([0, 1, 2, 6]))
     assert torch.equal(again.values[[0, 1, 3], : first.values.shape[1]], first.values[[0, 1, 6]])
     assert torch.equal(again.values[2:3], longer.values)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x05\x06" + bytes(18), b"\x93NUMPY\x01\x00\x08\x00{'descr'", b"no array"])
+def test_a_damaged_array_that_was_kept_is_as_good_as_none(content, tmp_path, monkeypatch):
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path))
+    kept = KeptArrays(1 << 20)
+    kept.add("a", np.arange(3.0))
+    assert kept.get("a").tolist() == [0, 1, 2]
+    (path,) = (tmp_path / "decoded").iterdir()
+    path.write_bytes(content)
+    assert kept.get("a") is None

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from safetensors.torch import save
 
 from aadml.data.kept_vectors import KeptVectors, kept_vectors
 
@@ -30,7 +31,10 @@ def test_another_network_has_another_file(store):
     assert kept_vectors("a network").path == store.path
 
 
-@pytest.mark.parametrize("content", [b"", b"no safetensors", bytes(300)])
+ONE_KEY_FOR_TWO = save({"keys": torch.zeros((1, 32), dtype=torch.uint8), "vectors": torch.ones(2, 3)})
+
+
+@pytest.mark.parametrize("content", [b"", b"no safetensors", bytes(300), ONE_KEY_FOR_TWO])
 def test_a_damaged_file_is_made_again(store, content, caplog):
     store.add({key(1): torch.ones(2)})
     store.path.write_bytes(content)

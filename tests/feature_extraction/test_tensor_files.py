@@ -103,3 +103,14 @@ def test_the_checksum_is_of_the_content_wherever_it_lies(tmp_path):
     assert sha256(tmp_path / "elsewhere") == before
     (folder / "x").write_bytes(b"2")
     assert sha256(tmp_path / "model") != before
+
+
+def test_a_converted_copy_that_is_damaged_or_cannot_be_kept_costs_its_conversion(tmp_path, caplog):
+    torch.save(STATE, tmp_path / "state.pth")
+    kept = tmp_path / "kept.safetensors"
+    kept.write_bytes(b"cut short")
+    assert_state(read_tensors(tmp_path / "state.pth", kept=kept))
+    assert_state(read_tensors(kept))
+    (tmp_path / "file").touch()
+    assert_state(read_tensors(tmp_path / "state.pth", kept=tmp_path / "file" / "kept.safetensors"))
+    assert "is not kept" in caplog.text

@@ -177,6 +177,19 @@ def test_a_file_without_published_checksum_is_trusted_once_and_compared_ever_aft
         weights_path("toy")
 
 
+def test_a_cache_that_cannot_be_written_is_good_enough_to_read(server, caplog, monkeypatch):
+    toy(sha256=None)
+    weights_folder().mkdir(parents=True)
+    (weights_folder() / "toy.bin").write_bytes(CONTENT)
+
+    def read_only(path, text):
+        raise InputError(f"{path}: cannot be written (Read-only file system)")
+
+    monkeypatch.setattr(weights, "write_text", read_only)
+    assert weights_path("toy").read_bytes() == CONTENT
+    assert "checksums.json: cannot be written" in caplog.text
+
+
 def test_two_that_want_the_same_file_fetch_it_once(server):
     paths = []
     threads = [threading.Thread(target=lambda: paths.append(weights_path("toy"))) for _ in range(3)]
@@ -273,3 +286,14 @@ def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(weights.Path, "home", lambda: tmp_path / "d")
     assert weights_folder() == tmp_path / "d" / ".cache" / "aadml" / "weights"
+
+
+def test_without_a_home_the_variable_that_names_the_cache_is_named(monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("AADML_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(weights.Path, "home", homeless)
+    with pytest.raises(InputError, match="AADML_CACHE"):
+        weights_folder()

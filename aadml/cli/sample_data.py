@@ -15,10 +15,11 @@ def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str,
 
     The last line printed is the path of the manifest, ready for `aadml extract`.
     """
+    from aadml.cli.progress import goes_on
     from aadml.data.sample_clips import SampleClips, sample_data
     from feature_extraction.ground.progress_bar import Bar
 
-    with Bar(clips, "clip", "rendering") as bar:
+    with goes_on(), Bar(clips, "clip", "rendering") as bar:
         manifest = sample_data(
             folder, clips=clips, seconds=seconds, seed=seed, difficulty=difficulty, workers=workers,
             progress=lambda more: bar.show(bar.done + more),

@@ -40,7 +40,7 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
     header, rows = _rows(path)
     if {"youtube_id", "caption"} <= set(header):
         return _released_audiocaps(rows, path)
-    places = _caption_columns(header)
+    places = caption_columns(header)
     if "file_name" not in header or not places:
         raise InputError(
             f"{path}: its columns are {', '.join(header)}; known are file_name,caption | file_name,caption_1,... | "
@@ -55,11 +55,7 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
 
 def caption_columns(names: Sequence[str]) -> list[str]:
     """Pick the columns `caption`, `caption_1`, `caption_2`, ... out of names, in the order of their numbers."""
-    return _caption_columns(names)
-
-
-def _caption_columns(header: Sequence[str]) -> list[str]:
-    found = [(int(match.group(1) or 0), name) for name in header if (match := _CAPTION.fullmatch(name))]
+    found = [(int(match.group(1) or 0), name) for name in names if (match := _CAPTION.fullmatch(name))]
     return [name for _, name in sorted(found)]
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -47,7 +47,6 @@ class _Found:
 
     clips: Clips
     notes: tuple[str, ...]
-    missing: dict[str, str] = field(default_factory=dict)
 
 
 def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", captions: int = 5) -> Splits:
@@ -83,7 +82,7 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
 def is_captioned(path: str | os.PathLike[str]) -> bool:
     """Tell whether `path` looks like captioned sound, without reading it."""
     place = Path(path)
-    if place.suffix == ".csv":
+    if place.suffix == ".csv" and place.is_file():
         with place.open(encoding="utf-8-sig", errors="replace") as file:
             return "caption" in file.readline()
     return place.is_dir() and bool(dict(_tables(place)) or dict(_packs(place)))
@@ -206,7 +205,7 @@ def _clips(part: CaptionedPart, name: str, clean: Callable[[str], str], captions
     ids = tuple(f"{names[clip]}#{n + 1}" for (clip, _, _), n in zip(pairs, number.tolist(), strict=True))
     texts = Captions(tuple(clean(text) for _, _, text in pairs))
     clips = Clips({"audio": sound, "text": texts}, clip_of, ids, names)
-    return _Found(clips, _notes(name, missing, len(part.files)), missing)
+    return _Found(clips, _notes(name, missing, len(part.files)))
 
 
 def _notes(name: str, missing: dict[str, str], count: int) -> tuple[str, ...]:

@@ -169,3 +169,8 @@ def test_tables_in_error_are_refused_with_their_line(tmp_path, text, message):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(InputError, match=message):
         read_caption_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none"])
+def test_what_is_not_there_is_no_captioned_sound(tmp_path, name):
+    assert not is_captioned(tmp_path / name)

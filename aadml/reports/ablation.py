@@ -9,7 +9,8 @@ from aadml.configuration.changes import Settings, setting_pairs
 from aadml.reports.ablation_page import write_ablation
 from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.retrieval.requested import check_columns
-from aadml.runs.data import place_of, starting_config, with_sample_data
+from aadml.runs.data import place_of, starting_config
+from aadml.runs.sample_data import with_sample_data
 from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
 from aadml.sweeps.folder import refuse_foreign, sole_owner
 from aadml.sweeps.grid import Axis, folder_name, parse_axis

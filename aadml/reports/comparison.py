@@ -11,7 +11,8 @@ from aadml.objective.recipes import RECIPES
 from aadml.reports.comparison_page import check_baseline, write_comparison
 from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.retrieval.requested import check_columns
-from aadml.runs.data import place_of, sample_features
+from aadml.runs.data import place_of
+from aadml.runs.sample_data import sample_features
 from aadml.sweeps import compare as rows_of
 from aadml.sweeps.ablate import collected, jobs_of
 from aadml.sweeps.compare import Row

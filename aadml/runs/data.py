@@ -1,4 +1,4 @@
-"""The data a config names: a file of any layout, or the sample clips."""
+"""The data a config names: a file of any layout, captioned sound, or media."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from pathlib import Path
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.relevance import LABEL, RULES, check_relevance
 from aadml.configuration.config import Common, Config
-from aadml.data import SampleClips, open_data, to_splits, write_sample_clips
+from aadml.data import open_data, to_splits
 from aadml.data.captioned_sets import captioned_splits, is_captioned
 from aadml.data.media_sets import is_manifest, read_media, with_media
 from aadml.data.reading import SYNTHETIC, Views
@@ -15,13 +15,9 @@ from aadml.data.several_texts import with_captions, with_texts
 from aadml.data.splits import has_one_label, require_one_label
 from aadml.data.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.retrieval.judgments import chosen_relevance
-from feature_extraction.backbones import extractor
-from feature_extraction.extract import extract
 from feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, open_features
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, typed
-from feature_extraction.manifest import read_manifest
-from feature_extraction.weights import weights_folder
 
 PAIRS = "pairs"
 """The shipped config for clips that are not of one class each."""
@@ -228,50 +224,3 @@ def read(
 def protocol_of(config: Config) -> str:
     """Name the protocol of a run's own scores: every item is embedded alone, whatever classes are tested."""
     return "inductive" if config.common.unseen_classes is None else "unseen-classes"
-
-
-def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:
-    """Name the sample clips as data where a config names none; they are rendered and extracted once.
-
-    Args:
-        config: returned as it is where it names data.
-        say: called with one line for each thing that happens.
-    """
-    if config.common.data:
-        return config
-    path = sample_manifest(say) if takes_captions(config.options) else sample_features(say)
-    say(f"no --data given: training on the sample clips, {path}")
-    return config.on(str(path))
-
-
-def sample_folder(wanted: SampleClips) -> Path:
-    """Name the place of rendered sample clips in the cache."""
-    return weights_folder().parent / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
-
-
-def sample_manifest(say: Callable[[str], None]) -> Path:
-    """Return the manifest of the default sample clips, which are rendered where they are not there yet."""
-    wanted = SampleClips()
-    folder = sample_folder(wanted)
-    manifest = folder / "manifest.csv"
-    if not manifest.is_file():
-        say(f"rendering {wanted.clips} sample clips into {folder}")
-        write_sample_clips(folder, wanted)
-    return manifest
-
-
-def sample_features(say: Callable[[str], None]) -> Path:
-    """Return the feature file of the default sample clips, made in the cache where it is not there yet."""
-    wanted = SampleClips()
-    folder = sample_folder(wanted)
-    features = folder / "features.h5"
-    if features.is_file():
-        return features
-    manifest = sample_manifest(say)
-    say("extracting log-mel and hog-color features")
-    outcome = extract(
-        read_manifest(manifest), features, [extractor("log-mel", "audio"), extractor("hog-color", "visual")]
-    )
-    if outcome.failures:
-        raise InputError(f"{folder}: {len(outcome.failures)} sample clips could not be read back; delete the folder")
-    return features

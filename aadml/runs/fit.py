@@ -17,12 +17,13 @@ from aadml.methods.session import Callbacks, Record, Session
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
 from aadml.processes import group, launch
-from aadml.runs.data import as_configured, place_of, relevance_name, starting_config, with_sample_data
+from aadml.runs.data import as_configured, place_of, relevance_name, starting_config
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
 from aadml.runs.naming import new_run_folder
 from aadml.runs.prepare import Prepared, prepare
 from aadml.runs.remarks import config_warnings, remarks
+from aadml.runs.sample_data import with_sample_data
 from aadml.runs.scoring import TEST, score_model
 from aadml.runs.store import begun, opened
 from aadml.runs.together import callbacks_of_one, check_together, folder_of_all, follow

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from aadml.configuration.assembly import assemble, starting_file
 from aadml.methods.session import Callbacks
-from aadml.runs.data import with_sample_data
 from aadml.runs.remarks import config_warnings
+from aadml.runs.sample_data import with_sample_data
 from aadml.runs.train import train_into
 
 pytest.importorskip("transformers")
@@ -66,7 +66,7 @@ def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_w
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     clips = tmp_path / "clips.csv"
     clips.write_text("")
-    monkeypatch.setattr("aadml.runs.data.sample_manifest", lambda say: clips)
+    monkeypatch.setattr("aadml.runs.sample_data.sample_manifest", lambda say: clips)
     for method in NARROW:
         said = []
         config = with_sample_data(assemble(method=method, sample=True), said.append)

@@ -1,7 +1,6 @@
-"""The data that a config names: sample clips, captioned sound, and the config that labels ask for."""
+"""The data that a config names: captioned sound, and the config that labels ask for."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,57 +12,6 @@ from aadml.data.synthetic import synthetic
 from aadml.runs import data
 from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
-
-
-@pytest.fixture
-def sample(monkeypatch, tmp_path):
-    """Make files in the place of sample clips and features; note what was done."""
-    done = []
-    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache" / "weights"))
-    monkeypatch.setattr(data, "weights_folder", lambda: tmp_path / "cache" / "weights")
-
-    def rendered(folder, wanted):
-        done.append("rendered")
-        folder.mkdir(parents=True)
-        (folder / "manifest.csv").write_text("id,media\n")
-
-    def extracted(rows, features, extractors):
-        done.append(tuple((one.name, one.modality) for one in extractors))
-        features.write_bytes(b"features")
-        return SimpleNamespace(failures=[])
-
-    monkeypatch.setattr(data, "write_sample_clips", rendered)
-    monkeypatch.setattr(data, "read_manifest", lambda path: path)
-    monkeypatch.setattr(data, "extract", extracted)
-    return done
-
-
-def test_sample_clips_are_rendered_and_extracted_once(sample, tmp_path):
-    said = []
-    first = data.sample_features(said.append)
-    assert sample == ["rendered", (("log-mel", "audio"), ("hog-color", "visual"))]
-    assert len(said) == 2
-    assert data.sample_features(said.append) == first
-    assert data.sample_manifest(said.append) == first.with_name("manifest.csv")
-    assert (len(sample), len(said)) == (2, 2)
-    wanted = data.SampleClips()
-    assert first.parent == tmp_path / "cache" / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
-
-
-def test_sample_clips_that_cannot_be_read_back_are_told(sample, monkeypatch):
-    monkeypatch.setattr(data, "extract", lambda *_: SimpleNamespace(failures=["a", "b"]))
-    with pytest.raises(InputError, match="2 sample clips could not be read back; delete the folder"):
-        data.sample_features(lambda _: None)
-
-
-def test_a_config_without_data_takes_the_sample_clips_as_its_method_reads_them(sample):
-    said = []
-    for method, name in (("aadml", "features.h5"), ("audio-text", "manifest.csv")):
-        config = assemble(method=method, sample=True)
-        found = data.with_sample_data(config, said.append)
-        assert found.data.endswith(name)
-        assert said[-1] == f"no --data given: training on the sample clips, {found.data}"
-        assert data.with_sample_data(found, pytest.fail) is found
 
 
 def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):

@@ -13,7 +13,8 @@ from aadml.reports.reproduction.audio_text_tables import DATASETS, own_dataset, 
 from aadml.reports.reproduction.procedure import Plan, worked_off
 from aadml.reports.sweep_result import SweepResult
 from aadml.reports.tables import Table, write_tables
-from aadml.runs.data import load_splits, with_sample_data
+from aadml.runs.data import load_splits
+from aadml.runs.sample_data import with_sample_data
 from aadml.sweeps.folder import sole_owner
 from aadml.sweeps.reproduce.schedule import NOTE, shortened
 from feature_extraction.ground.atomic import write_text

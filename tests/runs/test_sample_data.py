@@ -1,0 +1,65 @@
+"""The sample clips as data where none are named."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from aadml.configuration.assembly import assemble
+from aadml.runs import sample_data
+from feature_extraction.ground.errors import InputError
+
+
+@pytest.fixture
+def sample(monkeypatch, tmp_path):
+    """Make files in the place of sample clips and features; note what was done."""
+    done = []
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache" / "weights"))
+    monkeypatch.setattr(sample_data, "weights_folder", lambda: tmp_path / "cache" / "weights")
+
+    def rendered(folder, wanted):
+        done.append("rendered")
+        folder.mkdir(parents=True)
+        (folder / "manifest.csv").write_text("id,media\n")
+
+    def extracted(rows, features, extractors):
+        done.append(tuple((one.name, one.modality) for one in extractors))
+        features.write_bytes(b"features")
+        return SimpleNamespace(failures=[])
+
+    monkeypatch.setattr(sample_data, "write_sample_clips", rendered)
+    monkeypatch.setattr(sample_data, "read_manifest", lambda path: path)
+    monkeypatch.setattr(sample_data, "extract", extracted)
+    return done
+
+
+def test_sample_clips_are_rendered_and_extracted_once(sample, tmp_path):
+    said = []
+    first = sample_data.sample_features(said.append)
+    assert sample == ["rendered", (("log-mel", "audio"), ("hog-color", "visual"))]
+    assert len(said) == 2
+    assert sample_data.sample_features(said.append) == first
+    assert sample_data.sample_manifest(said.append) == first.with_name("manifest.csv")
+    assert (len(sample), len(said)) == (2, 2)
+    wanted = sample_data.SampleClips()
+    assert first.parent == tmp_path / "cache" / "sample-clips" / f"{wanted.clips}-{wanted.seconds:g}s-seed{wanted.seed}"
+
+
+def test_sample_clips_that_cannot_be_read_back_are_told(sample, monkeypatch):
+    def in_part(rows, features, extractors):
+        features.write_bytes(b"features")
+        return SimpleNamespace(failures=["a", "b"])
+
+    monkeypatch.setattr(sample_data, "extract", in_part)
+    for _ in range(2):  # the second time too: what could be read is not all of the clips
+        with pytest.raises(InputError, match="2 sample clips could not be read back; delete the folder"):
+            sample_data.sample_features(lambda _: None)
+
+
+def test_a_config_without_data_takes_the_sample_clips_as_its_method_reads_them(sample):
+    said = []
+    for method, name in (("aadml", "features.h5"), ("audio-text", "manifest.csv")):
+        config = assemble(method=method, sample=True)
+        found = sample_data.with_sample_data(config, said.append)
+        assert found.data.endswith(name)
+        assert said[-1] == f"no --data given: training on the sample clips, {found.data}"
+        assert sample_data.with_sample_data(found, pytest.fail) is found

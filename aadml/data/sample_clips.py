@@ -16,7 +16,7 @@ from aadml.data.samples.mp4 import write_mp4
 from aadml.data.samples.sound import RATE
 from feature_extraction.ground.atomic import atomic_path, write_text
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.worker_pool import Finished, WorkerPool
+from feature_extraction.ground.worker_pool import Finished, WorkerPool, processors
 from feature_extraction.ground.worker_process import Conditions
 
 DIFFICULTIES = {"easy": 0.2, "normal": 0.5, "hard": 0.8}
@@ -144,7 +144,7 @@ def write_sample_clips(
         manifest.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror}); choose another folder") from error
-    count = min(workers or len(os.sched_getaffinity(0)), -(-wanted.clips // len(EVENTS)))
+    count = min(workers or processors(), -(-wanted.clips // len(EVENTS)))
     rows: dict[int, tuple[str, ...]] = {}
     with closing(_rendered(wanted, target, count)) as finished:
         for index, captions in finished:

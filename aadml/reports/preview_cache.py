@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from aadml.reports.previews import Preview, Source, one_preview, quiet, rules
 from feature_extraction.ground.atomic import write_bytes
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.sealed import seal, unseal
-from feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool
+from feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
 from feature_extraction.ground.worker_process import Conditions
 from feature_extraction.weights import weights_folder
 
@@ -51,7 +50,7 @@ def make_previews(
 
 def _made(sources: Mapping[str, Source]) -> Iterator[tuple[str, Preview]]:
     """Make previews in processes, as many as there are cores; each comes with its key."""
-    workers = max(1, min(len(sources), len(os.sched_getaffinity(0))))
+    workers = max(1, min(len(sources), processors()))
     conditions = Conditions(30 * PROCESSOR_SECONDS, PROCESSOR_SECONDS, setup=quiet)
     with WorkerPool(one_preview, workers, conditions) as pool:
         for event in pool.work_off(sources.items()):

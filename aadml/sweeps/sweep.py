@@ -4,7 +4,6 @@ Each process works off one run after the other, because starting one is expensiv
 alone: finished runs are kept, interrupted ones are continued, failed ones are tried again by the next call.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,7 @@ from aadml.runs.loading import read_config
 from aadml.runs.manifest import CONFIG, is_run, read_manifest
 from aadml.sweeps.job import Job, is_done, work_off
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool
+from feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
 from feature_extraction.ground.worker_process import Conditions
 from feature_extraction.network_run import chosen_device
 
@@ -111,7 +110,7 @@ def worker_count(workers: int | None, jobs: Sequence[Job]) -> int:
     """Say how many processes work off jobs; see `sweep`."""
     if workers is None:
         on_gpu = any(chosen_device(job.config.common.device, "config").type != "cpu" for job in jobs[:1])
-        workers = 1 if on_gpu else len(os.sched_getaffinity(0))
+        workers = 1 if on_gpu else processors()
     return min(workers, len(jobs)) if jobs else 0
 
 

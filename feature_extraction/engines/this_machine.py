@@ -1,9 +1,9 @@
 """Decoding in processes of this machine."""
 
-import os
 from collections.abc import Generator, Iterator, Mapping
 
 from feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
+from feature_extraction.ground.worker_pool import processors
 from feature_extraction.media import Limits
 
 
@@ -19,10 +19,5 @@ def decode(
     gives_way: bool,
 ) -> Generator[tuple[Task, list[Part]]]:
     """Decode in processes of this machine; args as of `Engine`."""
-    count = min(workers or _processors(), clips)
+    count = min(workers or processors(), clips)
     yield from decode_all(tasks, wanted, workers=count, time_limit=time_limit, limits=limits, gives_way=gives_way)
-
-
-def _processors() -> int:
-    """Count the processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -6,6 +6,7 @@ starts another. Nothing of this process's threads, locks and open files goes alo
 is the business of this process alone, and a process whose parent is gone ends.
 """
 
+import os
 import selectors
 import time
 from collections.abc import Generator, Iterable, Iterator
@@ -22,6 +23,11 @@ T = TypeVar("T")
 
 _START_SECONDS = 300.0  # imports on a busy network drive
 _DEATH_SECONDS = 5.0  # a process that hung up may take a moment to write its core file
+
+
+def processors() -> int:
+    """Count the processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

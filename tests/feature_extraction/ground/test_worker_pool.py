@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from feature_extraction.ground.worker_pool import Finished, Lost, Reported, WorkerPool
+from feature_extraction.ground.worker_pool import Finished, Lost, Reported, WorkerPool, processors
 from feature_extraction.ground.worker_process import Conditions
 
 WORK = """
@@ -227,3 +227,9 @@ def test_a_script_without_a_main_guard_may_start_processes(tmp_path):
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{script} None\n"  # the script ran once, and has its name back
+
+
+def test_processors_are_counted_where_the_system_tells_nothing_of_this_process(monkeypatch):
+    assert processors() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert processors() == os.cpu_count()

@@ -12,11 +12,10 @@ import pytest
 import safetensors.torch
 import torch
 
-from aadml.data.layouts.layout import h5_arrays, h5_keys
 from aadml.data.reading import open_data
 from aadml.retrieval.embeddings_file import read_embeddings
 from feature_extraction import tensor_files
-from feature_extraction.foreign import npz_arrays, npz_keys
+from feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys
 from feature_extraction.ground.errors import InputError
 from feature_extraction.tensor_files import read_tensors
 from feature_extraction.whitening import youtube8m_whitening
@@ -124,8 +123,8 @@ FAILING = {
     "weights in npz": ("f.npz", plain, read_tensors, (zipfile, "ZipFile")),
     "weights of torch": ("f.pth", weights, read_tensors, (torch, "load")),
     "weights in safetensors": ("f.safetensors", safe_weights, read_tensors, (tensor_files, "load_file")),
-    "HDF5 keys": ("f.h5", lambda path: h5py.File(path, "w").close(), h5_keys, (h5py, "File")),
-    "HDF5 arrays": ("f.h5", lambda path: h5py.File(path, "w").close(), lambda p: h5_arrays(p, ()), (h5py, "File")),
+    "HDF5 keys": ("f.h5", lambda path: h5py.File(path, "w").close(), hdf5_keys, (h5py, "File")),
+    "HDF5 arrays": ("f.h5", lambda path: h5py.File(path, "w").close(), lambda p: hdf5_arrays(p, ()), (h5py, "File")),
     "matrices": ("f.tgz", matrices, whitening, (tarfile, "open")),
 }
 

@@ -14,8 +14,6 @@ from feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts, chec
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
-_CHUNK = 1 << 20
-
 
 def assemble(
     place: str | os.PathLike[str],
@@ -145,11 +143,8 @@ def text(value: Any) -> str:
 
 def file_hash(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
     with Path(path).open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:

@@ -4,16 +4,17 @@ import fnmatch
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 
 import h5py
 
 from aadml.data.ave import with_official_validation
 from aadml.data.layouts import LAYOUTS
-from aadml.data.layouts.layout import Layout, ReadOptions, h5_keys
+from aadml.data.layouts.layout import Layout, ReadOptions
 from aadml.data.other_kinds import what_else
 from aadml.data.synthetic import synthetic_by_name
 from feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
-from feature_extraction.foreign import npz_keys
+from feature_extraction.foreign import hdf5_keys, npz_keys
 from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
@@ -106,7 +107,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _has_columns(path: Path, views: Mapping[str, str]) -> bool:
     """Tell whether an npz has the arrays that were named, which then are the modalities whatever they are called."""
-    return len(views) > 1 and path.is_file() and is_archive(path) and set(views.values()) <= set(npz_keys(path))
+    return len(views) > 1 and is_archive(path) and set(views.values()) <= set(npz_keys(path))
 
 
 def recognize(path: Path) -> str:
@@ -129,12 +130,12 @@ def recognize(path: Path) -> str:
         return _best(path, "npz", list(npz_keys(path)))
     if path.suffix.lower() == ".csv":
         raise InputError(
-            f"{path}: is a table; if it is a manifest of media, run `aadml extract {path} -o F.h5` first, "
+            f"{path}: is a table; if it is a manifest of media, run `aadml extract {quote(str(path))} -o F.h5` first, "
             "or name networks that train on media (towers.audio, towers.visual; docs/encoders.md)"
         )
     if not h5py.is_hdf5(path):
         raise InputError(f"{path}: {what_else(path) or f'is neither HDF5 nor npz; {_known()}'}")
-    return FEATURE_FILE if is_feature_file(path) else _best(path, "h5", list(h5_keys(path)))
+    return FEATURE_FILE if is_feature_file(path) else _best(path, "h5", list(hdf5_keys(path)))
 
 
 def _best(path: Path, kind: str, found: list[str]) -> str:

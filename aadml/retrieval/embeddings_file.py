@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -14,27 +13,20 @@ from numpy.typing import NDArray
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.retrieval.frame_word import FRAME_WORD
-from feature_extraction.feature_file import MODALITIES, UNLABELLED, check_modality, in_order
-from feature_extraction.foreign import npz_arrays, npz_keys, open_hdf5, written_as
+from feature_extraction.columns import LISTED, PRESENT, Columns, read_columns
+from feature_extraction.feature_file import UNLABELLED, check_modality, in_order
+from feature_extraction.foreign import npz_arrays, open_hdf5
 from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
+from feature_extraction.manifest import ALIASES
 
 KEYS = ("label", "id", "split", "class_names")
-CAPTION_CLIP = "text_row"
 FORMAT = "aadml-embeddings"
 """The attribute `format` of what `aadml embed` writes."""
 
-LISTED = "modalities"
-"""The key under which a file names its modalities, where some have other names than audio, visual and text."""
-
 ONCE = "once"
 """The attribute that names the modalities of which one row a label is ranked: sound that stands in a row a caption."""
-
-PRESENT = "_present"
-"""Ending of the key under which stands which clips have a modality."""
-
-ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
 
 
 def is_embeddings_file(path: str | os.PathLike[str]) -> bool:
@@ -69,9 +61,10 @@ def read_embeddings(
         InputError: no such file, another format, something missing or malformed, NaN, or no clip of that split.
     """
     place = Path(path)
-    arrays, similarity, stated, left = _read(place)
-    present = {key.removesuffix(PRESENT): arrays.pop(key) for key in list(arrays) if key.endswith(PRESENT)}
-    arrays, once = _one_row_a_caption(arrays, place)
+    columns = read_columns(place)
+    similarity, stated = _stated(place)
+    left = [key for key in columns.left if key != "similarity"]
+    arrays, once = _one_row_a_caption(columns)
     vectors = {
         modality: _matrix(arrays[modality], f"{place}: {modality}")
         for modality in in_order(key for key in arrays if key not in KEYS)
@@ -91,19 +84,19 @@ def read_embeddings(
     for modality, matrix in vectors.items():
         if len(matrix) != count:
             raise InputError(f"{place}: {len(matrix)} {modality} rows, but {count} of {next(iter(vectors))}")
-    columns = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
+    beside = {key: _column(arrays[key], f"{place}: {key}", count) for key in KEYS[:3] if key in arrays}
     codes, names = np.full(count, UNLABELLED, dtype=np.int64), tuple[str, ...]()
-    if "label" in columns:
-        codes, names = _classes(columns["label"], arrays.get("class_names"))
-    ids = columns.get("id", np.arange(count)).astype(str)
+    if "label" in beside:
+        codes, names = _classes(beside["label"], columns)
+    ids = beside.get("id", np.arange(count)).astype(str)
     _check_unique(names, f"{place}: class_names")
     if "text" not in vectors:  # a clip with several captions stands in several rows
         _check_unique(ids.tolist(), f"{place}: id")
-    masks = {m: _flags(there, count, f"{place}: {m}{PRESENT}") for m, there in present.items()}
+    masks = {m: _flags(there, count, f"{place}: {m}{PRESENT}") for m, there in columns.present.items()}
     vectors = {
         m: v if m not in masks else np.where(masks[m][:, None], v, 0).astype(v.dtype) for m, v in vectors.items()
     }
-    kept, chosen = _rows(columns.get("split"), split, count, place)
+    kept, chosen = _rows(beside.get("split"), split, count, place)
     parts: dict[Modality, torch.Tensor] = {
         modality: torch.from_numpy(matrix[kept]) for modality, matrix in vectors.items()
     }
@@ -117,52 +110,21 @@ def read_embeddings(
         raise InputError(f"{place}: {error}") from error
 
 
-def _read(place: Path) -> tuple[dict[str, NDArray[Any]], str, tuple[Modality, ...], list[str]]:
-    """Read the arrays, the similarity, which modalities are ranked once a label, and name what is left out."""
-    if not place.is_file():
-        absent = "is not a file but a device or a pipe" if place.exists() else "no such file"
-        raise InputError(f"{place}: {'is a folder, not a file' if place.is_dir() else absent}")
-    similarity, once = "cosine", tuple[Modality, ...]()
-    if is_archive(place):
-        keys = npz_keys(place)
-        stated = npz_arrays(place, ("similarity", LISTED))
-        places = _places(keys, _listed(stated.get(LISTED), place))
-        arrays = npz_arrays(place, tuple(places.values()))
-        similarity = str(stated.get("similarity", similarity))
-    else:
-        with open_hdf5(place) as file:
-            keys = tuple(file)
-            places = _places(keys, _listed(_dataset(file, LISTED, place) if LISTED in file else None, place))
-            arrays = {key: _dataset(file, key, place) for key in places.values()}
-            similarity = _text(file.attrs.get("similarity", similarity))
-            once = _listed(np.asarray(file.attrs.get(ONCE, ()), dtype=object), place, ONCE)
-    left = sorted({*keys} - {*places.values(), "similarity", LISTED})
-    return {name: arrays[key] for name, key in places.items()}, similarity, once, left
-
-
-def _places(keys: Collection[str], listed: Sequence[str]) -> dict[str, str]:
-    """Say under which key stands what is read."""
-    names = (*_with_masks((*MODALITIES, *listed)), *KEYS, CAPTION_CLIP)
-    places = {name: written_as(name, keys) for name in names}
-    return {name: key for name, key in places.items() if key in keys}
-
-
-def _with_masks(names: Sequence[str]) -> tuple[str, ...]:
-    return (*names, *(f"{name}{PRESENT}" for name in names))
+def _stated(path: Path) -> tuple[str, tuple[Modality, ...]]:
+    """Read the similarity, and which modalities are ranked once a label, as far as a file says so."""
+    if is_archive(path):
+        return str(npz_arrays(path, ("similarity",)).get("similarity", "cosine")), ()
+    with open_hdf5(path) as file:
+        once = tuple(_text(name) for name in np.asarray(file.attrs.get(ONCE, ()), dtype=object).ravel().tolist())
+        for name in once:
+            check_modality(name, f"{path}: {ONCE}")
+        return _text(file.attrs.get("similarity", "cosine")), once
 
 
 def _flags(values: NDArray[Any], count: int, where: str) -> NDArray[np.bool_]:
     if values.shape != (count,) or values.dtype.kind not in "biu" or not np.isin(values, (0, 1)).all():
         raise InputError(f"{where}: {values.dtype} of shape {values.shape}; wanted booleans ({count},)")
     return values.astype(np.bool_)
-
-
-def _listed(names: NDArray[Any] | None, place: Path, key: str = LISTED) -> tuple[str, ...]:
-    """Read which modalities a file names under a key."""
-    listed = () if names is None else tuple(_text(name) for name in names.ravel().tolist())
-    for name in listed:
-        check_modality(name, f"{place}: {key}")
-    return listed
 
 
 def check_once(embeddings: Embeddings, once: Collection[str], place: str = "--once ") -> None:
@@ -187,44 +149,32 @@ def check_once(embeddings: Embeddings, once: Collection[str], place: str = "--on
             )
 
 
-def _one_row_a_caption(
-    arrays: dict[str, NDArray[Any]], place: Path
-) -> tuple[dict[str, NDArray[Any]], tuple[Modality, ...]]:
+def _one_row_a_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tuple[Modality, ...]]:
     """Repeat clips for each of their captions; give the arrays and the modalities that repeat by it."""
-    text, rows = arrays.get("text"), arrays.pop(CAPTION_CLIP, None)
-    others: tuple[Modality, ...] = in_order(key for key in arrays if key not in (*KEYS, "text"))
-    if text is None or not others or (text.ndim != 3 and rows is None):
+    arrays = columns.features | {key: columns.beside[key] for key in KEYS if key in columns.beside}
+    others: tuple[Modality, ...] = in_order(key for key in columns.features if key != "text")
+    count = len(arrays[others[0]]) if others else 0
+    several = columns.several_texts(count) if others else None
+    if several is None:
         return arrays, ()
-    count = len(arrays[others[0]])
-    if text.ndim == 3:
-        rows, text = np.repeat(np.arange(len(text)), text.shape[1]), text.reshape(-1, text.shape[2])
-    assert rows is not None
-    if (
-        rows.shape != (len(text),)
-        or rows.dtype.kind not in "iu"
-        or (len(rows) and not 0 <= rows.min() <= rows.max() < count)
-    ):
-        raise InputError(
-            f"{place}: {CAPTION_CLIP} must hold {len(text)} rows of the {count} clips, one for each caption"
-        )
+    text, rows = several
     labels = arrays.get("label", np.arange(count)).reshape(-1)
     if len(np.unique(labels)) < count:
-        raise InputError(f"{place}: with several captions a clip, each clip is a label of its own; leave 'label' out")
+        raise InputError(
+            f"{columns.path}: with several captions a clip, each clip is a label of its own; leave 'label' out"
+        )
     clips = {key: arrays[key] for key in (*others, "id", "split") if key in arrays} | {"label": labels}
     for key, values in clips.items():
         if len(values) != count:
-            raise InputError(f"{place}: {len(values)} {key} rows, but {count} of {others[0]}")
+            raise InputError(f"{columns.path}: {len(values)} {key} rows, but {count} of {others[0]}")
     return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
 
 
-def _dataset(file: h5py.File, key: str, place: Path) -> NDArray[Any]:
-    data = file[key]
-    if not isinstance(data, h5py.Dataset) or data.shape is None:
-        raise InputError(f"{place}: '{key}' is a group or empty; wanted an array")
+def _words(values: NDArray[Any], where: str) -> tuple[str, ...]:
     try:
-        return np.asarray(data.asstr()[...] if h5py.check_string_dtype(data.dtype) else data[...])
+        return tuple(_text(value) for value in values.ravel().tolist())
     except UnicodeDecodeError as error:
-        raise InputError(f"{place}: '{key}' holds strings that are not UTF-8") from error
+        raise InputError(f"{where}: holds strings that are not UTF-8") from error
 
 
 def _text(value: Any) -> str:
@@ -243,9 +193,9 @@ def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:
         raise InputError(f"{where}: shape {values.shape}; wanted ({count},), one for each row of the vectors")
     if flat.dtype.kind in "fc" and not (np.isfinite(flat).all() and (flat == np.round(flat)).all()):
         raise InputError(f"{where}: holds fractions or NaN; wanted integers or text")
-    if flat.dtype.kind == "S":
-        flat = np.char.decode(flat, "utf-8")
-    return flat.astype(np.int64) if flat.dtype.kind == "f" else flat.astype(str) if flat.dtype.kind == "O" else flat
+    if flat.dtype.kind in "SO":
+        return np.asarray(_words(flat, where), dtype=str)
+    return flat.astype(np.int64) if flat.dtype.kind == "f" else flat
 
 
 def _check_unique(names: Sequence[str], where: str) -> None:
@@ -254,10 +204,10 @@ def _check_unique(names: Sequence[str], where: str) -> None:
         raise InputError(f"{where}: {name!r} stands there {times} times; each name must stand for one thing")
 
 
-def _classes(labels: NDArray[Any], names: NDArray[Any] | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def _classes(labels: NDArray[Any], columns: Columns) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Give labels 0..C-1 and the names of the classes: the file's where its labels are positions among them."""
-    if names is not None and labels.dtype.kind in "iu" and labels.min() >= UNLABELLED and labels.max() < len(names):
-        return labels.astype(np.int64), tuple(_text(name) for name in names.tolist())
+    if columns.labels_are_positions():
+        return labels.astype(np.int64), _words(columns.beside["class_names"], f"{columns.path}: class_names")
     values, codes = np.unique(labels, return_inverse=True)
     return codes.astype(np.int64), tuple(str(value) for value in values.tolist())
 

@@ -16,9 +16,10 @@ from aadml.data.captioned_sets import is_captioned
 from aadml.data.several_texts import every_text
 from aadml.data.splits import clips_of
 from aadml.model.model import Model
-from aadml.retrieval.embeddings_file import FORMAT, LISTED, ONCE, is_embeddings_file
+from aadml.retrieval.embeddings_file import FORMAT, ONCE, is_embeddings_file
 from aadml.runs.later_data import check_features, read_for
 from aadml.runs.loading import load
+from feature_extraction.columns import LISTED
 from feature_extraction.feature_file import MODALITIES
 from feature_extraction.feature_file.output import hdf5_output
 from feature_extraction.ground.atomic import atomic_path, refuse_other_kind

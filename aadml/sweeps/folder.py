@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from aadml.data.raw import file_hash
 from aadml.data.reading import SYNTHETIC
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
@@ -126,8 +127,7 @@ def _noted(path: Path) -> dict[str, str] | None:
 def _fingerprint(path: Path) -> str:
     """Hash a file, or the names and sizes of the files of a folder."""
     if path.is_file():
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_hash(path)
     digest = hashlib.sha256()
     for inner in sorted(path.rglob("*")):
         digest.update(f"{inner.relative_to(path)} {inner.stat().st_size}\n".encode())

@@ -1,4 +1,4 @@
-"""Opening HDF5 files of strangers."""
+"""HDF5 files of strangers: opened only after a process that may be killed has looked at all of them."""
 
 import functools
 import os
@@ -6,11 +6,14 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import h5py
+import numpy as np
+from numpy.typing import NDArray
 
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.processor_time import reached_limit
@@ -61,6 +64,49 @@ def open_hdf5(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         raise InputError(f"{place}: needs more memory than there is") from error
     except (OSError, RuntimeError, KeyError) as error:
         raise InputError(f"{place}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+
+
+def hdf5_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """List the keys at the top of an HDF5 file.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    with open_hdf5(path) as file:
+        return tuple(file)
+
+
+def hdf5_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Read arrays of an HDF5 file whole.
+
+    Raises:
+        InputError: the file cannot be read, or a key is missing or no array; the message names it and what there is.
+    """
+    with open_hdf5(path) as file:
+        require_keys(path, wanted, tuple(file))
+        return {key: _values(file[key], f"{path}: '{key}'") for key in wanted}
+
+
+def require_keys(path: str | os.PathLike[str], wanted: Collection[str], found: Collection[str]) -> None:
+    """Refuse a file in which a key is missing.
+
+    Raises:
+        InputError: names the first missing key and the keys found.
+    """
+    missing = [key for key in wanted if key not in found]
+    if missing:
+        there = ", ".join([*found][:30]) or "none"
+        raise InputError(f"{path}: holds no '{missing[0]}'; keys found: {there}")
+
+
+def _values(dataset: Any, where: str) -> NDArray[Any]:
+    if not isinstance(dataset, h5py.Dataset):
+        raise InputError(f"{where} is a group; wanted an array")
+    if dataset.shape is None:
+        raise InputError(f"{where} holds nothing")
+    if dataset.dtype.kind == "c":
+        raise InputError(f"{where} holds {dataset.dtype}; real numbers or text are needed")
+    return np.asarray(dataset[()])
 
 
 @functools.lru_cache(maxsize=256)

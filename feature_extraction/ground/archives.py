@@ -26,8 +26,8 @@ DAMAGED = (
 
 
 def is_archive(path: Path) -> bool:
-    """Say whether a file is a zip archive, as an npz file is; a damaged one is one too."""
+    """Say whether a file is a zip archive, as an npz file is; a damaged one is one too, and nobody waits for a pipe."""
     try:
-        return zipfile.is_zipfile(path)
+        return path.is_file() and zipfile.is_zipfile(path)
     except zipfile.BadZipFile:
         return True

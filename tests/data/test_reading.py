@@ -242,12 +242,12 @@ def test_a_damaged_file_is_refused(write_h5, split_keys, tmp_path):
         open_data(tmp_path / "cut.npz")
 
 
-def test_groups_in_the_place_of_arrays_are_missing_keys(write_h5, split_keys):
+def test_groups_in_the_place_of_arrays_are_refused(write_h5, split_keys):
     path = write_h5(**split_keys)
     with h5py.File(path, "a") as file:
         del file["lab_train"]
         file.create_group("lab_train")
-    with pytest.raises(InputError, match="holds no 'lab_train'"):
+    with pytest.raises(InputError, match="'lab_train' is a group; wanted an array"):
         open_data(path)
 
 

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.retrieval.embeddings_file import CAPTION_CLIP, read_embeddings
+from aadml.retrieval.embeddings_file import read_embeddings
+from feature_extraction.columns import TEXT_ROW
 from feature_extraction.ground.errors import InputError
 
 AUDIO = np.arange(8.0).reshape(4, 2)
@@ -146,8 +147,8 @@ def test_a_clip_with_several_captions_stands_in_several_rows(tmp_path):
 
 @pytest.mark.parametrize("rows", [[0.0, 0.0, 1.0, 1.0], [0, 0, 1], [0, 0, 1, 2]])
 def test_rows_of_captions_that_cannot_be_are_refused(tmp_path, rows):
-    np.savez(tmp_path / "e.npz", **{"audio": AUDIO[:2], "text": AUDIO, CAPTION_CLIP: np.array(rows)})
-    with pytest.raises(InputError, match=f"{CAPTION_CLIP} must hold 4 rows of the 2 clips"):
+    np.savez(tmp_path / "e.npz", **{"audio": AUDIO[:2], "text": AUDIO, TEXT_ROW: np.array(rows)})
+    with pytest.raises(InputError, match=f"{TEXT_ROW} must hold 4 rows of the 2 clips"):
         read_embeddings(tmp_path / "e.npz")
 
 
@@ -201,3 +202,11 @@ def test_features_given_for_embeddings_are_refused_by_name(tmp_path):
     np.savez(tmp_path / "f.npz", audio=np.ones((4, 3)), visual=np.ones((4, 5)))
     with pytest.raises(InputError, match=r"f\.npz: audio has 3, visual has 5 dimensions, so they share no space"):
         read_embeddings(tmp_path / "f.npz")
+
+
+@pytest.mark.parametrize("key", ["id", "class_names"])
+def test_strings_that_are_not_utf_8_are_refused(tmp_path, key):
+    words = np.array([b"bl\xe4u", b"b", b"c", b"d", b"e", b"f", b"g", b"h"])
+    np.savez(tmp_path / "e.npz", **arrays(**{key: words[:4] if key == "id" else words}))
+    with pytest.raises(InputError, match=rf"e\.npz: {key}: holds strings that are not UTF-8"):
+        read_embeddings(tmp_path / "e.npz")

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.ave import ORDER_FILES, annotations_of, class_names_of_columns
-from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, same_rows
+from aadml.data.layouts.layout import Layout, ReadOptions, same_rows
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
-from feature_extraction.foreign import open_hdf5
+from feature_extraction.foreign import hdf5_arrays, open_hdf5
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feature*.h5", "labels*.h5", "visual_feature*.h5")
@@ -89,7 +89,7 @@ def _splits(path: Path, count: int) -> tuple[list[str], list[str]]:
     files = {split: path / name for split, name in ORDER_FILES.items()}
     if not any(file.is_file() for file in files.values()):
         return ["train"] * count, ["there are no order files, so every clip counts as train"]
-    orders = {split: h5_arrays(file, ("order",))["order"].astype(np.int64) for split, file in files.items()}
+    orders = {split: hdf5_arrays(file, ("order",))["order"].astype(np.int64) for split, file in files.items()}
     rows = np.concatenate(list(orders.values()))
     if len(rows) != count or not np.array_equal(np.sort(rows), np.arange(count)):
         raise InputError(f"{path}: the order files hold {len(rows)} rows, not each of the {count} clips once")

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, same_rows
+from aadml.data.layouts.layout import Layout, ReadOptions, same_rows
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.foreign import hdf5_arrays
 
 KEYS = ("featN1", "featN2", "testLs")
 
@@ -16,7 +17,7 @@ def read_embedding_dump(path: Path, options: ReadOptions) -> FeatureFile:
         InputError: a missing key, or parts that contradict each other.
     """
     views = {"audio": "featN1", "visual": "featN2", **options.views}
-    arrays = h5_arrays(path, tuple(dict.fromkeys((*views.values(), "testLs"))))
+    arrays = hdf5_arrays(path, tuple(dict.fromkeys((*views.values(), "testLs"))))
     same_rows(path, {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()})
     taken = " and ".join(f"'{view}' was taken as {modality}" for modality, view in views.items())
     return assemble(

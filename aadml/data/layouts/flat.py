@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, h5_keys, require, same_rows
+from aadml.data.layouts.layout import Layout, ReadOptions, same_rows
 from aadml.data.raw import assemble, text
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.foreign import hdf5_arrays, hdf5_keys, require_keys
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feat", "visual_feat", "Label_ID")
@@ -21,12 +22,12 @@ def read_flat(path: Path, options: ReadOptions) -> FeatureFile:
     Raises:
         InputError: a missing key, parts that contradict each other, or another word for a split.
     """
-    found = h5_keys(path)
+    found = hdf5_keys(path)
     split_key = next((key for key in _SPLIT_KEYS if key in found), None)
     if split_key is None:
-        require(path, (*KEYS, " or ".join(_SPLIT_KEYS)), list(found))
+        require_keys(path, (*KEYS, " or ".join(_SPLIT_KEYS)), list(found))
         raise AssertionError("unreachable: the split key is missing")
-    arrays = h5_arrays(path, (*KEYS, split_key))
+    arrays = hdf5_arrays(path, (*KEYS, split_key))
     same_rows(path, {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()})
     return assemble(
         path,

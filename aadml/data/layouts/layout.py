@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.feature_file import FeatureFile
-from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
 
 
@@ -45,47 +43,6 @@ class Layout:
     kind: Literal["h5", "npz", "folder"]
     keys: tuple[str, ...]
     read: Callable[[Path, ReadOptions], FeatureFile]
-
-
-def h5_arrays(path: str | os.PathLike[str], wanted: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:
-    """Read arrays of an HDF5 file whole.
-
-    Raises:
-        InputError: the file cannot be read, or a key is missing; the message names it and what there is.
-    """
-    with open_hdf5(path) as file:
-        require(path, wanted, [key for key in file if isinstance(file[key], h5py.Dataset)])
-        return {key: _values(file[key], f"{path}: '{key}'") for key in wanted}
-
-
-def h5_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """List the keys at the top of an HDF5 file.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    with open_hdf5(path) as file:
-        return tuple(file)
-
-
-def _values(dataset: h5py.Dataset, where: str) -> NDArray[np.generic]:
-    if dataset.shape is None:
-        raise InputError(f"{where} holds nothing")
-    if dataset.dtype.kind == "c":
-        raise InputError(f"{where} holds {dataset.dtype}; real numbers or text are needed")
-    return np.asarray(dataset[()])
-
-
-def require(path: str | os.PathLike[str], wanted: tuple[str, ...], found: list[str]) -> None:
-    """Refuse a file in which a key is missing.
-
-    Raises:
-        InputError: names the first missing key and the keys found.
-    """
-    missing = [key for key in wanted if key not in found]
-    if missing:
-        there = ", ".join(found[:30]) or "none"
-        raise InputError(f"{path}: holds no '{missing[0]}'; keys found: {there}")
 
 
 def same_rows(path: str | os.PathLike[str], counts: dict[str, int]) -> None:

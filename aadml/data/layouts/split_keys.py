@@ -6,9 +6,10 @@ audio-visual retrieval papers have this layout. A validation part (`*_valid` or 
 
 from pathlib import Path
 
-from aadml.data.layouts.layout import Layout, ReadOptions, h5_arrays, h5_keys, same_rows, stacked
+from aadml.data.layouts.layout import Layout, ReadOptions, same_rows, stacked
 from aadml.data.raw import assemble
 from feature_extraction.feature_file import FeatureFile
+from feature_extraction.foreign import hdf5_arrays, hdf5_keys
 
 KEYS = ("audio_train", "visual_train", "lab_train", "audio_test", "visual_test", "lab_test")
 _NAMES = ("audio", "visual", "lab")
@@ -20,10 +21,10 @@ def read_split_keys(path: Path, options: ReadOptions) -> FeatureFile:
     Raises:
         InputError: a missing key, or parts that contradict each other.
     """
-    found = h5_keys(path)
+    found = hdf5_keys(path)
     more = {part: "valid" for part in ("valid", "val") if f"audio_{part}" in found}
     parts = {"train": "train", **more, "test": "test"}
-    arrays = h5_arrays(path, tuple(f"{name}_{part}" for part in parts for name in _NAMES))
+    arrays = hdf5_arrays(path, tuple(f"{name}_{part}" for part in parts for name in _NAMES))
     whole = {name: stacked(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for part in parts}) for name in _NAMES}
     for part in parts:
         same_rows(path, {f"{name}_{part}": len(arrays[f"{name}_{part}"]) for name in _NAMES})

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
-from aadml.data.layouts.layout import Layout, ReadOptions, require, same_rows, stacked
+from aadml.data.layouts.layout import Layout, ReadOptions, same_rows, stacked
 from aadml.data.raw import assemble
+from feature_extraction.columns import written_as
 from feature_extraction.feature_file import FeatureFile
-from feature_extraction.foreign import npz_arrays, written_as
+from feature_extraction.foreign import npz_arrays, require_keys
 from feature_extraction.ground.errors import InputError
 
 KEYS = ("*_train", "*_test")
@@ -37,7 +39,7 @@ def read_views(path: Path, options: ReadOptions) -> FeatureFile:
     labelled = any(key.startswith(f"{label}_") for key in arrays)
     masks = [f"{view}{PRESENT}" for view in masked.values()]
     names = dict.fromkeys((*chosen.values(), *masks, *((label,) if labelled else ())))
-    require(path, tuple(f"{name}_{part}" for part in parts for name in names), list(arrays))
+    require_keys(path, tuple(f"{name}_{part}" for part in parts for name in names), list(arrays))
     whole = {name: stacked(path, {f"{name}_{part}": arrays[f"{name}_{part}"] for part in parts}) for name in names}
     for part in parts:
         same_rows(path, {f"{name}_{part}": len(arrays[f"{name}_{part}"]) for name in names})
@@ -64,8 +66,8 @@ def _check_named(path: Path, options: ReadOptions, views: Sequence[str]) -> None
     lacking = next((side for side in ("audio", "visual") if side not in options.views), "a second modality")
     given = f"'{wrong[0]}' is not a view of it" if wrong else f"no view is named for {lacking}"
     raise InputError(
-        f"{path}: {given}; give --audio VIEW and --visual VIEW to `aadml convert {path} F.h5`, and use F.h5; "
-        f"the views are {', '.join(views) or 'none'} (there are --text VIEW and --view NAME=VIEW too)"
+        f"{path}: {given}; give --audio VIEW and --visual VIEW to `aadml convert {quote(str(path))} F.h5`, "
+        f"and use F.h5; the views are {', '.join(views) or 'none'} (there are --text VIEW and --view NAME=VIEW too)"
     )
 
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, Annotation, annotations_of, drawn_clock
-from aadml.data.layouts.layout import h5_arrays
 from aadml.data.manifests.listing import Entry, Listing, media_files
 from aadml.data.raw import file_hash
+from feature_extraction.foreign import hdf5_arrays
 from feature_extraction.ground.errors import InputError
 
 
@@ -62,7 +62,7 @@ def ave(
 def _split_of(source: Path, count: int) -> dict[int, str]:
     split_of: dict[int, str] = {}
     for split, name in ORDER_FILES.items():
-        rows = [int(row) for row in h5_arrays(source / name, ("order",))["order"].reshape(-1).tolist()]
+        rows = [int(row) for row in hdf5_arrays(source / name, ("order",))["order"].reshape(-1).tolist()]
         for row in rows:
             if not 0 <= row < count or row in split_of:
                 raise InputError(f"{source / name}: row {row} is not a row of Annotations.txt, or stands there twice")

@@ -153,3 +153,22 @@ def test_columns_in_the_plural_are_the_same_columns(written):
     found = open_data(path)
     np.testing.assert_array_equal(found.labels, content.labels)
     assert any("left out: labels" in note for note in found.notes())
+
+
+def test_clips_without_a_label_are_of_no_class_where_labels_are_positions(tmp_path):
+    vectors, names = np.eye(6, dtype=np.float32), np.array(["bark", "never", "rain"])
+    path = tmp_path / "e.npz"
+    np.savez(path, audio=vectors, visual=vectors, label=np.array([-1, 2, 0, -1, 0, 2]), split=np.array(["train"] * 6),
+             class_names=names)  # fmt: skip
+    content = open_data(path)
+    assert content.class_names == ("bark", "rain")
+    assert content.labels.tolist() == [-1, 1, 0, -1, 0, 1]
+
+
+def test_names_of_classes_go_with_one_hot_labels_too(tmp_path):
+    vectors = np.eye(6, dtype=np.float32)
+    np.savez(tmp_path / "e.npz", audio=vectors, visual=vectors, label=np.eye(3, dtype=np.int64)[[0, 1, 2, 2, 1, 0]],
+             split=np.array(["train"] * 6), class_names=np.array(["bark", "horn", "rain"]))  # fmt: skip
+    content = open_data(tmp_path / "e.npz")
+    assert content.class_names == ("bark", "horn", "rain")
+    assert content.labels.tolist() == [0, 1, 2, 2, 1, 0]

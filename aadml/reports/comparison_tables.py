@@ -8,7 +8,7 @@ from aadml.retrieval.significance import Pair
 from aadml.sweeps.compare import Row
 from aadml.sweeps.controls import ALONE, NONE
 from aadml.sweeps.published_figures import FIGURES, NOTE, data_sets, published
-from aadml.sweeps.results import CellScores, differences, how_tested, in_words, mark
+from aadml.sweeps.results import CellScores, differences, how_tested, in_words, mark, signed
 
 Scores = Mapping[str, CellScores]
 
@@ -94,7 +94,7 @@ def pair_table(rows: Sequence[Row], scores: Scores, about: str) -> Table:
             turned = tested.get((other.cell.name, row.cell.name))
             if own is None and turned is not None:
                 own = turned.reversed()
-            cells.append(None if own is None else f"{round(own.mean, 3) + 0.0:+.3f}{mark(own)}")
+            cells.append(None if own is None else signed(own.mean) + mark(own))
         lines.append(tuple(cells))
     caption = f"Row minus column, MAP mean. {about}"
     return Table(("", *(row.name for row in shown)), tuple(lines), caption, tuple(how_tested(list(tested.values()))))

@@ -170,11 +170,11 @@ def in_words(one: Difference | None, digits: int = 3) -> str:
     """Write a difference: mean, 95 % interval, p; a star where it is significant, ≈ where it is none beyond doubt."""
     if one is None:
         return ""
-    mean = f"{_unsigned_zero(one.mean, digits):+.{digits}f}"
+    mean = signed(one.mean, digits)
     if math.isnan(one.p):
         return f"{mean} ({one.over}: not tested)"
     p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
-    interval = ", ".join(f"{_unsigned_zero(end, digits):+.{digits}f}" for end in (one.low, one.high))
+    interval = ", ".join(signed(end, digits) for end in (one.low, one.high))
     return f"{mean} [{interval}] ({p}){mark(one)}"
 
 
@@ -199,5 +199,6 @@ def how_tested(found: Sequence[Difference]) -> list[str]:
     ]
 
 
-def _unsigned_zero(value: float, digits: int) -> float:
-    return round(value, digits) + 0.0  # no minus before a zero
+def signed(value: float, digits: int = 3) -> str:
+    """Write a number with its sign; what is rounded to zero has a plus."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}"

@@ -25,6 +25,7 @@ from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
 from aadml.sweeps.plan.finals import LOOKS, SECOND, THIRD, finals, same_training
 from aadml.sweeps.plan.ledger import Ledger
 from aadml.sweeps.plan.search import MAIN, chosen_options
+from aadml.sweeps.results import signed
 
 QUESTIONS = {
     "H1": ("Does AA raise the triplet loss where both are tuned alike?", PLAIN),
@@ -118,7 +119,7 @@ def _answer(found: Findings, other: str) -> str:
     one = compared_with.get(other)
     if one is None:
         return f"the same training as AA, not run: {found.same[other]}" if other in found.same else "not run"
-    mean = f"{one.over_seeds.mean:+.3f} {interval((one.over_both.low, one.over_both.high))}, {len(one.values)} seeds"
+    mean = f"{signed(one.over_seeds.mean)} {interval((one.over_both.low, one.over_both.high))}, {len(one.values)} seeds"
     if len(one.values) < LOOKS[0]:
         return f"{mean}; not tested"
     if other not in (PLAIN, MEMORY):
@@ -136,4 +137,4 @@ def _bank(found: Findings) -> str:
     if len(pairs) < 2:
         return "not run"
     one = paired_t([bank for bank, _ in pairs if bank is not None], [own for _, own in pairs])
-    return f"bank - inductive: {one.mean:+.3f} {interval((one.low, one.high))} over {len(pairs)} seeds"
+    return f"bank - inductive: {signed(one.mean)} {interval((one.low, one.high))} over {len(pairs)} seeds"

@@ -15,6 +15,7 @@ from aadml.sweeps.plan.finals import LAST_SHARES, finals
 from aadml.sweeps.plan.ledger import Ledger
 from aadml.sweeps.plan.search import SHARES
 from aadml.sweeps.plan.sets import SHARED, drawn_name
+from aadml.sweeps.results import signed
 
 SHARING_PAIRS = ((ANCHOR_AWARE, PLAIN), (PARTNER, PLAIN))
 
@@ -60,7 +61,7 @@ def _difference(rows: ByMethod, pair: tuple[str, str], seed: int) -> float:
 def slope_answer(ledger: Ledger) -> str:
     """Say whether AA gains where partners share more (H9)."""
     said = [
-        f"{' - '.join(one.pair)}: slope {one.over_seeds.mean:+.3f} {ends(one.over_seeds)} over shares of 0 to "
+        f"{' - '.join(one.pair)}: slope {signed(one.over_seeds.mean)} {ends(one.over_seeds)} over shares of 0 to "
         f"{SHARED[-1]:g}, {one.seeds} seeds"
         for one in slopes(ledger)
     ]
@@ -103,7 +104,7 @@ def slope_table(found: Sequence[Slope]) -> Table:
     """Lay out slopes: sign-flips, corrected within the table."""
     flips = holm({repr(one.pair): one.flip for one in found})
     rows = [
-        (" - ".join(one.pair), one.seeds, f"{one.over_seeds.mean:+.3f}",
+        (" - ".join(one.pair), one.seeds, signed(one.over_seeds.mean),
          ends(one.over_seeds), f"{flips[repr(one.pair)]:.3f}",
          "yes" if flips[repr(one.pair)] < LEVEL else "no")
         for one in found

@@ -37,6 +37,7 @@ from aadml.sweeps.plan.shipped import (
     WITH_FEW,
     WITHOUT_LABELS,
 )
+from aadml.sweeps.results import signed
 
 _ALL = {
     SECOND: ("the chosen contenders", f"{LOOKS[0] * len(CONTENDERS)} to {LOOKS[-1] * len(CONTENDERS)}"),
@@ -169,7 +170,7 @@ def difference_table(found: Sequence[Compared], *, tested: bool) -> Table:
         both = (one.over_both.low, one.over_both.high)
         p: tuple[Cell, ...] = (_p(one.over_seeds.p), _p(one.over_seeds.equal), _p(flips[one.pair]))
         rows.append(
-            (" - ".join(one.pair), len(one.values), _signed(one.over_seeds.mean), interval(both), interval(one.at_look),
+            (" - ".join(one.pair), len(one.values), signed(one.over_seeds.mean), interval(both), interval(one.at_look),
              *(p if tested else (None, None, None)), one.deviation, f"{one.power(0.01):.2f}", f"{one.power(0.02):.2f}")
         )  # fmt: skip
     columns = ("difference", "seeds", "mean", "95 %, seeds and queries", "98.2 %, seeds", "p", "p equal",
@@ -186,7 +187,7 @@ def exploratory_table(found: Sequence[Compared], title: str, names: Sequence[str
     """Lay out exploratory comparisons under their names: sign-flips, corrected within the table."""
     flips = corrected_flips(found)
     rows = [
-        (name, len(one.values), _signed(one.over_seeds.mean), interval((one.over_both.low, one.over_both.high)),
+        (name, len(one.values), signed(one.over_seeds.mean), interval((one.over_both.low, one.over_both.high)),
          _p(flips[one.pair]), "yes" if flips[one.pair] < LEVEL else "no")
         for name, one in zip(names, found, strict=True)
     ]  # fmt: skip
@@ -217,7 +218,7 @@ def protocol_table(rows: ByMethod, seeds: Sequence[int]) -> Table:
 
 def interval(ends: tuple[float, float]) -> str:
     """Write an interval."""
-    return f"[{_signed(ends[0])}, {_signed(ends[1])}]"
+    return f"[{signed(ends[0])}, {signed(ends[1])}]"
 
 
 def ends(one: Difference) -> str:
@@ -227,7 +228,7 @@ def ends(one: Difference) -> str:
 
 def gain(one: Compared) -> str:
     """Write a mean difference with its interval over seeds and queries."""
-    return f"{one.over_seeds.mean:+.3f} {ends(one.over_both)}"
+    return f"{signed(one.over_seeds.mean)} {ends(one.over_both)}"
 
 
 def chance_of(rows: ByMethod) -> float | None:
@@ -238,10 +239,6 @@ def chance_of(rows: ByMethod) -> float | None:
 def titled(title: str, table: Table) -> list[str]:
     """Put a table under its title; nothing where it has no rows."""
     return [f"### {title}", markdown(table)] if table.rows else []
-
-
-def _signed(value: float) -> str:
-    return f"{round(value, 3) + 0.0:+.3f}"
 
 
 def _p(value: float) -> str:

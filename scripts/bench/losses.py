@@ -289,8 +289,8 @@ def main():
     note = (
         f"torch {torch.__version__}, {torch.get_num_threads()} threads, {platform.machine()}, load average {load:.1f}"
     )
-    (given.out / "losses.json").write_text(json.dumps({"note": note, "rows": rows}, indent=1))
-    (given.out / "losses.md").write_text(f"{note}\n\n{table(rows)}\n")
+    (given.out / "losses.json").write_text(json.dumps({"note": note, "rows": rows}, indent=1), encoding="utf-8")
+    (given.out / "losses.md").write_text(f"{note}\n\n{table(rows)}\n", encoding="utf-8")
     draw(rows, given.out / "losses.png")
 
 

@@ -153,7 +153,7 @@ def main():
         print(json.dumps(results[-1]), file=sys.stderr)
     print(markdown(table_of(results, arguments, (before, os.getloadavg()[0]))))
     if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+        arguments.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from pathlib import Path
 def put(page: Path, name: str, text: str) -> None:
     """Replace what stands in a page between the comments that name a table."""
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    before, _, rest = page.read_text().partition(start)
+    before, _, rest = page.read_text(encoding="utf-8").partition(start)
     _, found, after = rest.partition(end)
     if not found:
         raise SystemExit(f"{page} has no place for '{name}': it takes the lines {start} and {end}")
-    page.write_text(f"{before}{start}\n\n{text.strip()}\n\n{end}{after}")
+    page.write_text(f"{before}{start}\n\n{text.strip()}\n\n{end}{after}", encoding="utf-8")

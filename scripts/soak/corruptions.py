@@ -235,7 +235,7 @@ def main() -> int:
         tally = corruptions(Path(root).resolve(), given.count, seed=given.seed)
     text = page(tally, time.perf_counter() - began)
     if given.output:
-        given.output.write_text(text)
+        given.output.write_text(text, encoding="utf-8")
     print(text)
     return int(bool(tally.failures))
 

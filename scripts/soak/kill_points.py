@@ -207,7 +207,7 @@ def main() -> int:
     tallies = [known[name] for name in names]
     text = page(tallies)
     if given.output:
-        given.output.write_text(text)
+        given.output.write_text(text, encoding="utf-8")
     print(next(line for line in text.splitlines() if "**all**" in line))
     return int(any(tally.failures for tally in tallies))
 

@@ -178,7 +178,6 @@ class Index:
             return self.nearest({modality: gallery.vectors[place]}, to, k=k, where=where)
 
     @checked_call
-    @checked_call
     def nearest(
         self,
         vectors: Mapping[Modality, Tensor],
@@ -247,8 +246,8 @@ class Index:
 
     def _refresh(self) -> None:
         """Read the index again if another process has changed it; a transaction must be open."""
-        row = self._database.execute("SELECT value FROM meta WHERE name = 'state'").fetchone()
-        if row is None or typed(meta_of(self._database)["state"], "generation", int) != self._state.generation:
+        known = meta_of(self._database).get("state")
+        if known is None or typed(known, "generation", int) != self._state.generation:
             before, self._state = self._state, read_state(self._database, self.path)
             if before.meta["encoder"] != self._state.meta["encoder"]:
                 self._encoder = None

@@ -11,7 +11,7 @@ from feature_extraction.feature_file import Incomplete
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.manifest import TEXT_COLUMNS, Manifest, Row
-from feature_extraction.media import DECODING, Limits, decoder_versions
+from feature_extraction.media import Limits, decoder_versions
 from feature_extraction.whitening import FITS
 
 
@@ -75,7 +75,7 @@ class Plan:
                 "about": dict(one.about),
                 "inputs": dict(vars(one.inputs)),
                 "decoder": decoder_versions(),
-                "decoding": DECODING,
+                "decoding": one.inputs.edition,
                 "limits": dict(vars(self.limits)),
             }
             for one in self.by_modality.values()

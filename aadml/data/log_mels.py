@@ -13,7 +13,7 @@ from aadml.data.padded import Padded, pad
 from aadml.data.sound_batches import SoundBatch
 from aadml.data.waveforms import PackedWaveforms, Waveforms
 from feature_extraction.log_mel import LogMelSettings, log_mel
-from feature_extraction.media import DECODING
+from feature_extraction.media import Sound
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class LogMels:
     def _keys(self, files: Sequence[int]) -> list[str]:
         """Name what decides a spectrogram; empty for a file that cannot be read."""
         assert isinstance(self.sounds, Waveforms)
-        decides = f"log-mel {DECODING} {torch.__version__} {self.settings!r} {self.sounds.seconds:g}"
+        decides = f"log-mel {Sound.edition} {torch.__version__} {self.settings!r} {self.sounds.seconds:g}"
         return [f"{decides} {content.hex()}" if content else "" for content in self.sounds.sums(files)]
 
     def _keep(self, file: int, spectrogram: Tensor | None) -> None:

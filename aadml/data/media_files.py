@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.data.kept_arrays import KeptArrays
-from feature_extraction.media import DECODING, Frames, Limits, MediaFailure, Sound, decode
+from feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 
 _THREADS = min(8, os.cpu_count() or 1)
 
@@ -93,7 +93,8 @@ class MediaFiles:
         return values
 
     def _key(self, content: bytes) -> str:
-        return f"{DECODING} {self.inputs!r} {self.shortest:g} {content.hex()}" if content else ""
+        assert self.inputs is not None
+        return f"{self.inputs.edition} {self.inputs!r} {self.shortest:g} {content.hex()}" if content else ""
 
 
 def digest(path: str) -> bytes:

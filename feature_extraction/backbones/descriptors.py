@@ -53,7 +53,7 @@ def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
     """Describe frames by histograms of gradients (576) and of colors (448): 1024-d.
 
     Args:
-        frames_per_second: how many frames of each second are described.
+        frames_per_second: how many frames of each second are described; of a clip the first 300 at most.
 
     Returns:
         The extractor; its features are means over the frames.

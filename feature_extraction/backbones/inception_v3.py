@@ -184,7 +184,7 @@ def inception_v3(
         matrices: of `youtube-8m`: `auto` (the published archive), or a folder or archive with the three .npy files.
         eight_bit: whether reduced values go through 8 bits, as YouTube-8M's did.
         precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
-        frames_per_second: how many frames of each second are described.
+        frames_per_second: how many frames of each second are described; of a clip the first 300 at most.
         device: `auto`, `cpu` or `cuda`.
 
     Returns:

@@ -46,7 +46,8 @@ def hf_visual(
         model: a folder, or a name on the Hugging Face Hub.
         revision: branch, tag or commit on the hub; None: the newest.
         pooling: how outputs become a vector; None: as the family does it, see docs/encoders.md.
-        frames_per_second: how many frames of each second are described; None: 1, and 8 by networks of videos.
+        frames_per_second: how many frames of each second are described; None: 1, and 8 by networks of videos. Of a clip
+            the first 300 at most, by networks of videos the first 2,400.
         precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
         device: `auto`, `cpu` or `cuda`.
 

@@ -9,10 +9,9 @@ address), and a protocol whitelist that names no protocol keeps any demuxer from
 """
 
 from feature_extraction.media.decoding import decode, decoder_versions
-from feature_extraction.media.inputs import DECODING, REASONS, Clip, Frames, Limits, MediaFailure, Pictures, Sound, Text
+from feature_extraction.media.inputs import REASONS, Clip, Frames, Limits, MediaFailure, Pictures, Sound, Text
 
 __all__ = [
-    "DECODING",
     "REASONS",
     "Clip",
     "Frames",

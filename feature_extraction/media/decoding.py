@@ -54,10 +54,10 @@ def decode(path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_sec
             options = {"protocol_whitelist": "none"}
             with av.open(_Bytes(file), mode="r", options=options, metadata_errors="replace") as container:
                 _check_container(container, limits)
-                if end.missing and not end.tolerable:
-                    raise MediaFailure("corrupt", f"the file is cut short: {end.missing} bytes are missing at its end")
+                _check_end(end)
                 return _with_remarks(_decoded(container, inputs, limits, minimum_seconds, end), end)
         except av.error.FFmpegError as error:
+            _check_end(end)  # what is missing, its index perhaps, is why
             raise MediaFailure("corrupt", f"{type(error).__name__}: {error.strerror}") from error
         except (MemoryError, cv2.error) as error:
             raise MediaFailure("too-large", f"{type(error).__name__}: {error}") from error
@@ -97,6 +97,9 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise MediaFailure("missing", error.strerror or str(error)) from error
     with file:
+        if not file.read(1):
+            raise MediaFailure("corrupt", "the file is empty")
+        file.seek(0)
         yield file
 
 
@@ -112,6 +115,11 @@ def _check_container(container: Any, limits: Limits) -> None:
         raise MediaFailure("refused", f"its format is {container.format.name}")
     if len(container.streams) > limits.streams:
         raise MediaFailure("too-large", f"{len(container.streams)} streams; the limit is {limits.streams}")
+
+
+def _check_end(end: Ending) -> None:
+    if end.missing and not end.tolerable:
+        raise MediaFailure("corrupt", f"the file is cut short: {end.missing} bytes are missing at its end")
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Pictures
 from feature_extraction.media.pictures import fitted
 from feature_extraction.media.streams import Source, source
+from feature_extraction.media.upright import upright
 
 _EARLY = 1e-6  # in steps of the grid: times are rounded fractions
 
@@ -33,14 +34,23 @@ def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_secon
             break
     if not clock.count:
         raise MediaFailure("corrupt", "the video stream yields no frames")
-    broken_off = grid.full and (track.announced() or 0.0) > limits.seconds
-    if broken_off:
+    full, announced = grid.full, track.announced() or 0.0
+    if full and announced > limits.seconds:
         raise MediaFailure("too-large", f"more than {limits.seconds:g} s of video")
     if clock.shown < minimum_seconds:
         raise MediaFailure("too-short", f"{clock.shown:.3f} s of video; {minimum_seconds:g} s are needed")
-    remarks = () if grid.full else track.shortfall(clock.end)
     grid.close(clock.end)
+    remarks = () if full else track.shortfall(clock.end)
+    remarks += _cut_off(inputs, max(clock.end, announced if full else 0.0))
     return Clip(np.stack(grid.kept), track.start(clock.begin), clock.end, remarks)
+
+
+def _cut_off(inputs: Frames, seconds: float) -> tuple[str, ...]:
+    """Remark on a clip of so many seconds that goes on after the last frame that is kept."""
+    if inputs.steps(seconds) <= inputs.limit:
+        return ()
+    looked_at = inputs.limit / inputs.frames_per_second
+    return (f"{seconds:.1f} s of video, of which the first {looked_at:g} s are looked at: {inputs.limit} frames",)
 
 
 def _stream(container: Any) -> Any:
@@ -112,10 +122,7 @@ class _Grid:
 
     def _picture(self, frame: Any) -> NDArray[np.uint8]:
         """Turn a decoded frame into an upright RGB picture of the wanted size, or of the size of the clip's first."""
-        picture: NDArray[np.uint8] = frame.to_ndarray(format="rgb24")
-        quarters = round((frame.rotation or 0) / 90) % 4  # counterclockwise, as the display matrix counts
-        if quarters:
-            picture = np.ascontiguousarray(np.rot90(picture, quarters))
+        picture = upright(frame.to_ndarray(format="rgb24"), frame)
         if isinstance(self._inputs, Pictures):
             return fitted(picture, self._inputs, self.kept[0].shape[:2] if self.kept else None)
         first = self.kept[0] if self.kept else picture

@@ -2,15 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
 from feature_extraction.ground.errors import InputError
-
-# Edition of the rules that turn a file into samples and frames: whatever changes values raises it, and then clips are
-# decoded anew. 2: frames stand on a grid in time.
-DECODING = 2
 
 _LATE = 0.05  # in steps: a clip that ends so soon after a step, mostly by rounding, does not reach it
 
@@ -50,7 +46,11 @@ class Sound:
     Attributes:
         sample_rate: in Hz; the sound is resampled once, straight to it.
         seconds: at most so much of each clip, the first ones; None for all of it.
+        edition: of the rules that turn a file into samples: whatever changes values raises it, and then clips are
+            decoded anew.
     """
+
+    edition: ClassVar[int] = 2
 
     sample_rate: int
     seconds: float | None = None
@@ -65,8 +65,11 @@ class Frames:
             next step comes before any frame does, the one that is still shown.
         height: frames are resized to it in the decoding process (None: as they are).
         width: as `height`; the aspect ratio is not kept.
-        limit: at most so many frames a clip, the first ones.
+        limit: at most so many frames a clip, the first ones; a longer one is remarked on.
+        edition: as of `Sound`. 2: frames stand on a grid in time. 3: mirrored ones are turned back.
     """
+
+    edition: ClassVar[int] = 3
 
     frames_per_second: float = 1.0
     height: int | None = None
@@ -113,6 +116,8 @@ class Pictures(Frames):
 @dataclass(frozen=True)
 class Text:
     """What a text extractor wants: the clip's text as it stands in the manifest, as the bytes (n,) of its UTF-8."""
+
+    edition: ClassVar[int] = 2
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from feature_extraction.media.inputs import Clip, Limits, MediaFailure, Sound
 from feature_extraction.media.streams import Source, source
 
+_CLIPPED = 0.001  # the share of samples beyond full scale that is worth a remark: decoders overshoot a little
 _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two of its frames; a header further off is not believed
 
 
@@ -36,10 +37,20 @@ def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds
     seconds = len(samples) / rate
     if len(samples) < minimum_seconds * rate:
         raise MediaFailure("too-short", f"{seconds:.3f} s of sound; {minimum_seconds:g} s are needed")
-    silent = () if samples.any() else ("the sound is all zero",)
     broken_off = wanted is not None and len(samples) == wanted
     remarks = () if broken_off else track.shortfall(seconds)
-    return Clip(np.clip(samples, -1.0, 1.0), track.start(begins[0]), seconds, (*remarks, *silent))
+    return Clip(np.clip(samples, -1.0, 1.0), track.start(begins[0]), seconds, (*remarks, *_loudness(samples)))
+
+
+def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
+    """Remark on silence, and on sound that is no longer itself once it is cut off at full scale."""
+    highest = float(np.abs(samples).max(initial=0.0))
+    if not highest:
+        return ("the sound is all zero",)
+    share = float((np.abs(samples) > 1.0).mean()) if highest > 1.0 else 0.0
+    if share < _CLIPPED:
+        return ()
+    return (f"{share:.1%} of the sound is beyond full scale (up to {highest:.4g}) and cut off there",)
 
 
 def _timed(frames: Iterator[Any], begins: list[float]) -> Iterator[Any]:

@@ -115,6 +115,18 @@ def test_a_file_that_was_cut_short_is_corrupt(tmp_path, render, name, codecs, sh
     assert "corrupt" in {reason(path, SOUND), reason(path, FRAMES)}
 
 
+def test_a_video_whose_index_was_cut_off_says_so(tmp_path, render):
+    whole = render(tmp_path / "a.mp4").read_bytes()
+    assert whole.index(b"mdat") < whole.index(b"moov")
+    (tmp_path / "cut.mp4").write_bytes(whole[: whole.index(b"moov") - 100])
+    (tmp_path / "empty.mp4").touch()
+    for inputs in (SOUND, FRAMES):
+        with pytest.raises(MediaFailure, match="the file is cut short: 96 bytes are missing"):
+            values(tmp_path / "cut.mp4", inputs)
+        with pytest.raises(MediaFailure, match="the file is empty"):
+            values(tmp_path / "empty.mp4", inputs)
+
+
 def test_a_decode_that_breaks_off_is_corrupt_even_though_frames_came(shared_data):
     assert reason(shared_data / "media/corrupt/corrupted.mp4", FRAMES) == "corrupt"
 

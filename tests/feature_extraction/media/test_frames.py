@@ -131,3 +131,12 @@ def test_a_video_shorter_than_it_says_is_remarked_on(tmp_path, render):
     assert len(clip.values) == 3
     assert any("s of video, holds 3.0 s" in remark for remark in clip.remarks)
     assert frames(whole).remarks == ()
+
+
+def test_a_clip_longer_than_what_is_looked_at_is_remarked_on(tmp_path, slides):
+    path = slides(tmp_path / "a.mp4", [0, 4, 8], end=12)
+    (remark,) = frames(path, limit=10).remarks
+    assert remark == "12.0 s of video, of which the first 10 s are looked at: 10 frames"
+    (remark,) = frames(path, limit=10, frames_per_second=4.0).remarks
+    assert "the first 2.5 s" in remark
+    assert frames(path, limit=12).remarks == frames(path).remarks == ()

@@ -134,6 +134,24 @@ def test_silence_is_remarked_on(tmp_path, encode):
     )
 
 
+@pytest.mark.parametrize("peak", [2.0, 32_767.0])
+def test_sound_beyond_full_scale_is_remarked_on(tmp_path, encode, peak):
+    once = encode(tmp_path / "a.wav", tones(1, seconds=1.0), "pcm_f32le")
+    loud = encode(
+        tmp_path / "loud.wav", tones(1, seconds=1.0) / np.abs(tones(1, seconds=1.0)).max() * peak, "pcm_f32le"
+    )
+    assert sound(once).remarks == ()
+    (remark,) = sound(loud).remarks
+    assert remark.endswith(f"% of the sound is beyond full scale (up to {peak:.4g}) and cut off there")
+    assert np.abs(sound(loud).values).max() == 1.0
+
+
+def test_a_decoder_that_overshoots_a_little_is_no_remark(tmp_path, encode):
+    samples = np.full((1, 48_000), 0.5, np.float32)
+    samples[0, :40] = 1.5
+    assert sound(encode(tmp_path / "a.wav", samples, "pcm_f32le")).remarks == ()
+
+
 @pytest.mark.parametrize("rate", [48_000, 16_000])
 def test_the_first_seconds_are_those_of_the_whole(tmp_path, encode, rate):
     path = encode(tmp_path / "a", tones(2, seconds=1.0), "pcm_s16le", container="wav")

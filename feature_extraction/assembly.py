@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feature_extraction.backbones import Description, Extractor
-from feature_extraction.failures import Failure, deciding, write_failures
+from feature_extraction.failures import Failure, deciding, is_list_of_failures, write_failures
 from feature_extraction.feature_file import (
     UNLABELLED,
     FeatureFile,
@@ -62,12 +62,13 @@ class Account:
 
 
 def refuse_foreign(output: Path) -> None:
-    """Refuse to replace what is not a feature file.
+    """Refuse to replace what is not a feature file, or not a list of failures beside it.
 
     Raises:
         InputError: no file can be there, or one of another kind is.
     """
     refuse_other_kind(output, "a feature file", is_feature_file)
+    refuse_other_kind(_list_of(output), "a list of failures", is_list_of_failures)
 
 
 def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]) -> None:
@@ -81,7 +82,7 @@ def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]
     Raises:
         InputError: the place cannot be written.
     """
-    listed = output.with_name(output.name + ".failures.csv")
+    listed = _list_of(output)
     for path in (output, listed):
         remove_leftovers(path)
     if failures:
@@ -92,6 +93,10 @@ def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]
         output.unlink(missing_ok=True)
     else:
         write_rows(output, assembled.head, assembled.rows)
+
+
+def _list_of(output: Path) -> Path:
+    return output.with_name(output.name + ".failures.csv")
 
 
 def assemble(

@@ -53,6 +53,12 @@ def deciding(found: Sequence[Failure], modalities: int, incomplete: Incomplete) 
     return next((one for one in found if one.reason == reason), None)
 
 
+def is_list_of_failures(path: Path) -> bool:
+    """Tell whether a file looks like such a list."""
+    with path.open("rb") as file:
+        return file.read(9) == b"id,media,"
+
+
 def write_failures(path: Path, failures: Iterable[Failure]) -> None:
     """Write the list of failures as CSV, whole or not at all."""
     text = io.StringIO(newline="")

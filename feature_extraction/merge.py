@@ -73,12 +73,15 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         What the shards came to.
 
     Raises:
-        InputError: a shard is missing, given twice, of another job, or of other features.
+        InputError: a shard is missing, given twice, of another job, or of other features; or it is the output.
     """
     place = Path(output)
     refuse_foreign(place)
     with ExitStack() as stack:
-        parts = [_opened(path, stack) for path in shard_paths(paths, place)]
+        found = shard_paths(paths, place)
+        if any(place.exists() and place.samefile(path) for path in found if path.exists()):
+            raise InputError(f"{place}: is a shard that is read; name another output")
+        parts = [_opened(path, stack) for path in found]
         _check_complete(parts)
         _check_kinds(parts)
         assembled = _joined(parts)

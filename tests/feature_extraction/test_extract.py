@@ -258,6 +258,8 @@ def test_counts_progress_to_the_end(small):
 
 def test_refuses_jobs_that_make_no_sense(small):
     (small / "notes.txt").write_text("mine")
+    (small / "g.h5.failures.csv").mkdir()
+    (small / "h.h5.failures.csv").write_text("mine")
     for output, options, message in [
         ("notes.txt", {}, "exists and is not a feature file"),
         ("", {}, "is a folder"),
@@ -267,6 +269,8 @@ def test_refuses_jobs_that_make_no_sense(small):
         ("f.h5", {"extractors": (AUDIO, AUDIO)}, "one extractor a modality"),
         ("f.h5", {"extractors": ()}, "one extractor a modality"),
         ("notes.txt/f.h5", {}, "cannot be written"),
+        ("g.h5", {}, r"g\.h5\.failures\.csv: is a folder"),
+        ("h.h5", {}, r"h\.h5\.failures\.csv: exists and is not a list of failures"),
     ]:
         with pytest.raises(InputError, match=message):
             run(small, small / output, **options)

@@ -55,6 +55,15 @@ def test_refuses_shards_that_do_not_make_a_job(job, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_never_replaces_a_shard_by_the_whole(job, tmp_path):
+    shards = [tmp_path / f"{index}.h5" for index in range(3)]
+    for path in shards:
+        path.write_bytes((job / path.name).read_bytes())
+    with pytest.raises(InputError, match=r"1\.h5: is a shard that is read"):
+        merge(shards, shards[1])
+    assert shards[1].read_bytes() == (job / "1.h5").read_bytes()
+
+
 def altered(job, tmp_path, **changes):
     content = read_features(job / "1.h5")
     write_features(tmp_path / "other.h5", dataclasses.replace(content, **changes))

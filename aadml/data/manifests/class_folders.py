@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aadml.data import division
-from aadml.data.manifests.listing import Entry, Listing, contents, media_files, utf8
+from aadml.data.manifests.listing import Entry, Listing, contents, left_aside, media_files, utf8
 from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import SPLITS
 
@@ -66,7 +66,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
     labelled = any(class_of.values()) and not no_labels
     files = [file for file, labels in class_of.items() if labels or not labelled]
     if not files:
-        raise InputError(f"{source}: holds no media")
+        raise InputError("; ".join([f"{source}: holds no media", *left_aside(source)]))
     same = contents(files)
     entries = tuple(
         Entry(
@@ -82,7 +82,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
     loose = len(media_files(source)) - len(files)
     if loose:
         notes.append(f"{loose} media files outside the folders of classes were left aside")
-    return Listing(entries, tuple(notes))
+    return Listing(entries, (*notes, *left_aside(source)))
 
 
 def divide(

@@ -4,7 +4,7 @@ import csv
 import io
 import os
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -170,26 +170,40 @@ def _near(file: Path, folder: Path) -> str:
 
 
 def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list[Path]:
-    """Return the media files below a folder, sorted, hidden ones left aside."""
-    found = (
-        Path(parent) / name
-        for parent, folders, names in os.walk(folder)
-        if _seen_only(folders)
-        for name in names
-        if not name.startswith(".") and Path(name).suffix.lower() in suffixes
-    )
-    return sorted(found)
+    """Return the media files below a folder, sorted, hidden ones left aside.
+
+    Raises:
+        InputError: a folder cannot be read.
+    """
+    return sorted(file for file in _seen(folder) if file.suffix.lower() in suffixes and not _is_link(file))
+
+
+def left_aside(folder: Path) -> list[str]:
+    """Say what lies below a folder and is not listed, a line each: links to folders, and files of other endings."""
+    seen = sorted(_seen(folder))
+    links = [str(path.relative_to(folder)) for path in seen if _is_link(path)]
+    others = Counter(path.suffix.lower() or "none" for path in seen if not _is_link(path))
+    endings = [f"{ending} {count}" for ending, count in others.most_common() if ending not in MEDIA_SUFFIXES]
+    lines = [f"links to folders are not followed{_some(links)}"] if links else []
+    return lines + ([f"files of other endings were left aside{_some(endings)}"] if endings else [])
 
 
 def contents(files: Iterable[Path]) -> dict[Path, str]:
     """Map each file whose bytes another file has too to the SHA-256 they share.
 
-    Only files of equal size are read.
+    Only files of equal size are read; those that are not there are passed over.
+
+    Raises:
+        InputError: a file cannot be read.
     """
     by_size: dict[int, list[Path]] = defaultdict(list)
     for file in files:
-        by_size[file.stat().st_size].append(file)
-    hashes = {file: file_hash(file) for group in by_size.values() if len(group) > 1 for file in group}
+        if file.is_file():
+            by_size[file.stat().st_size].append(file)
+    try:
+        hashes = {file: file_hash(file) for group in by_size.values() if len(group) > 1 for file in group}
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
     often = Counter(hashes.values())
     return {file: digest for file, digest in hashes.items() if often[digest] > 1}
 
@@ -199,9 +213,21 @@ def utf8(name: str) -> str:
     return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
 
-def _seen_only(folders: list[str]) -> bool:
-    folders[:] = [name for name in folders if not name.startswith(".")]
-    return True
+def _seen(folder: Path) -> Iterator[Path]:
+    """Give what is below a folder and not hidden: files, and links to folders."""
+    for parent, folders, names in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        links = (name for name in folders if _is_link(Path(parent) / name))
+        yield from (Path(parent) / name for name in (*names, *links) if not name.startswith("."))
+
+
+def _is_link(path: Path) -> bool:
+    """Tell whether a path is a link to a folder."""
+    return path.is_symlink() and path.is_dir()
+
+
+def _refuse(error: OSError) -> None:
+    raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
 
 
 def _some(names: list[str]) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from aadml.data.folds import chosen_fold, folds_of
 from aadml.data.manifests.class_folders import divide, unique_names
-from aadml.data.manifests.listing import Entry, Listing, contents, media_files, utf8
+from aadml.data.manifests.listing import Entry, Listing, contents, left_aside, media_files, utf8
 from aadml.data.raw import file_hash
 from feature_extraction.ground.errors import InputError
 
@@ -50,4 +50,4 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         for name, file, label in zip(names, files, labels, strict=True)
         if name in splits
     )
-    return Listing(entries, tuple(notes), hashes, tuple(unseen))
+    return Listing(entries, (*notes, *left_aside(source)), hashes, tuple(unseen))

@@ -9,7 +9,7 @@ from av.stream import Disposition
 from numpy.typing import NDArray
 
 from feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Pictures
-from feature_extraction.media.pictures import fitted
+from feature_extraction.media.pictures import fitted, wanted_size
 from feature_extraction.media.streams import Source, source
 from feature_extraction.media.upright import upright
 
@@ -24,8 +24,7 @@ def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_secon
         raise MediaFailure("too-large", f"{context.width} x {context.height} pixels")
     grid, clock = _Grid(inputs), _Clock(track)
     for frame in track.frames():
-        if frame.width * frame.height > limits.pixels:
-            raise MediaFailure("too-large", f"a frame of {frame.width} x {frame.height} pixels")
+        _refuse_large(frame.width, frame.height, inputs, limits)
         clock.advance(frame)
         if clock.seconds > limits.seconds:
             raise MediaFailure("too-large", f"more than {limits.seconds:g} s of video")
@@ -43,6 +42,16 @@ def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_secon
     remarks = () if full else track.shortfall(clock.end)
     remarks += _cut_off(inputs, max(clock.end, announced if full else 0.0))
     return Clip(np.stack(grid.kept), track.start(clock.begin), clock.end, remarks)
+
+
+def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> None:
+    """Refuse a frame that is too large, or becomes so: a strip of 4 x 40,000 pixels whose shorter edge is to be 224."""
+    if width * height > limits.pixels:
+        raise MediaFailure("too-large", f"a frame of {width} x {height} pixels")
+    if isinstance(inputs, Pictures) and inputs.shortest is not None:
+        down, across = wanted_size(height, width, inputs)
+        if down * across > limits.pixels:
+            raise MediaFailure("too-large", f"a frame of {width} x {height} pixels, resized to {across} x {down}")
 
 
 def _cut_off(inputs: Frames, seconds: float) -> tuple[str, ...]:

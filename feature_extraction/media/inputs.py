@@ -126,7 +126,7 @@ class Limits:
 
     Attributes:
         seconds: of sound or video.
-        pixels: of a frame.
+        pixels: of a frame, and of what it is resized to.
         streams: of a file.
     """
 

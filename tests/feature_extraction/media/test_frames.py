@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
-from feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
+from feature_extraction.media import Frames, Limits, MediaFailure, Pictures, Sound, decode
 from feature_extraction.media import frames as module
 
 
@@ -131,6 +132,17 @@ def test_a_video_shorter_than_it_says_is_remarked_on(tmp_path, render):
     assert len(clip.values) == 3
     assert any("s of video, holds 3.0 s" in remark for remark in clip.remarks)
     assert frames(whole).remarks == ()
+
+
+@pytest.mark.parametrize(("size", "resized"), [((2, 128), "32 x 2048"), ((128, 2), "2048 x 32")])
+def test_a_strip_that_becomes_too_large_is_refused(tmp_path, size, resized):
+    path = tmp_path / "a.png"
+    Image.new("RGB", size).save(path)
+    pictures = Pictures(shortest=32, crop=(32, 32))
+    assert decode(str(path), pictures, Limits(pixels=32 * 2048), 0.0).values.shape[1:] == (32, 32, 3)
+    with pytest.raises(MediaFailure, match=f"pixels, resized to {resized}") as failure:
+        decode(str(path), pictures, Limits(pixels=32 * 2048 - 1), 0.0)
+    assert failure.value.reason == "too-large"
 
 
 def test_a_clip_longer_than_what_is_looked_at_is_remarked_on(tmp_path, slides):

@@ -72,11 +72,11 @@ def refuse_foreign(output: Path) -> None:
 
 
 def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]) -> None:
-    """Write a feature file, and first the list of its failures; what is left of an older job goes.
+    """Write a feature file, and first the list of its failures.
 
     Args:
         output: the feature file; the list is `<output>.failures.csv`.
-        assembled: what to write; None removes the file.
+        assembled: what to write; None leaves a file that is there as it is.
         failures: the clips that are absent; none removes the list.
 
     Raises:
@@ -89,9 +89,7 @@ def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]
         write_failures(listed, failures)
     else:
         listed.unlink(missing_ok=True)
-    if assembled is None:
-        output.unlink(missing_ok=True)
-    else:
+    if assembled is not None:
         write_rows(output, assembled.head, assembled.rows)
 
 

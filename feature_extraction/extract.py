@@ -40,7 +40,7 @@ class Outcome:
     """What a job came to.
 
     Attributes:
-        path: the feature file; None where every clip failed and there is none.
+        path: the feature file; None where every clip failed; one that was there before is left as it was.
         clips: how many the manifest (or its shard) names.
         failures: the clips that are absent, in the manifest's order.
         warnings: id and remark of clips that were accepted but are odd.

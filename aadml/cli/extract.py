@@ -1,6 +1,7 @@
 """`aadml extract`: a manifest of media becomes a feature file."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -159,7 +160,9 @@ def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
     if outcome.failures:
         click.echo(f"the failed clips: {outcome.path or output}.failures.csv")
     if outcome.path is None:
-        click.echo(f"aadml: no clip could be described, so there is no {output}", err=True)
+        kept = Path(output).exists()
+        what = f"{output} is of an earlier call and left as it was" if kept else f"there is no {output}"
+        click.echo(f"aadml: no clip could be described: {what}", err=True)
 
 
 def _print_json(outcome: "Outcome", counts: Mapping[str, int], good: int) -> None:

@@ -210,3 +210,15 @@ def test_the_status_of_a_folder_is_refused(aadml, place):
     code, _, error = aadml("status", place)
     assert code == 2
     assert error == f"{place}: is a folder; give the name of the feature file that `extract` was told to make"
+
+
+def test_features_of_an_earlier_call_are_said_to_be_kept(aadml, tmp_path):
+    (tmp_path / "manifest.csv").write_text("id,media,split\na,gone.mp4,train\n")
+    arguments = ["extract", tmp_path / "manifest.csv", "-o", tmp_path / "f.h5", "--workers", 1]
+    code, _, err = aadml(*arguments)
+    assert (code, err.splitlines()[-1]) == (1, f"aadml: no clip could be described: there is no {tmp_path / 'f.h5'}")
+    assert aadml("convert", "synthetic:ave", tmp_path / "f.h5")[0] == 0
+    code, _, err = aadml(*arguments)
+    kept = f"aadml: no clip could be described: {tmp_path / 'f.h5'} is of an earlier call and left as it was"
+    assert (code, err.splitlines()[-1]) == (1, kept)
+    assert aadml("inspect", tmp_path / "f.h5")[0] == 0

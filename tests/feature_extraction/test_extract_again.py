@@ -45,6 +45,17 @@ def test_a_changed_file_is_described_again_alone(small, collection, monkeypatch)
     assert changed == [False, True, False]
 
 
+def test_a_file_of_an_earlier_call_is_kept_where_no_clip_can_be_described(small):
+    run(small, small / "f.h5")
+    before = (small / "f.h5").read_bytes()
+    for clip in [*small.glob("*.mp4")]:
+        clip.rename(clip.with_suffix(".away"))  # a disk that is not mounted
+    outcome = run(small, small / "f.h5")
+    assert outcome.path is None
+    assert len(outcome.failures) == outcome.clips
+    assert (small / "f.h5").read_bytes() == before
+
+
 @pytest.mark.slow
 def test_changed_settings_touch_only_their_modality(small, monkeypatch):
     run(small, small / "f.h5")

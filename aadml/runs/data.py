@@ -32,23 +32,62 @@ def load_splits(config: Config) -> Splits:
         InputError: no data named, or data that cannot be read or divided.
     """
     data, common = config.data, config.common
-    unseen, count = common.unseen_classes, common.train_per_class
     if config.towers is not None:
         content, manifest = read_media(data, list(config.towers.networks))
         return with_media(as_configured(_divided(config, content), common), manifest)
     if is_captioned(data):
-        for key, value in (("train_per_class", count), ("unseen_classes", unseen), ("relevance", common.relevance)):
-            if value is not None:
-                raise InputError(
-                    f"{key}: {data} holds captioned sound, which has no classes; a clip's own captions are relevant"
-                )
+        _refuse(common, _OF_CLASSES, f"{data} holds captioned sound, which has no classes; {_CAPTIONS_FIT}")
         if not takes_captions(config.options):
             raise InputError(
                 f"{data}: holds sound and captions, {config.method} learns from features; make some with "
                 "`aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
             )
-        return with_captions(read_captioned(data, config.options), common.texts)
+        return _captioned(read_captioned(data, config.options), common)
     return as_configured(_divided(config, open_data(data)), common)
+
+
+def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False) -> Splits:
+    """Lay out data in memory, divided already, as a config reads them.
+
+    Args:
+        splits: the data.
+        config: complete.
+        drawn: whether the validation clips were drawn as the config says.
+
+    Raises:
+        InputError: the config would divide them otherwise.
+    """
+    common = config.common
+    _refuse(common, ("train_per_class", "unseen_classes"), "these data are in memory and divided; give their path")
+    if takes_captions(config.options):
+        _refuse(common, _OF_CLASSES, f"captioned sound has no classes; {_CAPTIONS_FIT}")
+        return _captioned(splits, common)
+    return as_configured(splits if drawn else _own_validation(splits, common), common)
+
+
+_OF_CLASSES = ("train_per_class", "unlabelled", "unseen_classes", "relevance")
+"""Keys that captioned sound cannot follow."""
+_CAPTIONS_FIT = "a clip's own captions are relevant"
+
+
+def _refuse(common: Common, keys: Sequence[str], why: str) -> None:
+    """Refuse keys that were set and that the data cannot follow."""
+    for key in keys:
+        if getattr(common, key) is not None:
+            raise InputError(f"{key}: {why}")
+
+
+def _captioned(splits: Splits, common: Common) -> Splits:
+    splits = _own_validation(with_modalities(splits, common.modalities), common)
+    return with_captions(splits, common.texts)
+
+
+def _own_validation(splits: Splits, common: Common) -> Splits:
+    """Say of data with validation clips of their own that the share of drawn ones changes nothing."""
+    if common.validation == Common.validation or not len(splits.valid):
+        return splits
+    note = f"validation={common.validation:g} changes nothing: the data have validation clips of their own"
+    return replace(splits, notes=(*splits.notes, note))
 
 
 def _divided(config: Config, content: FeatureFile) -> Splits:
@@ -58,10 +97,11 @@ def _divided(config: Config, content: FeatureFile) -> Splits:
         splits = to_splits(content, validation=common.validation, seed=common.seed, name=data)
     else:
         splits = disjoint_classes(content, unseen, validation=common.validation, seed=common.seed, name=data)
+    drawn = unseen is None and "valid" not in content.splits
+    splits = splits if drawn or unseen is not None else _own_validation(splits, common)
     if count is None:
         return splits
     require_one_label(content, data, "train_per_class")
-    drawn = unseen is None and "valid" not in content.splits
     kept, share = common.unlabelled == "keep", common.validation if drawn else None
     return few_a_class(splits, count, validation=share, seed=common.seed, keep_unlabelled=kept)
 

@@ -17,7 +17,7 @@ from aadml.methods.session import Callbacks, Record, Session
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
 from aadml.processes import group, launch
-from aadml.runs.data import as_configured, place_of, relevance_name, starting_config
+from aadml.runs.data import configured_in_memory, place_of, relevance_name, starting_config
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
 from aadml.runs.naming import new_run_folder
@@ -172,7 +172,8 @@ def resume_run(
     place, note = Path(folder), on_note or _log.info
     if CONFIG not in read_manifest(place).files:
         raise InputError(f"{place}: was stopped before it began; start it again")
-    prepared = None if is_finished(place) else prepare(read_config(place), data)
+    config = read_config(place)
+    prepared = None if is_finished(place) else prepare(config, _in_memory(data, config))
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
     with group.joined():
         if prepared is not None:
@@ -204,7 +205,7 @@ def _fit_in_memory(prepared: Prepared, note: Callable[[str], None], callbacks: C
 def _in_memory(data: object, config: Config) -> Splits | None:
     """Lay data in memory out as splits; None where the config names what is to be read."""
     if isinstance(data, Splits):
-        return as_configured(data, config.common)
+        return configured_in_memory(data, config)
     if not isinstance(data, Clips):
         return None
     labels, rows = data.labels.numpy(), np.arange(len(data), dtype=np.int64)
@@ -214,4 +215,4 @@ def _in_memory(data: object, config: Config) -> Splits | None:
     note = f"{len(chosen)} clips were set aside for validation ({how}, seed {config.common.seed})"
     empty = data.select(torch.arange(0))
     splits = Splits(data.select(rest), data.select(torch.from_numpy(chosen)), empty, notes=(note,))
-    return as_configured(splits, config.common)
+    return configured_in_memory(splits, config, drawn=True)

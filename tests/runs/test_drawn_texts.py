@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 from trainings import contents, differences
 
@@ -164,3 +165,27 @@ def test_captioned_sound_is_drawn_too(captioned, tmp_path):
     whole, folder = stopped_and_whole(config, tmp_path)
     assert differences(contents(whole), contents(folder)) == []
     assert aadml.load(whole).facts.clips == 17
+
+
+def test_captions_of_sound_in_memory_are_drawn_as_those_of_its_place(manifest):
+    settings = {"method.channels": 8, "method.text_dimension": 16, "training.batch": 12, "texts": "drawn"}
+    one, other = (
+        aadml.fit(data, method="xie", epochs=1, settings=settings).method.state()
+        for data in (manifest, aadml.read(manifest, cleaning="xie"))
+    )
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize(
+    ("settings", "refusal"),
+    [
+        ({"unlabelled": "drop"}, "unlabelled: captioned sound has no classes; a clip's own captions are relevant"),
+        ({"modalities": ["audio"]}, "modalities: audio alone; two at least are compared"),
+    ],
+)
+def test_what_captioned_sound_cannot_follow_is_refused(manifest, settings, refusal):
+    options = {"method.channels": 8, "method.text_dimension": 16} | settings
+    for data, said in ((aadml.read(manifest, cleaning="xie"), refusal), (manifest, refusal.partition(":")[0])):
+        with pytest.raises(InputError, match=said):
+            aadml.fit(data, method="xie", epochs=1, settings=options)

@@ -98,3 +98,50 @@ def test_a_process_that_is_not_the_first_follows_a_training_that_is_not_over(mon
     monkeypatch.setattr(fit, "read_manifest", lambda _: replace(manifest, files={CONFIG: manifest.files[CONFIG]}))
     aadml.resume(run)
     assert followed == [run]
+
+
+@pytest.mark.parametrize("key", ["unseen_classes", "train_per_class"])
+@pytest.mark.parametrize("kind", ["splits", "clips"])
+def test_keys_that_divide_data_anew_are_refused_of_data_in_memory(key, kind):
+    splits = aadml.read("synthetic:ave")
+    data = splits if kind == "splits" else splits.train
+    value = {"unseen_classes": 0.3, "train_per_class": 4}[key]
+    with pytest.raises(InputError, match=f"{key}: these data are in memory and divided; give their path"):
+        aadml.fit(data, method="random", settings={key: value})
+
+
+def test_a_share_of_validation_clips_that_are_not_drawn_is_said_to_change_nothing(tmp_path):
+    parts = {"own": synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8))}
+    splits = tuple("train" if one == "valid" else one for one in parts["own"].splits)
+    parts["drawn"] = replace(parts["own"], splits=splits)
+    for name, content in parts.items():
+        write_features(tmp_path / f"{name}.h5", content)
+    said = "validation=0.4 changes nothing: the data have validation clips of their own"
+    for name, expected in (("own", True), ("drawn", False)):
+        read = aadml.read(tmp_path / f"{name}.h5")
+        for data, idle in ((tmp_path / f"{name}.h5", expected), (read, True), (read.train, False)):
+            for share, heard in ((0.4, list[str]()), (0.1, list[str]())):
+                aadml.fit(data, method="random", settings={"validation": share}, on_note=heard.append, runs=None)
+                assert (said in heard) == (idle and share == 0.4), (name, data, share)
+
+
+def test_a_run_of_data_in_memory_goes_on_with_the_modalities_that_it_began_with(tmp_path, monkeypatch):
+    random = np.random.default_rng(0)
+    features = {m: random.standard_normal((40, 5)) for m in ("audio", "visual", "flow")}
+    clips = Clips.of(np.arange(40) % 4, **features)
+    splits = aadml.Splits(clips.select(torch.arange(20)), *2 * [clips.select(torch.arange(20, 40))])
+    options = {"settings": {"network.hidden": [4], "modalities": ["audio", "flow"]}, "epochs": 3, "loss": "triplet"}
+    whole = aadml.fit(splits, runs=tmp_path / "whole", **options)
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(record):
+        raise StoppedError
+
+    with pytest.raises(StoppedError):
+        aadml.fit(splits, runs=tmp_path / "cut", on_epoch=stop, **options)
+    (run,) = (tmp_path / "cut").iterdir()
+    resumed = aadml.resume(run, data=splits)
+    assert resumed.modalities == ("audio", "flow")
+    assert (run / "model.safetensors").read_bytes() == (whole.folder / "model.safetensors").read_bytes()

@@ -1,8 +1,9 @@
 """Arrays as people have them, as the tensors that methods take, and back again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -72,6 +73,67 @@ def paths_of(values: object) -> tuple[list[str], bool] | None:
     return None
 
 
+def to_flags(values: object, name: str) -> Tensor:
+    """Take truth values, or zeros and ones, as booleans (n,).
+
+    Raises:
+        InputError: anything else.
+    """
+    try:
+        given = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: not an array of booleans") from error
+    if given.ndim != 1 or given.dtype.kind not in "biuf" or not np.isin(given, (0, 1)).all():
+        raise InputError(f"{name}: {given.dtype} {given.shape} given; n booleans are wanted")
+    return torch.from_numpy(given.astype(np.bool_))
+
+
+def to_codes(values: object, name: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Number what stands in an array or a list, in the order of the values.
+
+    Args:
+        values: n names or n whole numbers; None in a list in place of what a row does not have.
+        name: of the argument, for the message.
+
+    Returns:
+        (n,) numbers 0..C-1, -1 where there is None, and the C values as names.
+
+    Raises:
+        InputError: anything else, or names beside numbers.
+    """
+    try:
+        given = np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
+    except ValueError:
+        given = np.empty((), dtype=object)
+    there = np.ones(given.shape, dtype=np.bool_)
+    if given.ndim == 1 and not (isinstance(values, np.ndarray | Tensor) and given.dtype.kind in "iuU"):
+        listed = given.tolist() if isinstance(values, np.ndarray | Tensor) else list(cast(Iterable[object], values))
+        there = np.asarray([one is not None for one in listed], dtype=np.bool_)
+        given = _of_one_kind([one for one in listed if one is not None])
+    if given.ndim != 1 or given.dtype.kind not in "iuU":
+        raise InputError(
+            f"{name}: {given.dtype} {given.shape} given; n names or n whole numbers are wanted, None for a row without"
+        )
+    found, codes = np.unique(given, return_inverse=True)
+    numbers = np.full(len(there), -1, dtype=np.int64)
+    numbers[there] = codes
+    return numbers, tuple(map(str, found))
+
+
+def is_whole(value: object) -> bool:
+    """Tell whether something is a whole number, of Python or NumPy; a truth value is none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _of_one_kind(listed: list[object]) -> NDArray[Any]:
+    """Give an array of names, or of whole numbers; of anything else an array of objects."""
+    if all(isinstance(one, str) for one in listed):
+        return np.asarray(listed, dtype=np.str_)
+    if all(map(is_whole, listed)):
+        return np.asarray(listed)
+    return np.asarray([None] * len(listed), dtype=object)
+
+
 def _tensor(values: ArrayLike | Media, name: str) -> Tensor:
     """Read numbers as a tensor of a real type.
 
@@ -79,7 +141,7 @@ def _tensor(values: ArrayLike | Media, name: str) -> Tensor:
         InputError: not numbers, complex ones, truth values, or masked ones.
     """
     if isinstance(values, Tensor):
-        given = values
+        given = _dense(values, name)
     else:
         try:
             array = np.asarray(_plain(values))
@@ -99,6 +161,15 @@ def _tensor(values: ArrayLike | Media, name: str) -> Tensor:
             f"{name}: {str(given.dtype).removeprefix('torch.')} numbers given; floats or integers are taken"
         )
     return given
+
+
+def _dense(values: Tensor, name: str) -> Tensor:
+    """Refuse a tensor whose numbers do not lie in memory one by one."""
+    kinds = {"sparse": values.layout != torch.strided, "quantized": values.is_quantized, "meta": values.is_meta}
+    for kind, is_so in kinds.items():
+        if is_so:
+            raise InputError(f"{name}: a {kind} tensor given; a dense one of floats or integers is wanted")
+    return values
 
 
 def _plain(values: object) -> object:

@@ -1,15 +1,15 @@
 """Clips, before the encoder, and the three splits of a data set."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.comparison.arrays import to_rows
+from aadml.comparison.arrays import is_whole, to_codes, to_flags, to_rows
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality, check_features, check_present
 from aadml.comparison.relevance import Relevance, relevance_of
@@ -55,15 +55,16 @@ class Clips:
         cls,
         labels: Sequence[Any] | NDArray[Any] | Tensor | None,
         *,
-        ids: Sequence[str] = (),
+        ids: Sequence[str | int] | NDArray[Any] | Tensor | None = None,
         present: Mapping[str, Sequence[bool] | NDArray[np.bool_] | Tensor] | None = None,
         **features: Any,
     ) -> "Clips":
         """Make clips of arrays as people have them.
 
         Args:
-            labels: n class names, or n whole numbers, whose values become the names; None for clips without classes.
-            ids: n names; by default the row numbers.
+            labels: n class names, or n whole numbers, whose values become the names; None for clips without classes,
+                and None in a list in place of the label that a clip does not have.
+            ids: n names or whole numbers; by default the row numbers.
             present: by modality, n booleans: whether a clip has it. The features of one that lacks it do not matter.
             features: by modality: (n, d), a NumPy array or tensor of any float or integer type, or lists.
 
@@ -75,26 +76,14 @@ class Clips:
             >>> clips.class_names, clips.labels.tolist(), clips.modalities
             (('cat', 'dog'), [1, 0, 1], ('audio', 'visual'))
         """
-        masks = {name: torch.as_tensor(there, dtype=torch.bool) for name, there in (present or {}).items()}
+        if present is not None and not isinstance(present, Mapping):
+            raise InputError(f"present: {type(present).__name__} given; {{modality: n booleans}} is wanted")
+        masks = {name: to_flags(there, f"present: {name}") for name, there in (present or {}).items()}
         matrices = {name: to_rows(values, name)[0] for name, values in features.items()}
         if labels is None:
-            count = len(next(iter(matrices.values()), ()))
-            none = torch.full((count,), UNLABELLED)
-            return cls(matrices, none, tuple(ids) or tuple(map(str, range(count))), (), present=masks)
-        try:
-            given = np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels)
-        except ValueError:
-            given = np.empty(0, dtype=object)
-        if given.ndim != 1 or given.dtype.kind not in "iuU":
-            raise InputError(f"labels: {given.dtype} {given.shape} given; n names or whole numbers are wanted")
-        values, codes = np.unique(given, return_inverse=True)
-        return cls(
-            matrices,
-            torch.from_numpy(codes.astype(np.int64)),
-            tuple(ids) or tuple(map(str, range(len(given)))),
-            tuple(map(str, values)),
-            present=masks,
-        )
+            labels = [None] * len(next(iter(matrices.values()), ()))
+        codes, names = to_codes(labels, "labels")
+        return cls(matrices, torch.from_numpy(codes), _names(ids, len(codes)), names, present=masks)
 
     def __post_init__(self) -> None:
         count = len(self.ids)
@@ -110,6 +99,8 @@ class Clips:
         for modality, features in self.features.items():
             check_features(modality, features, count)
         for modality, there in self.present.items():
+            if modality not in self.features:
+                raise InputError(f"present: there are no {modality} features; there are {', '.join(self.features)}")
             check_present(modality, there, count)
 
     def _in_range(self) -> bool:
@@ -228,6 +219,19 @@ class Clips:
             vectors, self.labels, self.ids, similarity, self.class_names, once, rows or {},
             self.all_labels, self.relevance, {m: own for m, own in self.present.items() if m in vectors},
         )  # fmt: skip
+
+
+def _names(ids: object, count: int) -> tuple[str, ...]:
+    """Give names of clips as text, by default the row numbers."""
+    listed = ids.tolist() if isinstance(ids, np.ndarray | Tensor) else ids
+    if listed is None or (isinstance(listed, Sequence) and not len(listed)):
+        return tuple(map(str, range(count)))
+    known = not isinstance(listed, str) and isinstance(listed, Iterable)
+    names = list(cast(Iterable[object], listed)) if known else [listed]
+    wrong = [one for one in names if not isinstance(one, str) and not is_whole(one)]
+    if wrong or not known:
+        raise InputError(f"ids: {type((wrong or names)[0]).__name__} given; n names or n whole numbers are wanted")
+    return tuple(map(str, names))
 
 
 class _Matrices(Mapping[Modality, Tensor]):

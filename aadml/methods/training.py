@@ -189,13 +189,17 @@ class _Loop:
         scores, criterion = group.by_first(self._validated), self.settings.criterion
         score, best = scores[self.learner.criterion if criterion == AUTO else criterion], self.progress.best
         better = best is None or score > best
-        self.progress.since_best = 0 if better else self.progress.since_best + 1
+        self.progress.since_best = 0 if better else self.progress.since_best + self._since_last()
         self.progress.best = score if better else best
         if better or self.settings.select == "last":
             self._keep(scores)
         if self.settings.schedule == "plateau":
             self._lower_on_plateau(score)
         return {f"valid {key}": value for key, value in scores.items()}
+
+    def _since_last(self) -> int:
+        """Count the epochs since validation clips were scored before; the last of a stage may come sooner."""
+        return (self.progress.epoch - 1) % self.settings.valid_every + 1
 
     def _validated(self) -> dict[str, float]:
         """Score the validation clips, and warn of what is seen in their embeddings."""
@@ -229,8 +233,8 @@ class _Loop:
         if progress.risen_to is None or score > progress.risen_to + settings.schedule_threshold:
             progress.risen_to, progress.since_risen = score, 0
             return
-        progress.since_risen += 1
-        if progress.since_risen == settings.schedule_every:
+        progress.since_risen += self._since_last()
+        if progress.since_risen >= settings.schedule_every:
             progress.learning_rate_factor *= settings.schedule_factor
             progress.since_risen = 0
 

@@ -1,6 +1,7 @@
 """Which epoch a training keeps, when it stops, and how its learning rate falls."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -153,3 +154,23 @@ def test_a_score_that_is_above_the_best_by_the_threshold_alone_has_not_risen(thr
     _, session = run(settings, learner=Scripted(scores))
     assert [record["learning_rate"] for record in session.history] == pytest.approx(expected)
     assert expected[-1] == 0.1
+
+
+@pytest.mark.parametrize(("every", "epochs"), [(1, 4), (2, 6), (3, 6), (5, 10)])
+def test_patience_counts_epochs_however_often_validation_clips_are_scored(every, epochs):
+    """The best is the first score, that of epoch `every`; three epochs later at the earliest the training stops."""
+    settings = Training(epochs=50, batch=8, patience=3, valid_every=every)
+    _, session = run(settings, learner=Scripted([0.5, *[0.1] * 50]))
+    assert len(session.history) == epochs
+
+
+@pytest.mark.parametrize(("every", "lowered"), [(1, [4, 7, 10]), (2, [6, 10]), (3, [6, 9, 12])])
+def test_a_plateau_counts_epochs_however_often_validation_clips_are_scored(every, lowered):
+    settings = Training(
+        epochs=12, batch=8, valid_every=every, learning_rate=1.0, schedule="plateau", schedule_every=3,
+        schedule_factor=0.5,
+    )  # fmt: skip
+    _, session = run(settings, learner=Scripted([0.5, *[0.1] * 50]))
+    rates = [record["learning_rate"] for record in session.history]
+    after = [number for number, two in enumerate(pairwise(rates), 1) if two[0] != two[1]]
+    assert after == [number for number in lowered if number < 12]

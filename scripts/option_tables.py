@@ -38,7 +38,8 @@ def table(found: Iterable[Option]) -> str:
     for option in found:
         sentence = (option.sentence[:1].upper() + option.sentence[1:]).replace("|", "\\|")
         tried = f"; a search tries {', '.join(map(as_yaml, option.tuning))}" if option.tuning else ""
-        rows.append(f"| `{option.name}` | `{option.written_default}` | {option.possible}{tried} | {sentence} |\n")
+        possible = f"{option.possible}{option.company}{tried}"
+        rows.append(f"| `{option.name}` | `{option.written_default}` | {possible} | {sentence} |\n")
     return HEAD + "".join(rows)
 
 

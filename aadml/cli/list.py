@@ -69,5 +69,5 @@ def _print_options(kind: str, name: str, as_json: bool) -> None:
     if not found:
         click.echo(f"{name} has no options")
     for one in found:
-        click.echo(f"{one.name} = {one.written_default or '(required)'}    ({one.possible})")
+        click.echo(f"{one.name} = {one.written_default or '(required)'}    ({one.possible}{one.company})")
         click.echo(f"    {one.sentence}")

@@ -15,7 +15,7 @@ from aadml.comparison.features import Features, Matrix, Modality
 from aadml.comparison.moments import moments, parts
 from aadml.comparison.stored_rows import StoredRows
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import Choice, Tuning
+from feature_extraction.ground.markers import Choice, OnlyWith, Tuning
 from feature_extraction.ground.tables import lookup
 
 
@@ -97,7 +97,7 @@ class Inputs:
     """
 
     scaling: ScalingName = "standard"
-    clamp: Clamp = 5.0
+    clamp: Annotated[Clamp, OnlyWith("scaling", "standard")] = 5.0
 
 
 STANDARD = Inputs()

@@ -9,7 +9,7 @@ from annotated_types import Interval
 
 from aadml.comparison.options import Count, CountOrZero, LearningRate, Momentum, Share
 from aadml.retrieval.requested import check_criterion
-from feature_extraction.ground.markers import Choice, Tuning
+from feature_extraction.ground.markers import Choice, OnlyWith, Tuning
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -21,6 +21,8 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 AUTO = "auto"
 """The criterion that a method brings; the precision that fits method and machine."""
+
+SCHEDULED = OnlyWith("schedule", "step", "plateau")
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
@@ -67,14 +69,14 @@ class Training:
     micro_batch: CountOrZero = 0
     optimizer: Annotated[str, Choice(OPTIMIZERS)] = "adam"
     learning_rate: Annotated[LearningRate, Tuning(3e-5, 1e-4, 3e-4, 1e-3)] = 1e-4
-    betas: tuple[Momentum, Momentum] = (0.9, 0.999)
+    betas: Annotated[tuple[Momentum, Momentum], OnlyWith("optimizer", "adam", "adamw", "adamax")] = (0.9, 0.999)
     weight_decay: Annotated[float, Interval(ge=0, le=10)] = 0.0
-    momentum: Momentum = 0.0
+    momentum: Annotated[Momentum, OnlyWith("optimizer", "sgd", "rmsprop")] = 0.0
     schedule: Literal["constant", "step", "plateau"] = "constant"
-    schedule_every: Count = 20
-    schedule_factor: Share = 0.1
-    schedule_threshold: Annotated[float, Interval(ge=0, le=1e6)] = 0.0
-    schedule_floor: LearningRate = 0.0
+    schedule_every: Annotated[Count, SCHEDULED] = 20
+    schedule_factor: Annotated[Share, SCHEDULED] = 0.1
+    schedule_threshold: Annotated[float, Interval(ge=0, le=1e6), OnlyWith("schedule", "plateau")] = 0.0
+    schedule_floor: Annotated[LearningRate, SCHEDULED] = 0.0
     clip_norm: Annotated[float, Interval(ge=0, le=1e6)] = 0.0
     select: Literal["best", "last"] = "best"
     criterion: str = AUTO

@@ -14,7 +14,9 @@ from aadml.comparison.options import Share, Temperature
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, random_neighbors
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import OwnSection
+from feature_extraction.ground.markers import OnlyWith, OwnSection
+
+FURTHER = OnlyWith("positives", "own", "either", "agreeing", "all")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +47,12 @@ class NeighborOptions:
     """
 
     positives: Literal["none", "own", "either", "agreeing", "all"] = "none"
-    k: Annotated[int, Interval(ge=1, le=10_000)] = 10
-    space: Literal["embedding", "input", "dcca"] = "embedding"
-    control: Literal["none", "random"] = "none"
-    weights: Literal["equal", "affine", "softmax"] = "equal"
-    temperature: Temperature = 0.1
-    own_share: Share | None = None
+    k: Annotated[int, Interval(ge=1, le=10_000), OnlyWith("positives", "own", "either", "agreeing")] = 10
+    space: Annotated[Literal["embedding", "input", "dcca"], FURTHER] = "embedding"
+    control: Annotated[Literal["none", "random"], FURTHER] = "none"
+    weights: Annotated[Literal["equal", "affine", "softmax"], FURTHER] = "equal"
+    temperature: Annotated[Temperature, FURTHER, OnlyWith("weights", "softmax")] = 0.1
+    own_share: Annotated[Share | None, FURTHER] = None
     candidates: Literal["batch", "bank"] = "batch"
 
     def __post_init__(self) -> None:

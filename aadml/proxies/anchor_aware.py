@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Share
-from aadml.proxies.attention import Attention, AttentionOptions
+from aadml.proxies.attention import LEARNED, Attention, AttentionOptions
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, clique_pairs
 from aadml.proxies.readings import READINGS, Keys
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ground.markers import Choice
+from feature_extraction.ground.markers import Choice, OnlyWith
 from feature_extraction.ground.options import completed
 
 GRAPH, ATTENDING = GraphOptions(), AttentionOptions()
@@ -67,8 +67,8 @@ class AnchorAware(nn.Module):
         reading: Annotated[str, Choice(READINGS)] = "R6",
         query: Literal["self", "partner"] = "self",
         residual: Literal["none", "add", "convex"] = "add",
-        residual_weight: Share = 0.5,
-        shared: bool = False,
+        residual_weight: Annotated[Share, OnlyWith("residual", "convex")] = 0.5,
+        shared: Annotated[bool, LEARNED] = False,
         values: Literal["own", "other"] = "own",
         live: bool = False,
         pairs: Literal["neighbors", "clique"] = "neighbors",

@@ -11,8 +11,10 @@ from torch.nn import functional as F
 from aadml.comparison.options import Dropout, Temperature, Width
 from aadml.comparison.pairwise import TINY
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import OnlyWith
 
 Kind = Literal["mha", "identity-start", "free"]
+LEARNED = OnlyWith("attention", "mha", "identity-start")
 Heads = Annotated[int, Interval(ge=1, le=65_536)] | Literal["auto"]
 
 
@@ -31,10 +33,10 @@ class AttentionOptions:
     """
 
     attention: Kind = "mha"
-    heads: Heads = "auto"
+    heads: Annotated[Heads, LEARNED] = "auto"
     width: Width | None = None
     attention_dropout: Dropout = 0.0
-    temperature: Temperature = 0.1
+    temperature: Annotated[Temperature, OnlyWith("attention", "free")] = 0.1
 
 
 class Attention(nn.Module):

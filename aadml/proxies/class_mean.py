@@ -1,7 +1,7 @@
 """The class-mean proxy: every clip is seen with the mean of its class, the plainest control of a proxy with a bank."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Share
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import OnlyWith
 
 
 class ClassMean(nn.Module):
@@ -36,7 +37,7 @@ class ClassMean(nn.Module):
         modalities: tuple[Modality, ...],
         *,
         residual: Literal["none", "add", "convex"] = "add",
-        residual_weight: Share = 0.5,
+        residual_weight: Annotated[Share, OnlyWith("residual", "convex")] = 0.5,
         aa_on: Literal["all", "anchor", "reference"] = "all",
         aa_mix: Share = 0.5,
     ) -> None:

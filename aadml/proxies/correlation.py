@@ -13,7 +13,9 @@ from aadml.proxies.agreement import agreeing_neighbors
 from aadml.proxies.exact_sums import SIMILARITIES
 from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors, symmetrized, united
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import Choice
+from feature_extraction.ground.markers import Choice, OnlyWith
+
+FOUND = OnlyWith("neighbors", "nearest")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +36,11 @@ class GraphOptions:
     """
 
     k: Annotated[int, Interval(ge=1, le=10_000)] = 3
-    space: Literal["embedding", "input"] = "embedding"
+    space: Annotated[Literal["embedding", "input"], FOUND] = "embedding"
     scope: Literal["bank", "batch"] = "bank"
     same_class: bool = True
-    similarity: Annotated[str, Choice(SIMILARITIES)] = "cosine"
-    graph_modality: Literal["within", "cross", "agreeing"] = "within"
+    similarity: Annotated[str, Choice(SIMILARITIES), FOUND] = "cosine"
+    graph_modality: Annotated[Literal["within", "cross", "agreeing"], FOUND] = "within"
     neighbors: Literal["nearest", "random"] = "nearest"
     symmetrize: bool = False
     shared_lists: bool = False

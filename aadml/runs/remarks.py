@@ -1,6 +1,8 @@
 """What people should know of a training before it begins."""
 
 from aadml.configuration.config import Config
+from aadml.configuration.idle import idle_options
+from aadml.methods.settings import AUTO, Training
 from aadml.methods.teacher import smaller_batch
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.runs.forecast import forecast
@@ -10,7 +12,14 @@ from feature_extraction.hub_names import PREFIX
 
 
 def config_warnings(config: Config) -> list[str]:
-    """Say what people should know of a config before it trains: readings that degenerate, networks without training."""
+    """Say what people should know of a config before it trains.
+
+    Readings that degenerate, networks without training, and options that change nothing.
+    """
+    return [*_degenerate(config), *idle_options(config)]
+
+
+def _degenerate(config: Config) -> list[str]:
     weights = [key for key, value in config.options.items() if key.endswith("_weights") and value == "untrained"]
     untrained = [name for key in weights if not _is_pretrained(config, name := key.removesuffix("_weights"))]
     if untrained:
@@ -49,11 +58,21 @@ def _fewer_clips(prepared: Prepared) -> list[str]:
 
 
 def _nothing_chosen(prepared: Prepared) -> list[str]:
-    """Say so where an epoch is to be chosen and there is nothing to choose it on."""
-    learns = hasattr(prepared.model.method, "learner") and prepared.config.training.select == "best"
-    if len(prepared.splits.valid) or not learns:
+    """Say so where no epoch is trained, or one is to be chosen and there is nothing to choose it on."""
+    training, defaults = prepared.config.training, Training()
+    if not hasattr(prepared.model.method, "learner"):
+        set_to = [f"training.{key}={value}" for key, value in vars(training).items() if value != getattr(defaults, key)]
+        change = "change" if len(set_to) > 1 else "changes"
+        why = f"{change} nothing: {prepared.config.method} trains in no epochs"
+        return [f"{', '.join(set_to)} {why}"] if set_to else []
+    if len(prepared.splits.valid):
         return []
-    return ["there are no validation clips to choose an epoch on: the last one is kept"]
+    chosen = ["there are no validation clips to choose an epoch on: the last one is kept"]
+    looked = {"patience": training.patience > 0, "schedule": training.schedule == "plateau"}
+    looked["criterion"] = training.criterion != AUTO
+    asked = [f"training.{key}={getattr(training, key)}" for key, is_set in looked.items() if is_set]
+    idle = [f"{one} changes nothing: there are no validation clips to look at" for one in asked]
+    return [*(chosen if training.select == "best" else []), *idle]
 
 
 def _teacher_notes(prepared: Prepared) -> list[str]:

@@ -26,7 +26,8 @@ def controls(config: Config) -> dict[str, Config]:
     """Return the controls of a config with an anchor-aware proxy, by name; none of any other.
 
     The loss without proxy; the proxy over random neighbors of the class, which shows what the graph is worth; the loss
-    at half its weight, since a proxy may help by weakening a loss that harms; and no metric loss at all.
+    at half its weight, since a proxy may help by weakening a loss that harms; and no metric loss at all. The last two
+    are of losses that stand beside a label loss.
     """
     proxy = config.section("proxy")
     if proxy is None or not config.prefix:
@@ -35,6 +36,8 @@ def controls(config: Config) -> dict[str, Config]:
     found = {ALONE: alone}
     if "neighbors" in proxy.options:
         found[RANDOM] = resolve(with_setting(config.values, "proxy.neighbors", "random"))
+    if "label_loss" not in config.sections:
+        return found  # nothing is left without the only loss, and half of it is the same training
     return found | {HALF: weighted(alone, 0.5), NONE: weighted(alone, 0.0)}
 
 
@@ -81,7 +84,7 @@ def essence(config: Config) -> Config:
     itself = options["reading"] == "R4" and free and options["residual"] != "add"
     if itself or options["aa_mix"] == 0 or (convex and options["residual_weight"] == 0):
         return without_proxy(config)
-    if reaches_no_encoder(options):
+    if reaches_no_encoder(options) and "label_loss" in config.sections:
         return weighted(without_proxy(config), 0.0)
     return resolve(config.values | {"proxy": {**options, "name": proxy.name}})
 

@@ -64,6 +64,27 @@ class Tuning:
         object.__setattr__(self, "values", values)
 
 
+@dataclass(frozen=True, init=False)
+class OnlyWith:
+    """Marks an option that acts only where another one of its entry has one of some values.
+
+    Attributes:
+        option: the other one's name.
+        values: with which it acts.
+    """
+
+    option: str
+    values: tuple[Json, ...]
+
+    def __init__(self, option: str, *values: Json) -> None:
+        object.__setattr__(self, "option", option)
+        object.__setattr__(self, "values", values)
+
+    def __str__(self) -> str:
+        *others, last = map(str, self.values)
+        return f"{self.option} {', '.join(others)} or {last}" if others else f"{self.option} {last}"
+
+
 @dataclass(frozen=True)
 class NoOption:
     """Marks an argument that is not an option: whoever builds the entry knows its value."""

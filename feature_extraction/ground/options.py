@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args, get_type_h
 
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject
-from feature_extraction.ground.markers import NoOption, OwnSection, Tuning, metadata_of, possible
+from feature_extraction.ground.markers import NoOption, OnlyWith, OwnSection, Tuning, metadata_of, possible
 from feature_extraction.ground.tables import suggestion
 
 T = TypeVar("T")
@@ -72,7 +72,18 @@ class Option:
         """Say all of it in plain values."""
         default = None if self.default is REQUIRED else self.default
         facts = {"default": default, "required": self.default is REQUIRED, "possible": self.possible}
-        return {**facts, "tuning": list(self.tuning), "about": self.sentence}
+        conditions = {one.option: list(one.values) for one in self.conditions}
+        return {**facts, "tuning": list(self.tuning), "acts_with": conditions, "about": self.sentence}
+
+    @property
+    def conditions(self) -> tuple[OnlyWith, ...]:
+        """List what other options must be for this one to act."""
+        return tuple(one for one in metadata_of(self.kind) if isinstance(one, OnlyWith))
+
+    @property
+    def company(self) -> str:
+        """Say what it acts with, to follow what is possible; empty where it always acts."""
+        return "".join(f"; acts with {one}" for one in self.conditions)
 
     @property
     def tuning(self) -> tuple[Json, ...]:
@@ -124,6 +135,29 @@ def _arguments(entry: Callable[..., object]) -> list[Option]:
         Option(p.name, hints[p.name], REQUIRED if p.default is p.empty else p.default, texts.get(p.name, ""))
         for p in found
     ]
+
+
+def idle(entry: Callable[..., object], values: JsonObject, where: str) -> list[str]:
+    """Say of each option that has another value than its default and cannot act beside the others that it does not.
+
+    Args:
+        entry: whose options they are.
+        values: of all of them.
+        where: the config section, for the message ("training").
+    """
+    found = []
+    for name, option in schema(entry).items():
+        if name not in values or as_yaml(values[name]) == as_yaml(option.default):
+            continue
+        missing = next((one for one in option.conditions if values[one.option] not in one.values), None)
+        if missing is not None:
+            given = f"{where}.{name}={_written(values[name])}"
+            found.append(f"{given} changes nothing: it acts with {missing}, not {_written(values[missing.option])}")
+    return found
+
+
+def _written(value: Json) -> str:
+    return value if isinstance(value, str) else as_yaml(value)
 
 
 def _resolved(kinds: Mapping[str, type], entry: Callable[..., object]) -> Mapping[str, type]:

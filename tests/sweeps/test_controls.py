@@ -108,3 +108,9 @@ def test_what_has_no_anchor_aware_proxy_is_its_own_essence(base):
     for values in ({**base, "loss": "triplet"}, {**base, "loss": "triplet", "proxy": "memory"}):
         config = resolve(values)
         assert essence(config) is config
+
+
+def test_a_loss_that_stands_alone_has_no_control_of_half_its_weight_or_none():
+    config = resolve({"method": "pairs", "loss": "aa-nt-xent"})
+    assert set(controls(config)) == {ALONE, RANDOM}
+    assert {ALONE, RANDOM, NONE} < set(controls(resolve({"method": "aadml", "loss": "aa-triplet"})))

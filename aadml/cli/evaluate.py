@@ -104,6 +104,8 @@ def command(
         raise click.UsageError("give either a run or model folder, or --embeddings FILE")
     if once and embeddings is None:
         raise click.UsageError("--once is for --embeddings; a run knows what stands in several rows")
+    if per_query and not as_json:
+        raise click.UsageError("--per-query goes with --json")
     evaluation = evaluate(
         run, embeddings=embeddings, data=data, split=split, protocol=protocol, similarity=similarity, metrics=metrics,
         relevance=relevance, allow_other_features=allow_other_features, once=once, precision=precision,

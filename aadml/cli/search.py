@@ -25,7 +25,10 @@ MODALITIES = click.Choice(["audio", "visual", "text"])
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--export", type=click.Path(), metavar="NAME", help="Write the vectors as NAME.MODALITY.npy instead.")
 @click.option("--format", "kind", type=click.Choice(["npy", "parquet"]), help="Of exported vectors.  [default: npy]")
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     index: str,
     to: Any,
     k: int,
@@ -47,6 +50,7 @@ def command(
     if export is not None:
         if any(question.values()):
             raise click.UsageError("give either a question or --export")
+        _refuse_beside_export(context)
         with Index(index, model=model) as opened:
             click.echo("\n".join(map(str, opened.export(export, kind=kind or "npy"))))
         return
@@ -54,6 +58,14 @@ def command(
         raise click.UsageError("--format goes with --export")
     found = search(index, **question, to=to, k=k, where=where, exact=exact, model=model)
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else _table(found))
+
+
+def _refuse_beside_export(context: click.Context) -> None:
+    """Refuse flags that say which hits are shown: all vectors are written."""
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
+        if given and option.name in ("to", "k", "where", "exact", "as_json"):
+            raise click.UsageError(f"--export writes all vectors; leave out {option.opts[0]}")
 
 
 def _table(found: "Found") -> str:

@@ -209,7 +209,7 @@ def _resolved(values: JsonObject) -> Config:
         values = {**values, "modalities": [name.strip() for name in chosen.split(",")]}
     own = {} if default is REQUIRED else {"loss": default}
     values = expand_loss({**own, **values, **named})
-    if "proxy" not in wanted and "proxy" in values and not prefix_of(section_of(values["proxy"], "proxy").name):
+    if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
         del values["proxy"]  # what "--loss NAME" says to methods that know proxies
     recipe = ["recipe"] if "loss" in wanted else []
     known = ["method", *schema(Common), *FIXED, TOWERS, TUNING, *wanted, *recipe]
@@ -287,6 +287,12 @@ def _with_name(given: Json, default: Default) -> Json:
     if not isinstance(given, Mapping) or "name" in given or default is REQUIRED:
         return given
     return {**(default if isinstance(default, Mapping) else {"name": default}), **given}
+
+
+def _names_identity(proxy: Json) -> bool:
+    """Tell whether a section names a proxy that puts nothing in the place of anchors."""
+    is_named = not isinstance(proxy, Mapping) or "name" in proxy
+    return is_named and not prefix_of(section_of(proxy, "proxy").name)
 
 
 def _mapping(values: JsonObject, section: str) -> JsonObject:

@@ -72,6 +72,8 @@ def convert(
     if Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
         raise InputError(f"{target}: is what is read; name another OUT")
     refuse_other_kind(target, "a feature file", is_feature_file)
+    if seed and split is None:
+        raise InputError(f"convert: seed {seed} is that of a new division; give --split random:TRAIN/VALID/TEST too")
     names = read_class_names(class_names) if class_names else None
     content = open_data(
         source, layout=layout, audio=audio, visual=visual, text=text, views=views, class_names=names,
@@ -83,6 +85,8 @@ def convert(
     if first_label and content.all_labels is not None:
         content, more = _with_first_labels(content)
         notes += more
+    elif first_label:
+        notes.append("--first-label changed nothing: no clip has several labels")
     if drop_duplicates is not None:
         content, more = without_duplicates(content, drop_duplicates)
         notes += more

@@ -66,17 +66,35 @@ def open_data(
     """
     place, named = Path(path), named_views(audio, visual, text, views)
     if str(path).startswith(SYNTHETIC):
+        given = _chosen(named, test_fold) | {"layout": layout, "class_names": ", ".join(class_names or ())}
+        _refuse_idle(path, "drawn features have", given)
         return synthetic_by_name(str(path).removeprefix(SYNTHETIC))
     name = layout or (COLUMNS if _has_columns(place, named) else recognize(place))
     if name == FEATURE_FILE:
         content = read_features(place)
         if class_names is not None:
             raise InputError(f"{place}: is a feature file and has its class names; others are not taken")
+        _refuse_idle(place, "a feature file has", _chosen(named, test_fold))
         return content
     reader = lookup(LAYOUTS, name, "layout")
     _check_kind(place, reader.kind)
+    chosen = _chosen(named, test_fold)
+    _refuse_idle(place, f"the layout {name} has", {key: chosen[key] for key in chosen if key not in reader.takes})
     options = ReadOptions(named, class_names, test_fold, undivided)
     return with_official_validation(reader.read(place, options))
+
+
+def _chosen(views: Mapping[str, str], test_fold: int | None) -> dict[str, str | None]:
+    """Write what was chosen for a reader, by its name in `Layout.takes`."""
+    named = ", ".join(f"{name}={view}" for name, view in views.items())
+    return {"views": named, "test_fold": None if test_fold is None else str(test_fold)}
+
+
+def _refuse_idle(place: str | os.PathLike[str], what: str, given: Mapping[str, str | None]) -> None:
+    """Refuse what was given and would change nothing."""
+    for option, value in given.items():
+        if value:
+            raise InputError(f"{place}: {what} no {option.replace('_', ' ')} to choose; {value} given")
 
 
 def named_views(audio: str | None, visual: str | None, text: str | None, views: Views) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """Deep adversarial metric learning (Duan et al., CVPR 2018): a generator makes up the hard negatives."""
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
@@ -22,6 +24,7 @@ from aadml.losses.kernels.generated_negatives import (
     vector_penalty,
 )
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import OnlyWith
 
 PHASES = ("metric", "generator", "joint")
 
@@ -88,11 +91,11 @@ class Daml(nn.Module):
         *,
         features: Size,
         form: Form = "triplet",
-        margin: Margin = 1.0,
+        margin: Annotated[Margin, OnlyWith("form", "triplet", "contrastive")] = 1.0,
         regularization: Weight = 1.0,
         adversary: Weight = 50.0,
         hidden: Width = 1024,
-        l2: Weight = 3e-3,
+        l2: Annotated[Weight, OnlyWith("form", "n-pair")] = 3e-3,
         positives: Positives = "one",
         negatives: Negatives = "random",
         metric_share: Share = 0.2,

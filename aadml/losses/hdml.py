@@ -1,6 +1,6 @@
 """Hardness-aware deep metric learning (Zheng et al., CVPR 2019): negatives pulled nearer by degrees."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ from aadml.losses.kernels.generated_negatives import (
     vector_penalty,
 )
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markers import OnlyWith
 
 Form = Literal["triplet", "n-pair"]
 
@@ -96,14 +97,14 @@ class Hdml(nn.Module):
         features: Size,
         classes: Size,
         form: Form = "triplet",
-        margin: Margin = 1.0,
+        margin: Annotated[Margin, OnlyWith("form", "triplet")] = 1.0,
         pull: Weight = 90.0,
         trust: Weight = 1e4,
         balance: Share = 0.5,
         class_factor: Weight = 1e4,
         hidden: Width = 512,
         momentum: Momentum = 0.9,
-        l2: Weight = 3e-3,
+        l2: Annotated[Weight, OnlyWith("form", "n-pair")] = 3e-3,
         positives: Positives = "one",
         negatives: Negatives = "random",
         fidelity: Fidelity = "repaired",

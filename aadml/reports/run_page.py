@@ -26,6 +26,7 @@ from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run, read_evaluation
 from aadml.runs.session import read_records
 from feature_extraction.ground.atomic import refuse_other_kind, write_text
+from feature_extraction.ground.errors import InputError
 
 MAP_POINTS = 1500
 REPORT = "report.html"
@@ -64,6 +65,8 @@ def write_report(
             another kind.
     """
     folder = Path(run)
+    if allow_other_features and data is None:
+        raise InputError("report: allow_other_features is for other data than the run's own; give data too")
     target = Path(output) if output else folder / (REPORT if data is None else f"report-{Path(data).stem}.html")
     refuse_other_kind(target, "a page", page.is_page)
     if data is None:

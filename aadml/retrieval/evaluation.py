@@ -121,6 +121,8 @@ def _sample(
     embeddings: Embeddings, pairs: Sequence[Direction], gallery: Gallery, queries: int | None, seed: int
 ) -> tuple[dict[Direction, Indices | None], QuerySample | None]:
     """Draw who asks in each direction; None where all do."""
+    if queries is None and seed:
+        raise InputError(f"query_seed: {seed} given, but no queries are drawn; say how many (queries)")
     if queries is None:
         return dict.fromkeys(pairs), None
     ways = {direction: sides_of(embeddings, direction, gallery) for direction in pairs}

@@ -64,6 +64,8 @@ def audit(
         raise InputError("audit: give one of RUN, --encoder MODULE:FUNCTION, --command (the last two with --data)")
     if retrain and (run is None or data is not None):
         raise InputError("audit: --retrain needs a run on its own data")
+    if run is None and protocol != "inductive":
+        raise InputError(f"audit: protocol {protocol} is of a run; an encoder made elsewhere embeds as it does")
     if run is not None and data is None:
         findings = _audit_run(Path(run), protocol, split, retrain=retrain, seconds=time_limit)
         _keep(Path(run), findings, protocol, split, on_note or (lambda message: None))

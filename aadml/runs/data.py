@@ -255,8 +255,14 @@ def read(
         >>> len(splits.train), splits.train.modalities
         (1577, ('audio', 'visual'))
     """
+    if seed < 0:
+        raise InputError(f"seed: {seed} given; a whole number from 0 is possible")
     if is_captioned(path):
+        if named := next((one for one in (layout, audio, visual, text, views) if one), None):
+            raise InputError(f"{path}: is captioned sound, which has no layout and no views to choose; {named} given")
         return captioned_splits(path, cleaning=cleaning, captions=captions)
+    if (cleaning, captions) != ("mei", 5):
+        raise InputError(f"{path}: holds features; cleaning and captions are those of captioned sound")
     content = open_data(path, layout=layout, audio=audio, visual=visual, text=text, views=views)
     return to_splits(content, validation=validation, seed=seed, name=str(path))
 

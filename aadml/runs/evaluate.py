@@ -20,7 +20,7 @@ from aadml.retrieval.judgments import chosen_relevance
 from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.requested import listed
 from aadml.runs.data import relevance_name, with_relevance
-from aadml.runs.later_data import not_empty, read_for
+from aadml.runs.later_data import not_empty, read_for, suited
 from aadml.runs.loading import load, load_run
 from aadml.runs.manifest import EVALUATION, is_run
 from aadml.runs.naming import file_of
@@ -119,6 +119,7 @@ def evaluate(
     )  # fmt: skip
     if (model is None) == (embeddings is None):
         raise InputError("evaluate: give either a model (a run, a model folder) or embeddings")
+    _refuse_idle(options, of_model=model is not None, with_data=data is not None, any_features=allow_other_features)
     rule = relevance_name(relevance)
     if model is None:
         return _of_embeddings(embeddings, split, protocol, note, options, rule)
@@ -132,12 +133,22 @@ def evaluate(
         raise InputError("evaluate: a model in memory needs data; give data=")
     loaded = model if isinstance(model, Model) else load(model)
     if isinstance(data, Splits):
-        splits = data
+        splits = suited(loaded, data, allow_other_features=allow_other_features, on_note=note)
     else:
         splits = read_for(loaded, data, allow_other_features=allow_other_features, on_note=note)
     splits = with_relevance(splits, rule)
     found = _scored(Subject(loaded, splits), protocol or loaded.facts.protocol, split, options)
     return replace(found, split="all") if whole else found
+
+
+def _refuse_idle(options: Options, *, of_model: bool, with_data: bool, any_features: bool) -> None:
+    """Refuse what was given and would change nothing."""
+    if of_model and options.once:
+        raise InputError("evaluate: once is for embeddings; a model knows what stands in several rows")
+    if with_data and not of_model:
+        raise InputError("evaluate: data is for a model; embeddings are scored as they are")
+    if any_features and not (of_model and with_data):
+        raise InputError("evaluate: allow_other_features is for a model on other data than its own; give data too")
 
 
 def _of_clips(clips: Clips, split: str | None) -> Splits:

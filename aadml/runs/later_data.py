@@ -1,14 +1,13 @@
 """Data that a model meets after its training: read, checked against what the model expects, and laid out by split."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from aadml.comparison.clips import Clips, Splits
-from aadml.comparison.features import Modality
+from aadml.comparison.features import Matrix, Modality
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
 from aadml.data.media_sets import read_media, with_media
@@ -19,6 +18,7 @@ from aadml.model.model import Model
 from aadml.runs.data import read_captioned, takes_captions
 from feature_extraction.feature_file import UNLABELLED, FeatureFile
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.json_values import JsonObject
 
 Note = Callable[[str], None]
 
@@ -54,6 +54,17 @@ def read_for(
     return _divided(content, str(path), model, on_note)
 
 
+def suited(model: Model, splits: Splits, *, allow_other_features: bool = False, on_note: Note | None = None) -> Splits:
+    """Lay data in memory out for a trained model, as `read_for` does those of a file."""
+    parts = [splits.train, splits.valid, splits.test]
+    widths = {m: values.shape[1] for part in parts for m, values in part.features.items() if isinstance(values, Matrix)}
+    if widths:
+        place = splits.name or "the data"
+        _check(model, widths, splits.provenance, place, model.modalities, allow=allow_other_features, note=on_note)
+    train, valid, test = (_numbered(part.keeping(model.modalities), model.class_names) for part in parts)
+    return replace(splits, train=train, valid=valid, test=test)
+
+
 def check_features(
     model: Model,
     content: FeatureFile,
@@ -76,17 +87,32 @@ def check_features(
     Raises:
         InputError: a modality is missing, has another width, or was made by another extractor or variant.
     """
-    for modality in model.modalities if modalities is None else modalities:
-        if modality not in content.features:
-            raise InputError(f"{place}: has no {modality} features; there are {', '.join(content.features)}")
-        given, wanted = content.features[modality].shape[1], model.facts.dimensions[modality]
+    widths = {modality: values.shape[1] for modality, values in content.features.items()}
+    wanted = model.modalities if modalities is None else modalities
+    _check(model, widths, content.provenance, place, wanted, allow=allow, note=on_note)
+
+
+def _check(
+    model: Model,
+    widths: Mapping[Modality, int],
+    provenance: Mapping[str, JsonObject],
+    place: str,
+    modalities: Collection[Modality],
+    *,
+    allow: bool,
+    note: Note | None,
+) -> None:
+    for modality in modalities:
+        if modality not in widths:
+            raise InputError(f"{place}: has no {modality} features; there are {', '.join(widths)}")
+        given, wanted = widths[modality], model.facts.dimensions[modality]
         if given != wanted:
             raise InputError(f"{place}: {modality} has {given} dimensions; the model was trained on {wanted}")
         expected = model.facts.features.get(modality, {})
-        found = fingerprint(content.provenance.get(modality, {}))
+        found = fingerprint(provenance.get(modality, {}))
         if not expected or not found:
-            if on_note and expected:
-                on_note(f"warning: {place} does not say what made its {modality} features; the model expects "
+            if note and expected:
+                note(f"warning: {place} does not say what made its {modality} features; the model expects "
                         f"{expected['extractor']}")  # fmt: skip
             continue
         other = difference(expected, found)
@@ -103,17 +129,22 @@ def _divided(content: FeatureFile, place: str, model: Model, on_note: Note | Non
     if new and model.class_names and on_note:
         shown = ", ".join(new[:3]) + (", ..." if len(new) > 3 else "")
         on_note(f"{place}: {len(new)} of its {len(names)} classes ({shown}) are none that the model was trained on")
-    if names and names != model.class_names and set(names) <= set(model.class_names):
-        codes = np.asarray([model.class_names.index(name) for name in names], dtype=np.int64)
-        content = replace(content, labels=np.append(codes, UNLABELLED)[content.labels], class_names=model.class_names)
-        if content.all_labels is not None:
-            marked = np.zeros((len(content.ids), len(model.class_names)), dtype=np.uint8)
-            marked[:, codes] = content.all_labels
-            content = replace(content, all_labels=marked)
-    whole = clips_of(content, model.modalities)
+    whole = _numbered(clips_of(content, model.modalities), model.class_names)
     rows = [torch.from_numpy(content.rows(split)) for split in ("train", "valid", "test")]
     train, valid, test = (every_text(whole.select(own)) for own in rows)
     return Splits(train, valid, test, name=place, notes=content.notes(), provenance=content.provenance)
+
+
+def _numbered(clips: Clips, names: tuple[str, ...]) -> Clips:
+    """Number the classes of clips as among `names`, where they are all there."""
+    own = clips.class_names
+    if not own or own == names or not set(own) <= set(names):
+        return clips
+    codes = torch.tensor([names.index(name) for name in own])
+    labels, marked = torch.cat([codes, torch.tensor([UNLABELLED])])[clips.labels], clips.all_labels
+    if marked is not None:
+        marked = torch.zeros(len(clips), len(names), dtype=torch.bool).index_copy(1, codes, marked)
+    return replace(clips, labels=labels, class_names=names, all_labels=marked)
 
 
 def not_empty(splits: Splits, split: str) -> Clips:

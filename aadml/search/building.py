@@ -108,6 +108,7 @@ def build(
         raise InputError(f"precision: {precision:g} given; above 0 and below 1 is possible")
     if approximate is not None and not 0 < approximate < 1:
         raise InputError(f"approximate: {approximate:g} given; a recall above 0 and below 1 is possible")
+    _refuse_idle(choices, of_media=is_media(source))
     if not str(source).startswith(SYNTHETIC) and not Path(source).exists():
         raise InputError(f"{source}: no such file or folder")
     if path.is_dir():
@@ -119,6 +120,18 @@ def build(
         if not is_media(source):
             shutil.rmtree(work, ignore_errors=True)  # nothing is kept there but the lock
     return changes
+
+
+def _refuse_idle(choices: _Choices, *, of_media: bool) -> None:
+    """Refuse what was given and would change nothing."""
+    extractors = {"audio": choices.audio, "visual": choices.visual}
+    given = {name for name, one in extractors.items() if one not in (None, DEFAULTS[name])}
+    given |= {name for name, one in {"options": choices.options, "weights": choices.weights}.items() if one}
+    if given and (choices.model is not None or not of_media):
+        why = "the model names the extractors" if choices.model is not None else "the source has features already"
+        raise InputError(f"index: {why}; leave out {', '.join(sorted(given))}")
+    if choices.allow_other_features and (choices.model is None or of_media):
+        raise InputError("index: allow_other_features is for features that a model takes; give both")
 
 
 def _create(path: Path, place: str | Path, choices: _Choices, work: Path) -> Changes:

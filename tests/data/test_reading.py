@@ -271,3 +271,33 @@ def test_two_arrays_of_any_name_are_the_modalities_that_they_are_named_for(tmp_p
         open_data(tmp_path / "x.npz", audio="a", visual="v")
     with pytest.raises(InputError):
         open_data(tmp_path / "x.npz", audio="a", visual="w", undivided=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"audio": "x"}, "a feature file has no views to choose; audio=x given"),
+        ({"views": ["flow=raft"]}, "a feature file has no views to choose; flow=raft given"),
+        ({"test_fold": 2}, "a feature file has no test fold to choose; 2 given"),
+    ],
+)
+def test_what_a_feature_file_does_not_follow_is_refused(tmp_path, options, said):
+    write_features(tmp_path / "f.h5", synthetic(classes=3, train=9, valid=3, test=6, dimensions=(2, 3)))
+    with pytest.raises(InputError, match=said):
+        open_data(tmp_path / "f.h5", **options)
+
+
+@pytest.mark.parametrize("options", [{"layout": "flat"}, {"audio": "x"}, {"test_fold": 1}, {"class_names": ("a",)}])
+def test_drawn_features_leave_nothing_to_choose(options):
+    with pytest.raises(InputError, match=r"^synthetic:pairs: drawn features have no .* to choose; .* given$"):
+        open_data("synthetic:pairs", **options)
+
+
+def test_what_a_layout_does_not_follow_is_refused(write_h5, split_keys):
+    place = write_h5(**split_keys)
+    for options, said in (
+        ({"audio": "x"}, "no views to choose; audio=x"),
+        ({"test_fold": 2}, "no test fold to choose"),
+    ):
+        with pytest.raises(InputError, match=f"the layout split-keys has {said}"):
+            open_data(place, **options)

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 import aadml
+from aadml.data.splits import clips_of, without_classes
 from aadml.data.synthetic import synthetic
 from feature_extraction.feature_file import write_features
+from feature_extraction.ground.errors import InputError
 
 SHAPE = {"classes": 5, "dimensions": (6, 8), "train": 60, "valid": 15, "test": 30}
 
@@ -37,3 +39,44 @@ def test_classes_that_the_model_never_saw_are_named(model, renamed, said, tmp_pa
     found = aadml.evaluate(model, data=tmp_path / "other.h5", on_note=notes.append)
     assert notes == [f"{tmp_path / 'other.h5'}: {one}" for one in said]
     assert found.directions
+
+
+def test_data_in_memory_are_laid_out_as_those_of_a_file(model, tmp_path):
+    """Of fewer classes, and of a modality more than the model has: the same scores to the byte."""
+    content = without_classes(synthetic(**SHAPE), [0, 2])
+    content = replace(content, features={**content.features, "flow": content.features["audio"][:, :3]})
+    write_features(tmp_path / "fewer.h5", content)
+    read = aadml.read(tmp_path / "fewer.h5")
+    by_place, in_memory = (aadml.evaluate(model, data=data).to_json() for data in (tmp_path / "fewer.h5", read))
+    assert by_place == in_memory
+
+
+def test_features_of_another_extractor_are_refused_in_memory_too(tmp_path):
+    def written(name, extractor):
+        content = synthetic(**SHAPE)
+        made = {m: {"extractor": extractor, "parameters": {}} for m in content.features}
+        write_features(tmp_path / name, replace(content, provenance=made))
+        return tmp_path / name
+
+    fitted = aadml.fit(written("a.h5", "one"), method="cca", settings={"method.dimension": 4})
+    for data in (written("b.h5", "another"), aadml.read(tmp_path / "b.h5")):
+        with pytest.raises(InputError, match="its audio features were made by another"):
+            aadml.evaluate(fitted, data=data)
+        assert aadml.evaluate(fitted, data=data, allow_other_features=True).directions
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"once": "audio", "data": True}, "once is for embeddings"),
+        ({"embeddings": True, "data": True}, "data is for a model; embeddings are scored as they are"),
+        ({"embeddings": True, "allow_other_features": True}, "allow_other_features is for a model on other data"),
+        ({"query_seed": 3, "data": True}, "query_seed: 3 given, but no queries are drawn"),
+    ],
+)
+def test_what_an_evaluation_would_not_follow_is_refused(model, options, said):
+    splits = aadml.Splits(*[clips_of(synthetic(**SHAPE))] * 3)
+    known = {"data": splits, "embeddings": model.embed_clips(splits.test)}
+    given = {key: known[key] if value is True and key in known else value for key, value in options.items()}
+    with pytest.raises(InputError, match=said):
+        aadml.evaluate(None if "embeddings" in options else model, **given)

@@ -78,5 +78,5 @@ def _pooled(file: Path) -> NDArray[np.float32]:
     return np.asarray((values.mean(axis=0, dtype=np.float64) - 128) / 256, dtype=np.float32)
 
 
-BYTES_FOLDER = Layout("folder", KEYS, read_bytes_folder)
+BYTES_FOLDER = Layout("folder", KEYS, read_bytes_folder, ("test_fold",))
 """Folder with vgg/, inception/, classes/ (npy, 8-bit) and folds/ (lists of ids), as used for VEGAS."""

@@ -96,8 +96,8 @@ def _labelled(content: FeatureFile, labels: NDArray[Any], names: tuple[str, ...]
     return labelled
 
 
-COLUMNS = Layout("npz", KEYS, read)
+COLUMNS = Layout("npz", KEYS, read, ("views",))
 """npz with audio, visual, label or none, split ('train', 'valid', 'test'), and optionally id, text, class_names."""
 
-COLUMNS_H5 = Layout("h5", KEYS, read)
+COLUMNS_H5 = Layout("h5", KEYS, read, ("views",))
 """HDF5 with the keys of the npz: audio, visual, label, split, as `aadml embed` writes them."""

@@ -31,5 +31,5 @@ def read_embedding_dump(path: Path, options: ReadOptions) -> FeatureFile:
     )
 
 
-EMBEDDING_DUMP = Layout("h5", KEYS, read_embedding_dump)
+EMBEDDING_DUMP = Layout("h5", KEYS, read_embedding_dump, ("views",))
 """HDF5 of test embeddings: featN1, featN2, testLs."""

@@ -38,11 +38,13 @@ class Layout:
         kind: what it is: an HDF5 file, an npz file, or a folder.
         keys: keys, name endings or entries by which it is known; the layout with the greatest share present is taken.
         read: the reader.
+        takes: which of `views` and `test_fold` it follows; other readers have nothing to choose.
     """
 
     kind: Literal["h5", "npz", "folder"]
     keys: tuple[str, ...]
     read: Callable[[Path, ReadOptions], FeatureFile]
+    takes: tuple[Literal["views", "test_fold"], ...] = ()
 
 
 def same_rows(path: str | os.PathLike[str], counts: dict[str, int]) -> None:

@@ -71,5 +71,5 @@ def _check_named(path: Path, options: ReadOptions, views: Sequence[str]) -> None
     )
 
 
-VIEWS = Layout("npz", KEYS, read_views)
+VIEWS = Layout("npz", KEYS, read_views, ("views",))
 """npz with <view>_train, <view>_test, label_train, label_test (or no labels); needs --audio VIEW and --visual VIEW."""

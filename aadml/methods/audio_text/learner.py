@@ -211,8 +211,8 @@ class TwoTowers(Learner):
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         present = torch.ones(len(batch.index), dtype=torch.bool, device=batch.index.device)
-        for side, features in batch.features.items():
-            if isinstance(features, Padded | ItemBatch) and side not in self._still:
+        for features in batch.features.values():  # of a side that is left alone too: it has zeros for what is absent
+            if isinstance(features, Padded | ItemBatch):
                 present &= features.present
         kept = present.nonzero()[:, 0]
         vectors = {side: self._embedded(side, batch, kept) for side in batch.features}

@@ -9,7 +9,7 @@ from aadml.data.curriculum import partition
 from aadml.methods import METHODS
 from aadml.methods.audio_text.curriculum import Curriculum, divided
 from aadml.methods.audio_text.options import CurriculumOptions
-from aadml.methods.learner import Epoch
+from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
@@ -119,6 +119,31 @@ def test_a_run_may_end_with_an_earlier_stage(tones, context, small):
     session = Session()
     fit(tones, context, small | STAGES | {"until": "median", "ancillary_epochs": 0}, session)
     assert [record["stage"] for record in session.history] == ["easy", "median"]
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+@pytest.mark.parametrize("scope", ["encoder", "backbone"])
+def test_a_pair_whose_sound_breaks_costs_nothing_in_any_stage(tones, context, small, tmp_path, scope):
+    broken = tmp_path / "broken.wav"
+    broken.write_bytes(bytes(range(256)) * 8)
+    sound = tones.train["audio"]
+    paths = (str(broken), *sound.paths[1:])
+    with_broken = replace(tones.train, features={**tones.train.features, "audio": replace(sound, paths=paths)})
+    without = with_broken.select((with_broken.labels != 0).nonzero()[:, 0])
+    method = made("3cmlf", context, TRAINING, **small | STAGES | {"mining": False, "freeze_scope": scope})
+    learner, captions = method.learner, tones.train["text"]
+    learner.learn_words(captions)
+    for stage in ("easy", "median", "hard"):
+        losses = []
+        for train, rows in ((with_broken, torch.arange(8)), (without, torch.arange(6))):
+            laid, epoch = learner.prepared(train), Epoch(stage, 0, 1)
+            learner.eval()
+            learner.before_epoch(laid, epoch)
+            learner.train()
+            features = {side: laid[side].batch(rows) for side in laid.modalities}
+            batch = Batch(features, train.labels[rows], rows, torch.Generator().manual_seed(0), epoch)
+            losses.append(learner.players()["all"].loss(batch)["loss"])
+        torch.testing.assert_close(*losses)
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """A method of sound and captions: it learns its words from the training captions, then trains its learner."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -128,11 +128,8 @@ class AudioText(Method):
         return self.inner.embed(features, modality)
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; a clip's sound stands in one row a caption and is ranked once.
-
-        Clips whose sound cannot be decoded are left out, with a warning that names them.
-        """
-        return replace(self.learner.embed_clips(with_sound(self._captioned.prepared(clips))), once=("audio",))
+        """Embed sound and captions; clips whose sound cannot be decoded are left out, with a warning that names them."""
+        return self.learner.embed_clips(with_sound(self._captioned.prepared(clips)))
 
     def state(self) -> dict[str, Tensor]:
         """Return parameters and buffers, the vocabulary among them."""

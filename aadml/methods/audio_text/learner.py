@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
 from aadml.data.loading import Loading
 from aadml.data.network_items import ItemBatch
@@ -143,6 +144,10 @@ class TwoTowers(Learner):
     def embed(self, features: Any, modality: Modality) -> Tensor:
         """Embed a batch -> (b, dimension), unit vectors."""
         return F.normalize(self.tower(modality)(features), dim=1)
+
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed sound and captions; a clip's sound stands in one row a caption and is ranked once."""
+        return replace(super().embed_clips(clips), once=("audio",))
 
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items in evaluation mode, each sound once -> (n, dimension) on the CPU.

@@ -55,6 +55,25 @@ def test_sound_is_ranked_once_a_clip(tones, context, small):
     assert (found["audio-text"].gallery, len(found["audio-text"].ids)) == (20, 10)
 
 
+@pytest.mark.parametrize("metric", ["map", "hit-rate@1", "recall@5"])
+def test_a_chosen_criterion_is_what_an_evaluation_of_the_validation_clips_says(tones, context, small, metric):
+    session = Session()
+    training = replace(TRAINING, epochs=1, criterion=metric)
+    method = fitted(tones, context, small, training, session=session)
+    found = evaluate(method.embed_clips(tones.valid), extra=(metric,)).record()
+    expected = [found.figure(metric, direction) for direction in ("audio-text", "text-audio")]
+    assert session.history[0][f"valid {metric}"] == pytest.approx(sum(expected) / 2)
+
+
+def test_the_map_of_training_clips_with_frozen_networks_ranks_each_sound_once(tones, context, small):
+    session = Session()
+    training = replace(TRAINING, epochs=1, train_map=1)
+    method = fitted(tones, context, small | {"freeze": "both"}, training, session=session)
+    found = evaluate(method.embed_clips(tones.train))
+    assert session.history[0]["train map text-audio"] == pytest.approx(found["text-audio"].map)
+    assert session.history[0]["train map audio-text"] == pytest.approx(found["audio-text"].map)
+
+
 def test_equal_seeds_give_equal_weights_and_a_loaded_state_embeds_alike(tones, context, small):
     one, other = (fitted(tones, context, small) for _ in range(2))
     assert all(torch.equal(value, other.state()[key]) for key, value in one.state().items())

@@ -16,6 +16,7 @@ from aadml.proxies.anchor_aware import AnchorAware
 from aadml.runs.data import takes_captions
 from aadml.sweeps.controls import ALONE, NONE, controls, rivals, weighted
 from aadml.sweeps.grid import Cell, file_name, without_proxy
+from aadml.sweeps.limits import at_most
 from aadml.sweeps.published_figures import published
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject
@@ -223,9 +224,7 @@ def fitted_config(values: JsonObject, row: str, settings: Settings, refused: dic
             refused.setdefault(key, []).append(row)
             continue
         values = with_setting(values, key, value)
-    if settings.max_epochs is not None and config.training.epochs > settings.max_epochs:
-        config = resolve(with_setting(values, "training.epochs", settings.max_epochs))
-    return config
+    return config if settings.max_epochs is None else at_most(config, settings.max_epochs)
 
 
 def _takes_sound(config: Config) -> bool:

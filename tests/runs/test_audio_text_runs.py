@@ -146,6 +146,21 @@ def test_mei_is_reproduced_quickly_from_a_folder_in_the_layout_of_audiocaps(tmp_
 
 
 @pytest.mark.parametrize(
+    ("arguments", "longest"), [(["--quick"], 10), (["--max-epochs", 4], 4), (["--max-epochs", 200], 20)]
+)
+def test_a_limit_of_epochs_shortens_every_row_and_the_model_that_makes_the_batches(
+    tmp_path, monkeypatch, arguments, longest
+):
+    planned = []
+    monkeypatch.setattr("aadml.reports.reproduction.audio_text.worked_off", lambda jobs, plan: planned.extend(jobs) or [])
+    call("reproduce", "3cmlf", "--audiocaps", audiocaps(tmp_path / "AudioCaps"), "--config", "3cmlf", "--seeds", 1,
+         "--shard", "1/2", "-o", tmp_path / "out", "--set", "training.batch=2", *arguments)  # fmt: skip
+    plain, *others = planned
+    assert {job.config.training.epochs for job in planned} == {longest}
+    assert {job.needs.folder for job in others if job.needs} == {plain.folder}, "the plain row makes the batches"
+
+
+@pytest.mark.parametrize(
     ("arguments", "hint"),
     [
         (["mei", "--vegas", "v.h5"], "leave --vegas out"),

@@ -128,7 +128,7 @@ class AudioText(Method):
         return self.inner.embed(features, modality)
 
     def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed sound and captions; clips whose sound cannot be decoded are left out, with a warning that names them."""
+        """Embed sound and captions; clips whose sound cannot be decoded are left out, and named in a warning."""
         return self.learner.embed_clips(with_sound(self._captioned.prepared(clips)))
 
     def state(self) -> dict[str, Tensor]:

@@ -16,6 +16,7 @@ from aadml.reports.tables import Table, write_tables
 from aadml.runs.data import load_splits
 from aadml.runs.sample_data import with_sample_data
 from aadml.sweeps.folder import sole_owner
+from aadml.sweeps.limits import at_most
 from aadml.sweeps.reproduce.schedule import NOTE, shortened
 from feature_extraction.ground.atomic import write_text
 
@@ -63,8 +64,9 @@ def _base(name: str, data_set: str, place: str | None, plan: Plan) -> Config:
     """Put together the config that the runs on a data set start from."""
     narrow = place is None or plan.quick
     started = open_config(plan.config or starting_config(name, None if narrow else _dataset(name, data_set)))
-    flags = {"data": place, "training.epochs": plan.max_epochs, "device": plan.device}
-    base = with_sample_data(assembled(started, flags, plan.settings), plan.note)
+    base = with_sample_data(assembled(started, {"data": place, "device": plan.device}, plan.settings), plan.note)
+    if plan.max_epochs is not None:
+        base = at_most(base, plan.max_epochs)
     return shortened(base, len(load_splits(base).train)) if plan.quick else base
 
 

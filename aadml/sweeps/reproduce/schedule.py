@@ -4,6 +4,7 @@ import math
 
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import Config, resolve
+from aadml.sweeps.limits import at_most
 
 STEPS = 60
 """Steps of a shortened training, rounded up to whole epochs."""
@@ -26,7 +27,7 @@ def shortened(config: Config, clips: int) -> Config:
         clips: that are trained on.
     """
     epochs = max(math.ceil(STEPS * config.training.batch / max(clips, 1)), LEAST_EPOCHS.get(config.method, 1))
-    if config.training.epochs <= epochs:
+    shorter = at_most(config, epochs)
+    if shorter is config:
         return config
-    shorter = with_setting(config.values, "training.epochs", epochs)
-    return resolve(with_setting(shorter, "training.train_map", min(config.training.train_map, 1)))
+    return resolve(with_setting(shorter.values, "training.train_map", min(config.training.train_map, 1)))

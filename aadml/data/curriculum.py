@@ -76,8 +76,7 @@ def partition(
     """
     if difficulty not in ("easy", "median", "hard"):
         raise InputError(f"curriculum: no difficulty '{difficulty}'; there are easy, median, hard")
-    if not 2 <= size <= len(vectors):
-        raise InputError(f"curriculum: batches of {size} cannot be made of {len(vectors)} items")
+    check_partition(len(vectors), size, codes if difficulty == "hard" else (), seed=seed)
     kept = _kept(len(vectors), size, seed)
     generator = torch.Generator().manual_seed(seed)
     if difficulty == "median":
@@ -86,11 +85,37 @@ def partition(
     build = lookup(BUILDERS, name, "curriculum builder")
     unit = F.normalize(vectors[kept.to(vectors.device)].float(), dim=1)
     hard = difficulty == "hard"
-    apart = _codes([code[kept] for code in codes], len(kept) // size) if hard else None
+    apart = torch.stack([code[kept].cpu() for code in codes], 1) if hard and codes else None
     problem = _Problem(unit, size, 1 if hard else -1, apart, pool, generator)
     found = [_built(problem, build, sweeps) for _ in range(max(1, restarts))]
     best = max(found, key=lambda batches: problem.sense * objective(unit, batches))
     return kept[best.cpu()]
+
+
+def check_partition(count: int, size: int, codes: Sequence[Tensor] = (), *, seed: int = 0) -> None:
+    """Refuse what `partition` cannot divide, before there are any vectors.
+
+    Args:
+        count: n items.
+        size: see `partition`.
+        codes: of hard batches, see `partition`.
+        seed: see `partition`.
+
+    Raises:
+        InputError: says why.
+    """
+    if not 2 <= size <= count:
+        raise InputError(
+            f"curriculum: batches of {size} cannot be made of {count} items; take smaller ones (training.batch)"
+        )
+    kept = _kept(count, size, seed)
+    for code in codes:
+        largest, batches = int(code[kept].unique(return_counts=True)[1].max()), len(kept) // size
+        if largest > batches:
+            raise InputError(
+                f"curriculum: {largest} items are duplicates of each other, but there are only {batches} batches to "
+                "keep them apart; take smaller ones (training.batch), or turn the guard off (method.dedupe=false)"
+            )
 
 
 def _built(problem: _Problem, build: Callable[[_Problem], Tensor], sweeps: int) -> Tensor:
@@ -108,19 +133,6 @@ def _kept(count: int, size: int, seed: int) -> Tensor:
     mask = torch.ones(count, dtype=torch.bool)
     mask[left_out] = False
     return mask.nonzero()[:, 0]
-
-
-def _codes(codes: Sequence[Tensor], batches: int) -> Codes:
-    if not codes:
-        return None
-    for code in codes:
-        largest = int(code.unique(return_counts=True)[1].max())
-        if largest > batches:
-            raise InputError(
-                f"curriculum: {largest} items are duplicates of each other, but there are only {batches} batches to "
-                "keep them apart; take smaller batches, or turn the guard off"
-            )
-    return torch.stack([code.cpu() for code in codes], 1)
 
 
 def _seeded_nearest(problem: _Problem) -> Tensor:

@@ -176,6 +176,24 @@ def test_a_paper_of_other_data_is_refused(tmp_path, arguments, hint):
         call("reproduce", *arguments, "-o", tmp_path / "out", "--workers", 0)
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["training.batch=37"], "batches of 37 cannot be made of 36 items"),
+        (["training.batch=24"], "items are duplicates of each other, but there are only 1 batches"),
+    ],
+)
+def test_batches_that_cannot_be_built_are_refused_before_the_model_that_makes_them_is_trained(
+    manifest, tmp_path, settings, said
+):
+    from feature_extraction.ground.errors import InputError
+
+    complete = assemble(config="3cmlf", data=str(manifest), settings=[*NARROW["3cmlf"], *settings])
+    with pytest.raises(InputError, match=said):
+        train_into(complete, tmp_path / "run")
+    assert not list(tmp_path.rglob("metrics.jsonl"))
+
+
 @pytest.mark.parametrize("method", NARROW)
 def test_every_step_of_every_epoch_is_reported(manifest, tmp_path, method):
     config = {"audio-text": "audio_text", "3cmlf": "3cmlf", "xie": "xie"}[method]

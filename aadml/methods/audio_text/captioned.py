@@ -113,6 +113,10 @@ class AudioText(Method):
         """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
         return self.inner.needs_same_texts
 
+    def check_clips(self, train: Clips) -> None:
+        """Refuse training clips that the learner cannot be trained on."""
+        self.inner.check_clips(train)
+
     def prior(self) -> Prior | None:
         """Say which model is trained first."""
         return self._ancillary.prior if self._ancillary else None

@@ -1,6 +1,6 @@
 """The three stages of 3CMLF: who learns, from which batches, and what its paper leaves open."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -11,8 +11,9 @@ from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
-from aadml.data.curriculum import partition
+from aadml.data.curriculum import check_partition, partition
 from aadml.data.network_items import NetworkItems
+from aadml.data.texts import Captions
 from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.learner import Epoch, Stage
 from aadml.methods.method import Prior
@@ -83,7 +84,7 @@ class Curriculum(nn.Module):
     def build(self, vectors: Tensor, present: Tensor, train: Clips, epoch: Epoch) -> None:
         """Build the batches of the stages to come from vectors (n, d) of the pairs that are present (n,)."""
         rows = present.nonzero()[:, 0]
-        codes = [train.labels.cpu()[rows], _codes_of_captions(train)[rows]] if self.options.dedupe else []
+        codes = [code[rows] for code in self._codes(train)]
         names = ["easy", "hard"] if epoch.number == 0 else [epoch.stage]
         for name in names:
             found = partition(
@@ -91,6 +92,15 @@ class Curriculum(nn.Module):
                 codes=codes, seed=self.seed + epoch.number,
             )  # fmt: skip
             setattr(self, name, rows[found].to(getattr(self, name).device))
+
+    def check_clips(self, train: Clips) -> None:
+        """Refuse training clips of which no batches can be built, before another model is trained for that."""
+        if self.options.mining:
+            check_partition(len(train), self.batch, self._codes(train), seed=self.seed)
+
+    def _codes(self, train: Clips) -> list[Tensor]:
+        """Number what may not meet in a hard batch: (n,) clips and (n,) captions."""
+        return [train.labels.cpu(), _codes_of_captions(train)] if self.options.dedupe else []
 
     def batches(self, train: Clips, epoch: Epoch, generator: torch.Generator) -> Iterable[Tensor]:
         """Give the batches of a stage in an order of this epoch."""
@@ -138,9 +148,14 @@ def _codes_of_captions(train: Clips) -> Tensor:
     text: Any = train["text"]
     if isinstance(text, NetworkItems):
         return text.items  # equal captions are one text
+    if isinstance(text, Captions):
+        return _numbered(text.texts)
     if not hasattr(text, "offsets"):
         return torch.arange(len(train))
-    numbers: dict[bytes, int] = {}
     ids, offsets = text.ids.numpy(), text.offsets.tolist()
-    keys = [ids[a:b].tobytes() for a, b in pairwise(offsets)]
+    return _numbered(ids[a:b].tobytes() for a, b in pairwise(offsets))
+
+
+def _numbered(keys: Iterable[Hashable]) -> Tensor:
+    numbers: dict[Hashable, int] = {}
     return torch.tensor([numbers.setdefault(key, len(numbers)) for key in keys])

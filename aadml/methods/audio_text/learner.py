@@ -104,6 +104,11 @@ class TwoTowers(Learner):
         """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
         return "" if self.curriculum is None else "makes its batches of all pairs"
 
+    def check_clips(self, train: Clips) -> None:
+        """Refuse training clips that a curriculum cannot divide into batches."""
+        if self.curriculum is not None:
+            self.curriculum.check_clips(train)
+
     def players(self) -> Mapping[str, Player]:
         """Train all that is not frozen; the stages of a curriculum train one side or both."""
         players = {"all": Player(self._trained("audio", "text"), self._loss)}

@@ -66,6 +66,8 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file, strict=True)
             header = [name.strip() for name in next(lines, [])]
+            if doubled := [name for name, count in Counter(header).items() if count > 1]:
+                raise InputError(f"{path}: has several columns named {doubled[0]!r}")
             rows = []
             for line in lines:
                 if not line:

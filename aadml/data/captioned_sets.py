@@ -1,8 +1,9 @@
 """Captioned sound as splits: AudioCaps and Clotho folders, Mei et al.'s packed HDF5, manifests with captions."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import torch
@@ -43,7 +44,7 @@ class CaptionedPart:
 
 @dataclass(frozen=True)
 class _Found:
-    """Clips of one split that can be used, and what cannot."""
+    """Clips of one split that can be used, and what people should know of the others."""
 
     clips: Clips
     notes: tuple[str, ...]
@@ -59,8 +60,8 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         captions: at most so many a clip, the first ones.
 
     Returns:
-        The splits, with `audio` (Waveforms) and `text` (Captions); sound that is missing or cut short is left out and
-        named in the notes.
+        The splits, with `audio` (Waveforms) and `text` (Captions). Left out and named in the notes are clips whose sound
+        is missing or cut short, and captions without a word once cleaned or beyond the first ones.
 
     Raises:
         InputError: no such data, none of a split's sound is there, or an unknown cleaning.
@@ -74,9 +75,18 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
     if absent:
         raise InputError(f"{place}: no captions of the split {absent[0]}; found are {', '.join(parts) or 'none'}")
     found = {name: _clips(part, name, clean, captions, str(place)) for name, part in parts.items()}
-    notes = tuple(note for part in found.values() for note in part.notes)
+    notes = (*(note for part in found.values() for note in part.notes), *_in_two_splits(parts))
     train, valid, test = (found[name].clips for name in PARTS)
     return Splits(train, valid, test, name=str(place), notes=notes)
+
+
+def _in_two_splits(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
+    """Say so where one sound file stands in two splits."""
+    for one, other in combinations(PARTS, 2):
+        known = set(parts[other].paths)
+        if shared := [path for path in parts[one].paths if path and path in known]:
+            more = ", ..." * (len(shared) > _SHOWN)
+            yield f"{one} and {other} share sound files: {len(shared)} ({', '.join(shared[:_SHOWN])}{more})"
 
 
 def is_captioned(path: str | os.PathLike[str]) -> bool:
@@ -184,17 +194,17 @@ def _of_pack(path: Path) -> CaptionedPart:
 
 
 def _clips(part: CaptionedPart, name: str, clean: Callable[[str], str], captions: int, place: str) -> _Found:
-    if part.packed:
-        kept = list(range(len(part.files)))
-        missing: dict[str, str] = {}
-    else:
-        wrong = unreadable([path for path in part.paths if path])
-        reasons = [wrong.get(path, "") if path else "missing: no such file" for path in part.paths]
-        kept = [i for i, reason in enumerate(reasons) if not reason]
-        missing = {part.files[i].name: reason for i, reason in enumerate(reasons) if reason}
-        if not kept:
-            raise InputError(f"{place}: none of the {len(reasons)} sound files of the split {name} can be read")
-    pairs = [(clip, row, text) for clip, row in enumerate(kept) for text in part.files[row].captions[:captions]]
+    cleaned = [[(text, clean(text)) for text in file.captions] for file in part.files]
+    spoken = [[words for _, words in texts if words] for texts in cleaned]
+    missing = _without_sound(part)
+    kept = [i for i, file in enumerate(part.files) if file.name not in missing and spoken[i]]
+    if not kept:
+        raise InputError(
+            f"{place}: none of the {len(part.files)} sound files of the split {name} can be read: {_named(missing)}"
+            if len(missing) == len(part.files)
+            else f"{place}: no clip of the split {name} has sound and words"
+        )
+    pairs = [(clip, row, text) for clip, row in enumerate(kept) for text in spoken[row][:captions]]
     clip_of = torch.tensor([clip for clip, _, _ in pairs], dtype=torch.int64)
     if part.packed:
         sound: Waveforms | PackedWaveforms = PackedWaveforms(part.packed, torch.tensor([row for _, row, _ in pairs]))
@@ -203,14 +213,33 @@ def _clips(part: CaptionedPart, name: str, clean: Callable[[str], str], captions
     names = tuple(part.files[row].name for row in kept)
     number = torch.arange(len(pairs)) - torch.searchsorted(clip_of, clip_of)
     ids = tuple(f"{names[clip]}#{n + 1}" for (clip, _, _), n in zip(pairs, number.tolist(), strict=True))
-    texts = Captions(tuple(clean(text) for _, _, text in pairs))
-    clips = Clips({"audio": sound, "text": texts}, clip_of, ids, names)
-    return _Found(clips, _notes(name, missing, len(part.files)))
+    clips = Clips({"audio": sound, "text": Captions(tuple(text for _, _, text in pairs))}, clip_of, ids, names)
+    count = len(part.files)
+    wordless = {
+        f"{file.name}#{n}": f"'{written}'"
+        for file, texts in zip(part.files, cleaned, strict=True)
+        for n, (written, words) in enumerate(texts, start=1)
+        if not words
+    }
+    beyond = sum(len(spoken[row][captions:]) for row in kept)
+    notes = (
+        f"{name}: {len(missing)} of {count} clips have no usable sound: {_named(missing)}" * bool(missing),
+        f"{name}: left out are captions without a word: {_named(wordless)}" * bool(wordless),
+        f"{name}: left out are captions beyond the first {captions} of a clip (method.captions): {beyond}" * bool(beyond),
+    )
+    return _Found(clips, tuple(filter(None, notes)))
 
 
-def _notes(name: str, missing: dict[str, str], count: int) -> tuple[str, ...]:
-    if not missing:
-        return ()
-    named = [f"{file} ({reason})" for file, reason in list(missing.items())[:_SHOWN]]
-    more = f", and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-    return (f"{name}: {len(missing)} of {count} clips have no usable sound: {', '.join(named)}{more}",)
+def _without_sound(part: CaptionedPart) -> dict[str, str]:
+    """Name the clips without usable sound, and say why; a packed file has the sound of all."""
+    if part.packed:
+        return {}
+    wrong = unreadable([path for path in part.paths if path])
+    reasons = (wrong.get(path, "") if path else "missing: no such file" for path in part.paths)
+    return {file.name: reason for file, reason in zip(part.files, reasons, strict=True) if reason}
+
+
+def _named(reasons: Mapping[str, str]) -> str:
+    """Name the first few things, each with its reason."""
+    named = ", ".join(f"{name} ({reason})" for name, reason in list(reasons.items())[:_SHOWN])
+    return f"{named}, and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else named

@@ -92,6 +92,32 @@ def test_fewer_captions_a_clip_may_be_asked_for(clotho):
     assert splits.train["text"].batch(torch.tensor([3])) == ["Sound 5, heard 0 times."]
 
 
+def test_captions_beyond_the_first_and_captions_without_a_word_are_named(clotho):
+    table = clotho / "clotho_captions_validation.csv"
+    rows = [["a file, 0.wav", "...", "Rain.", "!", "A bee", "hums", "Wind"], ["a file, 1.wav", "?", "", "", "", "", ""]]
+    write_table(table, ["file_name", *(f"caption_{i}" for i in range(1, 7))], rows)
+    splits = captioned_splits(clotho, captions=3)
+    assert splits.valid["text"].texts == ("rain", "a bee", "hums")
+    assert splits.valid.class_names == ("a file, 0.wav",), "a clip that nothing is said of is no clip"
+    notes = [note for note in splits.notes if note.startswith("valid")]
+    assert notes == [
+        "valid: left out are captions without a word: a file, 0.wav#1 ('...'), a file, 0.wav#3 ('!'), a file, 1.wav#1 "
+        "('?')",
+        "valid: left out are captions beyond the first 3 of a clip (method.captions): 1",
+    ]
+    write_table(table, ["file_name", "caption"], [["a file, 0.wav", "..."]])
+    with pytest.raises(InputError, match="no clip of the split valid has sound and words"):
+        captioned_splits(clotho)
+
+
+def test_a_sound_file_in_two_splits_is_named(tmp_path):
+    for split, name in (("train", "a.wav"), ("val", "b.wav"), ("test", "a.wav")):
+        write_table(tmp_path / f"{split}.csv", ["file_name", "caption"], [[name, f"heard in {split}"]])
+        write_wav(tmp_path / "audio" / name)
+    (note,) = captioned_splits(tmp_path).notes
+    assert note == f"train and test share sound files: 1 ({tmp_path / 'audio' / 'a.wav'})"
+
+
 def test_audiocaps_is_read_in_both_of_its_layouts(tmp_path):
     for split in ("train", "val", "test"):
         write_table(tmp_path / "mei" / "csv_files" / f"{split}.csv", ["file_name", "caption"], [["Yab_.wav", "A bee"]])
@@ -151,7 +177,7 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, clotho):
         captioned_splits(clotho, cleaning="mey")
     for file in (clotho / "validation").iterdir():
         file.unlink()
-    with pytest.raises(InputError, match="none of the 2 sound files of the split valid"):
+    with pytest.raises(InputError, match=r"none of the 2 sound files of the split valid can be read: a file, 0.wav \(missing"):
         captioned_splits(clotho)
 
 
@@ -163,6 +189,7 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, clotho):
         ("file_name,caption\na.wav,\n", "line 2: no caption"),
         ("file_name,caption\na.wav,x\na.wav,y\n", "'a.wav' occurs 2 times"),
         ("file_name,caption\n", "holds no rows"),
+        ("file_name,caption_1,caption_1\na.wav,x,y\n", "several columns named 'caption_1'"),
     ],
 )
 def test_tables_in_error_are_refused_with_their_line(tmp_path, text, message):

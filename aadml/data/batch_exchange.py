@@ -95,8 +95,8 @@ def repair(batches: Tensor, codes: Tensor, generator: torch.Generator) -> Tensor
             place = int(clash.any(1).nonzero()[0])
             if not _moved(batches, number, place, codes, generator):
                 raise InputError(
-                    "curriculum: duplicates could not be kept apart; take smaller batches (training.batch), or turn the "
-                    "guard off (method.dedupe=false)"
+                    "curriculum: duplicates could not be kept apart; take smaller batches (training.batch), or turn "
+                    "the guard off (method.dedupe=false)"
                 )
     return batches
 

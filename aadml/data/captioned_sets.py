@@ -60,8 +60,8 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
         captions: at most so many a clip, the first ones.
 
     Returns:
-        The splits, with `audio` (Waveforms) and `text` (Captions). Left out and named in the notes are clips whose sound
-        is missing or cut short, and captions without a word once cleaned or beyond the first ones.
+        The splits, with `audio` (Waveforms) and `text` (Captions). Left out and named in the notes are clips whose
+        sound is missing or cut short, and captions without a word once cleaned or beyond the first ones.
 
     Raises:
         InputError: no such data, none of a split's sound is there, or an unknown cleaning.
@@ -222,12 +222,12 @@ def _clips(part: CaptionedPart, name: str, clean: Callable[[str], str], captions
         if not words
     }
     beyond = sum(len(spoken[row][captions:]) for row in kept)
-    notes = (
-        f"{name}: {len(missing)} of {count} clips have no usable sound: {_named(missing)}" * bool(missing),
-        f"{name}: left out are captions without a word: {_named(wordless)}" * bool(wordless),
-        f"{name}: left out are captions beyond the first {captions} of a clip (method.captions): {beyond}" * bool(beyond),
-    )
-    return _Found(clips, tuple(filter(None, notes)))
+    notes = {
+        f"{len(missing)} of {count} clips have no usable sound: {_named(missing)}": missing,
+        f"left out are captions without a word: {_named(wordless)}": wordless,
+        f"left out are captions beyond the first {captions} of a clip (method.captions): {beyond}": beyond,
+    }
+    return _Found(clips, tuple(f"{name}: {note}" for note, there in notes.items() if there))
 
 
 def _without_sound(part: CaptionedPart) -> dict[str, str]:

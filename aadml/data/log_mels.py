@@ -1,5 +1,6 @@
 """Log-mel spectrograms of sounds as a source, kept in memory and on disk as far as budgets allow."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,6 +30,7 @@ class LogMels:
         kept: number of a file -> its spectrogram (t, bands), or its sound (s,) where the device makes spectrograms;
             shared by everything selected from one source.
         ahead: what was made ahead for the next batch; shared alike.
+        cut: number of the first file that was found as long as is taken; shared alike.
     """
 
     sounds: Waveforms | PackedWaveforms
@@ -36,6 +38,7 @@ class LogMels:
     loading: Loading = field(default_factory=Loading)
     kept: dict[int, Tensor] = field(default_factory=dict)
     ahead: dict[int, NDArray[Any] | None] = field(default_factory=dict)
+    cut: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.sounds)
@@ -90,8 +93,22 @@ class LogMels:
         self.ahead.clear()
         for file, spectrogram in made.items():
             self._keep(file, spectrogram)
+            self._look_at_length(file, spectrogram)
         batch = pad([made[file] if file in made else self.kept[file] for file in self.items[index].tolist()])
         return SoundBatch(batch, self.settings) if self.loading.log_mel == "device" else batch
+
+    def _look_at_length(self, file: int, made: Tensor | None) -> None:
+        """Say so, of the first one alone, where a sound is so long that it was cut."""
+        if made is None or self.cut or not isinstance(self.sounds, Waveforms):
+            return
+        samples = int(self.sounds.seconds * self.settings.sample_rate)
+        if len(made) >= (samples if self.loading.log_mel == "device" else 1 + samples // self.settings.hop):
+            self.cut.append(file)
+            warnings.warn(
+                f"{self.sounds.paths[file]}: lasts {self.sounds.seconds:g} s or more; of such sounds the first "
+                f"{self.sounds.seconds:g} s are taken (no other is named)",
+                stacklevel=2,
+            )
 
     def _keys(self, files: Sequence[int]) -> list[str]:
         """Name what decides a spectrogram; empty for a file that cannot be read."""

@@ -4,6 +4,7 @@ from itertools import islice
 from pathlib import Path
 from shlex import quote
 
+from aadml.data.captioned_sets import is_captioned
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES
 
 _LOOKED_AT = 2000  # entries of a folder
@@ -15,6 +16,11 @@ def what_else(path: Path) -> str:
         model = quote(str(path))
         return (
             f"is a model, not features; `aadml evaluate {model} --data F.h5` and `aadml embed {model} F.h5` take both"
+        )
+    if path.is_dir() and is_captioned(path):
+        return (
+            "holds sound and captions, not features; "
+            f"`aadml train --method audio-text --data {quote(str(path))}` learns from them (docs/audio_text.md)"
         )
     if _has_media(path):
         folder, verb = (path, "holds") if path.is_dir() else (path.parent, "is")

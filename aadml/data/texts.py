@@ -1,6 +1,7 @@
 """Captions as sources: the words themselves, and the ids of their tokens."""
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -84,12 +85,15 @@ def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]
     Args:
         captions: cleaned.
         encode: texts -> ids of each.
-        longest: further tokens are cut off, all but the last one, which marks the end.
+        longest: further tokens are cut off, all but the last one, which marks the end; a warning says so.
 
     Returns:
         The ids of all captions; one without any token gets the padding's id.
     """
-    cut = [ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]] for ids in encode(captions.texts)]
+    encoded = encode(captions.texts)
+    cut = [ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]] for ids in encoded]
+    if long := sum(len(ids) > longest for ids in encoded):
+        warnings.warn(f"{long} of {len(cut)} captions are cut to {longest} tokens", stacklevel=2)
     return _packed([torch.tensor(ids or [0], dtype=torch.int32) for ids in cut])
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from aadml.comparison.features import Features
 from aadml.data.near_duplicates import near_duplicates
+from aadml.data.waveforms import PackedWaveforms, Waveforms
 from aadml.protocols.audit import Case, Check, Finding, Verdict, noise_of, scrambled, with_garbage_labels
 from aadml.protocols.fresh import Vectors, in_fresh_process
 from aadml.retrieval import evaluate
@@ -161,23 +162,41 @@ def metric(case: Case) -> Finding:
 
 
 def duplicates(case: Case) -> Finding:
-    """No id and no feature vector of the scored split may stand in another split, not even nearly."""
+    """No id, no sound file and no feature vector of the scored split may stand in another split.
+
+    Vectors not even nearly; files of sound byte for byte.
+    """
     others = [name for name in ("train", "valid", "test") if name != case.split and len(case.splits[name])]
     ids = set(case.clips.ids)
     counts = {f"ids also in {name}": len(ids & set(case.splits[name].ids)) for name in others}
     examples: list[str] = []
     for modality in case.clips.modalities:
-        if not isinstance(case.clips[modality], Tensor):
-            continue  # sound and words: their ids tell; captions may well repeat
+        source = case.clips[modality]
+        if isinstance(source, Waveforms | PackedWaveforms):
+            own = _contents(source)
+            for name in others:
+                known = _contents(case.splits[name][modality])
+                shared = [content for content in own if content in known]
+                counts[f"{modality} files also in {name}"] = len(shared)
+                examples += [f"{own[content]} = {known[content]}" for content in shared[:SHOWN]]
+        if not isinstance(source, Tensor):
+            continue  # of words: captions may well repeat
         for name in others:
             one, other = case.clips, case.splits[name]
-            own, known = one.rows(modality), other.rows(modality)
-            pairs = near_duplicates(one.matrix(modality)[own], other.matrix(modality)[known])
+            rows, others_rows = one.rows(modality), other.rows(modality)
+            pairs = near_duplicates(one.matrix(modality)[rows], other.matrix(modality)[others_rows])
             counts[f"{modality} vectors also (or nearly) in {name}"] = len(pairs)
-            examples += [f"{one.ids[own[i]]} = {other.ids[known[j]]}" for i, j, _ in pairs[:SHOWN]]
+            examples += [f"{one.ids[rows[i]]} = {other.ids[others_rows[j]]}" for i, j, _ in pairs[:SHOWN]]
     evidence = "; ".join(f"{count} {what}" for what, count in counts.items())
     verdict = Verdict.FAIL if any(counts.values()) else Verdict.PASS
     return Finding("", verdict, evidence + (f" ({', '.join(examples[:SHOWN])} ...)" if examples else ""))
+
+
+def _contents(source: Features) -> dict[bytes, str]:
+    """Give the SHA-256 of each sound in use that can be read, and the name of a file that has it."""
+    assert isinstance(source, Waveforms | PackedWaveforms)
+    files = source.items.unique().tolist()
+    return {content: source.paths[file] for file, content in zip(files, source.sums(files), strict=True) if content}
 
 
 CHECKS: Sequence[Check] = (

@@ -177,7 +177,9 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, clotho):
         captioned_splits(clotho, cleaning="mey")
     for file in (clotho / "validation").iterdir():
         file.unlink()
-    with pytest.raises(InputError, match=r"none of the 2 sound files of the split valid can be read: a file, 0.wav \(missing"):
+    with pytest.raises(
+        InputError, match=r"none of the 2 sound files of the split valid can be read: a file, 0.wav \(missing"
+    ):
         captioned_splits(clotho)
 
 

@@ -1,6 +1,7 @@
 """Spectrograms that the device of a batch makes: those that are made where sound is decoded, up to rounding."""
 
 import wave
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,18 @@ def test_a_batch_is_that_of_the_processor_up_to_rounding(sounds, settings, rows)
         assert len(batch) == len(rows)
         same(batch.to(CPU), expected)
         same(on_device(source, torch.tensor(rows), CPU), expected)
+
+
+@pytest.mark.parametrize("by", ["processor", "device"])
+def test_the_first_sound_that_is_cut_is_named_once_whether_it_was_kept_or_not(sounds, by):
+    said = r"0\.wav: lasts 0.25 s or more; of such sounds the first 0.25 s are taken \(no other is named\)"
+    for _ in range(2):
+        loading = Loading.of(memory_mib=0, disk_mib=9, workers=0, log_mel=by)
+        source = log_mels(replace(sounds, seconds=0.25), PANNS, loading)
+        source.batch(torch.tensor([4, 1]))
+        with pytest.warns(UserWarning, match=said):
+            source.batch(torch.tensor([2, 0]))
+        source.batch(torch.tensor([2]))  # a second warning would be an error
 
 
 def test_a_sound_that_cannot_be_had_is_absent_and_costs_the_others_nothing(sounds):

@@ -121,9 +121,9 @@ def test_padding_holds_a_place_for_what_could_not_be_had():
 
 
 def test_token_ids_come_padded_and_are_cut_before_their_end_mark():
-    source = tokens(
-        Captions(("a b c d", "b", "")), lambda texts: [[ord(c) for c in t.split()] for t in texts], longest=3
-    )
+    given = Captions(("a b c d", "b", ""))
+    with pytest.warns(UserWarning, match="^1 of 3 captions are cut to 3 tokens$"):
+        source = tokens(given, lambda texts: [[ord(c) for c in t.split()] for t in texts], longest=3)
     assert isinstance(source, Source)
     batch = source.batch(torch.tensor([1, 0, 2]))
     assert batch.values.tolist() == [[98, 0, 0], [97, 98, 100], [0, 0, 0]]

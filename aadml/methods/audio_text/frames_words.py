@@ -1,5 +1,6 @@
 """Frames of sound against words (Xie et al., On Negative Sampling for Contrastive Audio-Text Retrieval, 2023)."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from aadml.data.texts import Captions
 from aadml.methods.audio_text.options import RelevanceOptions
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput, resize_buffers
-from aadml.methods.audio_text.towers import each_once, padded_batch, prepared, refuse_absent
+from aadml.methods.audio_text.towers import each_once, nothing_to_learn, padded_batch, prepared, refuse_absent
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Validation
 from aadml.objective import Embedded, Objective
 from aadml.retrieval.frame_word import FRAME_WORD, pack, pack_each
@@ -153,6 +154,8 @@ class FramesAgainstWords(Learner):
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         kept = batch.features["audio"].present.nonzero()[:, 0]
+        if not len(kept):
+            return nothing_to_learn(batch.index)
         sides = {side: features.select(kept) for side, features in batch.features.items()}
         frames, frame_lengths = self._sequences(sides["audio"], "audio")
         words, word_lengths = self._sequences(sides["text"], "text")
@@ -167,7 +170,8 @@ class FramesAgainstWords(Learner):
         )
         parts: dict[str, Tensor] = self.objective(embedded, batch.generator)
         found = score.detach()
-        return parts | {"own relevance": found.diagonal().mean(), "relevance spread": found.std()}
+        spread = {"relevance spread": found.std()} if found.numel() > 1 else {}
+        return parts | {"own relevance": found.diagonal().mean()} | spread
 
     def _guides(self, frames: Tensor, frame_lengths: Tensor, words: Tensor, word_lengths: Tensor) -> dict[str, Tensor]:
         """Score within a modality, where the selection follows it."""
@@ -195,9 +199,10 @@ class FramesAgainstWords(Learner):
                 for name, value in self._loss(batch).items():
                     figures.setdefault(name, []).append(value.float().cpu())
         means = {name: float(torch.stack(values).nanmean()) for name, values in figures.items()}
-        flat = means["relevance spread"] < _FLAT
+        spread = means.get("relevance spread", math.nan)  # a single pair has none
+        flat = spread < _FLAT
         self._collapse = (
-            f"the relevance of all pairs is {means['own relevance']:.3g} (spread {means['relevance spread']:.1g}): the "
+            f"the relevance of all pairs is {means['own relevance']:.3g} (spread {spread:.1g}): the "
             "frames have collapsed; try an easier strategy (cross-modality-semi-hard) or a smaller learning rate"
         ) * flat
         return means | {"score": -means["loss"]}

@@ -18,7 +18,7 @@ from aadml.data.texts import Captions
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import BertInput, WordInput, resize_buffers
-from aadml.methods.audio_text.towers import Tower, describe, prepared, refuse_absent
+from aadml.methods.audio_text.towers import Tower, describe, nothing_to_learn, prepared, refuse_absent
 from aadml.methods.hub_input import HubInput
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation
 from aadml.objective import Embedded, Objective
@@ -225,6 +225,8 @@ class TwoTowers(Learner):
             if isinstance(features, Padded | ItemBatch):
                 present &= features.present
         kept = present.nonzero()[:, 0]
+        if not len(kept):
+            return nothing_to_learn(batch.index)
         vectors = {side: self._embedded(side, batch, kept) for side in batch.features}
         embedded = Embedded(vectors, batch.labels[kept], batch.index[kept], relation="id")
         parts: dict[str, Tensor] = self.objective(embedded, batch.generator)

@@ -1,5 +1,6 @@
 """From captions to what a text network reads: word pieces for BERT, word vectors for the others."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,10 +18,13 @@ from feature_extraction.backbones.bert import (
     load_word_pieces,
     small_bert,
 )
-from feature_extraction.backbones.word2vec import read_vectors, table, untrained_table
+from feature_extraction.backbones.word2vec import read_vectors, table, untrained_table, variants
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.word_pieces import train_vocabulary, word_piece_tokenizer
+
+_UNKNOWN = "[UNK]"
+_SHOWN = 10
 
 
 class BertInput(nn.Module):
@@ -87,7 +91,15 @@ class BertInput(nn.Module):
         tokenizer: Any = tokenizers.Tokenizer.from_str(bytes(self.words.tolist()).decode())
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        return [encoded.ids for encoded in tokenizer.encode_batch(list(texts))]
+        encoded = [one.ids for one in tokenizer.encode_batch(list(texts))]
+        unknown = tokenizer.token_to_id(_UNKNOWN)
+        if lacking := sum(unknown in ids for ids in encoded):
+            warnings.warn(
+                f"{lacking} of {len(encoded)} captions have words that the vocabulary cannot spell: {_UNKNOWN} stands "
+                "for them",
+                stacklevel=2,
+            )
+        return encoded
 
 
 class WordInput(nn.Module):
@@ -120,7 +132,8 @@ class WordInput(nn.Module):
         if self.source == UNTRAINED:
             found = untrained_table(words, dimension=self.dimension, seed=self.seed)
         else:
-            found = table(words, read_vectors(self.source), seed=self.seed)
+            spelled = {spelling for word in words for spelling in variants(word)}
+            found = table(words, read_vectors(self.source, spelled), seed=self.seed)
         if found.vectors.shape[1] != self.dimension:
             raise InputError(f"{self.source}: vectors of {found.vectors.shape[1]} dimensions, {self.dimension} wanted")
         self.words = _as_bytes("\n".join(found.words)).to(self.words.device)
@@ -133,6 +146,10 @@ class WordInput(nn.Module):
         names = bytes(self.words.tolist()).decode().split("\n")
         index = {word: number for number, word in enumerate(names)}
         last = len(names) - 1
+        lacking = {word for text in captions.texts for word in text.split()} - index.keys()
+        if lacking:
+            named = ", ".join(sorted(lacking)[:_SHOWN]) + ", ..." * (len(lacking) > _SHOWN)
+            warnings.warn(f"{len(lacking)} words of {len(captions)} captions share one vector: {named}", stacklevel=2)
         return tokens(captions, lambda texts: [[index.get(word, last) for word in text.split()] for text in texts])
 
     def forward(self, batch: Padded) -> Tensor:

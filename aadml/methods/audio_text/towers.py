@@ -164,6 +164,9 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
     """Run a network over all items of a source, each sound once -> vectors (n, f) and which are present (n,).
 
     A row whose sound could not be decoded holds zeros.
+
+    Raises:
+        InputError: none of it could be decoded.
     """
     if isinstance(features, NetworkItems):
         tower, own = (network, network.network) if isinstance(network, Tower) else (None, network)
@@ -176,24 +179,39 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
     vectors, present = [], []
     for rows in once.split(_AT_ONCE):
         batch = input_batch(features, rows)
-        with torch.no_grad():
-            found = network(batch.to(device)).float().cpu()
-        vectors.append(found * batch.present[:, None])
         present.append(batch.present)
-    return torch.cat(vectors)[place], torch.cat(present)[place]
+        if bool(batch.present.any()):
+            with torch.no_grad():
+                vectors.append(network(batch.to(device)).float().cpu()[batch.present])
+    there = torch.cat(present)
+    _refuse_none(features, there)
+    described = torch.cat(vectors)
+    spread = described.new_zeros(len(there), described.shape[1])
+    spread[there] = described
+    return spread[place], there[place]
 
 
 def with_sound(clips: Clips) -> Clips:
     """Leave out the clips whose sound cannot be decoded; each such file has been named in a warning.
 
     Spectrograms are kept in memory and on disk as far as that goes, so that nothing is decoded twice for this.
+
+    Raises:
+        InputError: none are left.
     """
     sounds = clips.features.get("audio")
     if not isinstance(sounds, LogMels | NetworkItems) or not len(sounds):
         return clips
     once, place = each_once(sounds)
     present = torch.cat([sounds.batch(rows).present for rows in once.split(_AT_ONCE)])[place]
+    _refuse_none(sounds, present)
     return clips if bool(present.all()) else clips.select(present.nonzero()[:, 0])
+
+
+def nothing_to_learn(index: Tensor) -> dict[str, Tensor]:
+    """Give what a batch (b,) costs of which no sound could be decoded."""
+    zero = torch.zeros((), device=index.device)
+    return {"loss": zero, "active": zero}
 
 
 def each_once(features: Features) -> tuple[Tensor, Tensor]:
@@ -222,6 +240,12 @@ def padded_batch(features: Features, rows: Tensor) -> Padded | SoundBatch:
     batch = input_batch(features, rows)
     assert isinstance(batch, Padded | SoundBatch)
     return batch
+
+
+def _refuse_none(features: Features, present: Tensor) -> None:
+    if not bool(present.any()):
+        path, reason = next(iter(getattr(features, "failures", {}).items()), ("", ""))
+        raise InputError(f"audio-text: none of the sounds can be decoded: {path} ({reason}), ...")
 
 
 def refuse_absent(features: Features, present: Tensor) -> None:

@@ -1,6 +1,7 @@
 """Methods of captioned sound pass the audit, and one that looks at its neighbors does not."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.protocols.audit import Verdict, audit
-from aadml.protocols.checks import CHECKS
+from aadml.protocols.checks import CHECKS, duplicates
 from aadml.retrieval import evaluate
 from aadml.runs.prepare import untrained_model
 
@@ -49,6 +50,13 @@ class Subject:
         return evaluate(self.embedder(splits, split)(splits[split])).map_mean
 
 
+class Drawn:
+    """An encoder that looks at nothing."""
+
+    def embed_clips(self, clips):
+        return clips.embedded({m: torch.ones(len(clips), 2) for m in clips.modalities}, once=("audio",))
+
+
 @pytest.fixture(params=SETTINGS)
 def encoder(request, tones):
     values = with_setting(with_setting(read_yaml(request.param), "training.epochs", 1), "training.batch", 12)
@@ -65,6 +73,20 @@ def test_every_check_passes(tones, encoder):
     findings = audit(Subject(encoder), tones, CHECKS)
     assert [(one.check, one.evidence) for one in findings if one.failed] == []
     assert sum(one.verdict is Verdict.PASS for one in findings) >= 9
+
+
+def test_a_sound_that_stands_in_train_under_another_name_is_caught(tones, tmp_path):
+    copied = tmp_path / "another name.wav"
+    copied.write_bytes(Path(tones.train["audio"].paths[4]).read_bytes())
+    sound = tones.test["audio"]
+    paths = (*sound.paths[:2], str(copied), *sound.paths[3:])
+    test = replace(tones.test, features={**tones.test.features, "audio": replace(sound, paths=paths, known={})})
+    for splits, verdict in ((tones, Verdict.PASS), (replace(tones, test=test), Verdict.FAIL)):
+        (found,) = audit(Subject(Drawn()), splits, [duplicates])
+        assert found.verdict is verdict, found.evidence
+        assert f"{int(verdict is Verdict.FAIL)} audio files also in train" in found.evidence
+        assert "0 audio files also in valid" in found.evidence
+    assert found.evidence.endswith(f"({copied} = {tones.train['audio'].paths[4]} ...)")
 
 
 @pytest.mark.slow

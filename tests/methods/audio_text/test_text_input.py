@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from aadml.data.texts import Captions
-from aadml.methods.audio_text.text_input import WordInput
+from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.audio_text.towers import padded_batch
+from feature_extraction.backbones.word2vec import read_vectors
 
 
 @pytest.mark.parametrize("pooled", [True, False])
@@ -14,7 +15,9 @@ def test_a_caption_is_the_mean_of_its_words_and_padding_counts_for_nothing(poole
     network = WordInput("untrained", dimension=5, seed=0, pooled=pooled)
     network.learn_words(given)
     asked = Captions(("dog", "a bell barks", "thunder rain"))
-    found = network(padded_batch(network.tokens(asked), torch.arange(3)))
+    with pytest.warns(UserWarning, match=r"^1 words of 3 captions share one vector: thunder$"):
+        laid = network.tokens(asked)
+    found = network(padded_batch(laid, torch.arange(3)))
     known = {
         word: network.vectors[number] for number, word in enumerate(bytes(network.words.tolist()).decode().split("\n"))
     }
@@ -25,3 +28,31 @@ def test_a_caption_is_the_mean_of_its_words_and_padding_counts_for_nothing(poole
             torch.testing.assert_close(found[row], vectors.mean(0))
         else:
             assert torch.equal(found[row, : len(vectors)], vectors)
+
+
+def test_a_word2vec_file_is_read_for_the_words_of_the_captions_alone(tmp_path, monkeypatch):
+    path, read = tmp_path / "v.txt", []
+    path.write_text("Rain 1 0\nbell 0 1\nunasked 1 1\n")
+
+    def watched(place, words=None):
+        read.append(read_vectors(place, words))
+        return read[-1]
+
+    monkeypatch.setattr("aadml.methods.audio_text.text_input.read_vectors", watched)
+    network = WordInput(str(path), dimension=2, seed=0)
+    given = Captions(("rain", "a bell"))
+    monkeypatch.setattr("feature_extraction.backbones.word2vec._NEARLY_ORTHOGONAL", 1)
+    network.learn_words(given)
+    assert read[0].keys() == {"Rain", "bell"}
+    with pytest.warns(UserWarning, match=r"^1 words of 2 captions share one vector: a$"):
+        network.tokens(given)
+
+
+def test_captions_that_are_cut_or_cannot_be_spelled_are_counted():
+    pytest.importorskip("transformers")
+    network = BertInput("untrained", layers=1, dimension=16, vocabulary=120, dropout=0.0)
+    network.learn_words(Captions(("rain falls",)))
+    with pytest.warns(UserWarning, match=r"^1 of 2 captions have words that the vocabulary cannot spell: \[UNK\]"):
+        network.tokens(Captions(("rain falls", "zoom")))
+    with pytest.warns(UserWarning, match="^1 of 2 captions are cut to 128 tokens$"):
+        assert network.tokens(Captions(("rain falls", "rain " * 600))).offsets[-1] == 132

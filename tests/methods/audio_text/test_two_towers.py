@@ -74,6 +74,32 @@ def test_the_map_of_training_clips_with_frozen_networks_ranks_each_sound_once(to
     assert session.history[0]["train map audio-text"] == pytest.approx(found["audio-text"].map)
 
 
+def with_broken(clips, files, folder):
+    """Put garbage in the place of some of the sounds of clips."""
+    broken = folder / "broken.wav"
+    broken.write_bytes(bytes(range(256)) * 8)
+    sound = clips["audio"]
+    paths = tuple(str(broken) if number in files else path for number, path in enumerate(sound.paths))
+    return replace(clips, features={**clips.features, "audio": replace(sound, paths=paths, failures={}, known={})})
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+@pytest.mark.parametrize("name", ["audio-text", "xie"])
+@pytest.mark.parametrize("freeze", ["none", "both"])
+def test_a_batch_of_nothing_but_broken_sound_is_passed_over(tones, context, small, tmp_path, name, freeze):
+    if name == "xie":
+        small = {"channels": 4, "text_dimension": 16}
+    options = small | ({"freeze": freeze} if name == "audio-text" else {})
+    torch.manual_seed(context.seed)
+    method, session = made(name, context, replace(TRAINING, epochs=1, batch=2), **options), Session()
+    method.fit(with_broken(tones.train, range(15), tmp_path), tones.valid, session)
+    assert all(np.isfinite(value) for value in session.history[0].values() if isinstance(value, float))
+    assert len(method.embed_clips(with_broken(tones.test, range(9), tmp_path))) == 2
+    for part in (tones.valid, tones.test):
+        with pytest.raises(InputError, match="none of the sounds can be decoded"):
+            method.embed_clips(with_broken(part, range(10), tmp_path))
+
+
 def test_equal_seeds_give_equal_weights_and_a_loaded_state_embeds_alike(tones, context, small):
     one, other = (fitted(tones, context, small) for _ in range(2))
     assert all(torch.equal(value, other.state()[key]) for key, value in one.state().items())

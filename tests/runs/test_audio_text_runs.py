@@ -86,6 +86,20 @@ def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):
         call("train", "--data", manifest, "--method", "aadml", "--epochs", 1, "--runs", tmp_path)
 
 
+def test_modalities_that_captioned_sound_does_not_have_are_refused(manifest):
+    from aadml.runs.data import load_splits
+    from feature_extraction.ground.errors import InputError
+
+    def loaded(names):
+        return load_splits(assemble(config="xie", data=str(manifest), settings=[f"modalities={names}"]))
+
+    assert loaded("[audio, text]").train.modalities == ("audio", "text")
+    with pytest.raises(InputError, match="has no visual; there are audio, text"):
+        loaded("[audio, visual]")
+    with pytest.raises(InputError, match="text alone; two at least"):
+        loaded("[text]")
+
+
 @pytest.mark.slow
 def test_reproduce_lays_out_the_tables_of_the_papers_and_goes_on_where_it_was_stopped(manifest, tmp_path):
     from aadml.cli import cli

@@ -7,6 +7,7 @@ from aadml.model.facts import Facts
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 from feature_extraction.ground.json_values import JsonObject, nested
+from feature_extraction.ground.markdown import one_line
 
 
 def card(facts: Facts, evaluation: JsonObject | None, audit: str) -> str:
@@ -49,8 +50,8 @@ def _plain(options: JsonObject) -> str:
 def _training(facts: Facts) -> Iterator[str]:
     data, settings = facts.data, facts.training
     counts = ", ".join(f"{count} {split}" for split, count in data.clips.items())
-    yield f"- data: {data.name or 'in memory'} ({counts} clips; SHA-256 {data.sha256[:16] or 'unknown'})"
-    names = f" ({', '.join(facts.class_names)})" if len(facts.class_names) <= 20 else ""
+    yield f"- data: {one_line(data.name) or 'in memory'} ({counts} clips; SHA-256 {data.sha256[:16] or 'unknown'})"
+    names = f" ({', '.join(map(one_line, facts.class_names))})" if len(facts.class_names) <= 20 else ""
     yield f"- classes: {len(facts.class_names)}{names}" if facts.class_names else "- classes: none, pairs alone"
     if facts.selected_epoch is None:
         yield f"- fitted in closed form; seed {facts.seed}"
@@ -60,7 +61,7 @@ def _training(facts: Facts) -> Iterator[str]:
             f"- {settings.epochs} epochs of batches of {settings.batch}, {settings.optimizer}, learning rate "
             f"{settings.learning_rate:g}, seed {facts.seed}; weights of epoch {facts.selected_epoch}, {chosen}"
         )
-    yield from (f"- note: {note}" for note in data.notes)
+    yield from (f"- note: {one_line(note)}" for note in data.notes)
 
 
 def _scores(stored: EvaluationRecord) -> Iterator[str]:

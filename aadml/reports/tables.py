@@ -11,6 +11,7 @@ from pathlib import Path
 from aadml.retrieval.significance import Spread
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.markdown import one_line
 
 Cell = str | int | float | Spread | None
 """Text, a count, a figure, a figure over seeds, or nothing (not published, not run)."""
@@ -29,7 +30,11 @@ _LATEX = str.maketrans(
         "^": r"\textasciicircum{}",
         "\\": r"\textbackslash{}",
         "±": r"$\pm$",
+        "≈": r"$\approx$",
         "→": r"$\rightarrow$",
+        "<": "$<$",
+        ">": "$>$",
+        "|": "$|$",
         "–": "--",
     }
 )
@@ -84,17 +89,17 @@ class Table:
 
 def markdown(table: Table) -> str:
     """Write a table as Markdown, with its caption above and its notes below."""
-    cells = [[_escaped_markdown(name) for name in table.columns], ["---"] * len(table.columns)]
+    cells = [[one_line(name) for name in table.columns], ["---"] * len(table.columns)]
     for i, row in enumerate(table.rows):
-        texts = [_escaped_markdown(table.text(cell)) for cell in row]
+        texts = [one_line(table.text(cell)) for cell in row]
         cells.append([f"**{text}**" if table.is_best(i, j) else text for j, text in enumerate(texts)])
     for j in range(len(table.columns)):
         if any(_figure(row[j]) is not None for row in table.rows):
             cells[1][j] = "---:"
     lines = [f"| {' | '.join(row)} |" for row in cells]
-    parts = [table.caption] if table.caption else []
+    parts = [one_line(table.caption)] if table.caption else []
     parts += ["\n".join(lines)]
-    parts += ["\n".join(f"- {note}" for note in table.notes)] if table.notes else []
+    parts += ["\n".join(f"- {one_line(note)}" for note in table.notes)] if table.notes else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -176,9 +181,6 @@ def _number(value: float) -> str:
     return "" if math.isnan(value) else repr(float(value))
 
 
-def _escaped_markdown(text: str) -> str:
-    return " ".join(text.split()).replace("|", r"\|")
-
-
 def _escaped_latex(text: str) -> str:
-    return " ".join(text.split()).translate(_LATEX)
+    plain = " ".join(text.split()).translate(_LATEX)
+    return f"{{{plain[0]}}}{plain[1:]}" if plain.startswith(("[", "*")) else plain  # else it belongs to the \\ before

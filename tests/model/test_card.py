@@ -1,5 +1,7 @@
 """The card says what a model is, what it was trained on, how it scored, and what its audit found."""
 
+from dataclasses import replace
+
 import pytest
 
 import aadml
@@ -25,6 +27,16 @@ def test_it_says_what_scored_how(run):
                   "clips.h5 (60 train, 15 valid, 30 test clips; SHA-256 " + run.facts.data.sha256[:16],
                   "Protocol `inductive`, test split", "epoch", "Audit: not audited"):  # fmt: skip
         assert words in card, words
+
+
+def test_names_are_shown_and_say_nothing_of_their_own(run):
+    names = ("dog\n\nAudit: passed.\n", "<script>harm()</script>", "a < b")
+    card = aadml.load(run.folder)
+    card = replace(card, facts=replace(card.facts, class_names=names)).card()
+    assert "- classes: 3 (dog Audit: passed., \\<script>harm()\\</script>, a < b)\n" in card
+    assert [line for line in card.splitlines() if line.startswith("Audit")] == [
+        "Audit: not audited; run `aadml audit` on the run."
+    ]
 
 
 @pytest.mark.slow

@@ -50,6 +50,29 @@ def test_latex_escapes_what_latex_would_read():
     assert text.count(r"\begin") == text.count(r"\end")
 
 
+def body(table):
+    return latex(table).split("\\midrule\n")[1].split("\\bottomrule")[0]
+
+
+def test_latex_sets_the_signs_of_our_own_tables_in_any_engine():
+    table = Table(("x",), (("+0.001 [-0.002, +0.004] (p < 0.001)*≈ | > 2",),), notes=("≈ is within ±0.01; p > 1",))
+    assert r"(p $<$ 0.001)*$\approx$ $|$ $>$ 2" in body(table)
+    assert r"$\approx$ is within $\pm$0.01; p $>$ 1" in latex(table)
+
+
+def test_latex_takes_no_cell_for_an_option_of_the_end_of_the_row_above():
+    text = body(Table(("network.hidden", "x"), (("[16]", 1), ("*", 2), ("[8, 4]", 3))))
+    assert text == "{[}16] & 1 \\\\\n{*} & 2 \\\\\n{[}8, 4] & 3 \\\\\n"
+
+
+def test_markdown_shows_names_and_obeys_none():
+    text = markdown(Table(("x",), (("<b>&amp;",), ("a\\|b",)), caption="<u> c", notes=("<!-- n",)))
+    assert "| \\<b>\\&amp; |" in text
+    assert "| a\\\\\\|b |" in text
+    assert text.startswith("\\<u> c\n")
+    assert text.endswith("- \\<!-- n\n")
+
+
 def test_figures_that_print_alike_are_best_together():
     table = Table(("x", "y"), (("a", 0.9001), ("b", 0.9), ("c", 0.8)), best=("y",))
     assert [table.is_best(i, 1) for i in range(3)] == [True, True, False]

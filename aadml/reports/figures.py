@@ -5,6 +5,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -24,6 +25,11 @@ INK, FAINT = "#22303c", "#d8dee4"
 COLORS = ("#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#c2255c", "#1864ab", "#846358", "#868e96")
 LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
 """Lines that can be told apart without colors."""
+
+MARKERS = "o^DvP*"
+"""Of modalities; squares stand for classes."""
+
+_GRAYS = (14, 15)  # of the colors of many classes: gray is what has no color
 
 DASHED = (0, (4, 2.5))
 WIDTH = 4.6
@@ -160,7 +166,7 @@ def _logged(records: Sequence[Record], key: str) -> tuple[list[float], list[floa
 @in_house_style
 def class_bars(names: Sequence[str], values: Mapping[str, Sequence[float]], chance: Sequence[float]) -> str:
     """Draw the MAP of every class of queries, one bar a direction, chance as a tick."""
-    figure, axes = canvas(0.6 + 0.3 * len(names))
+    figure, axes = canvas(0.6 + max(0.3, 0.09 * len(values)) * len(names))
     places = np.arange(len(names))
     height = 0.8 / max(len(values), 1)
     for number, (name, widths) in enumerate(values.items()):
@@ -176,20 +182,52 @@ def class_bars(names: Sequence[str], values: Mapping[str, Sequence[float]], chan
 
 
 @in_house_style
-def class_map(points: Mapping[str, NDArray[np.float64]], labels: NDArray[np.int64], names: Sequence[str]) -> str:
-    """Draw embeddings in two dimensions: color is the class, shape the modality; points (n, 2) each."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
+def class_map(
+    points: Mapping[str, NDArray[np.float64]], labels: Mapping[str, NDArray[np.int64]], names: Sequence[str]
+) -> str:
+    """Draw embeddings in two dimensions: color is the class, shape the modality.
 
+    Where there are more classes than colors, the largest have one; what has no color is hollow.
+
+    Args:
+        points: modality -> (n, 2).
+        labels: modality -> (n,) of these points, positions in `names`; negative where there is no class.
+        names: of the classes.
+    """
     figure, axes = canvas(3.6)
-    colors = COLORS if len(names) <= len(COLORS) else [to_hex(colormaps["tab20"](n)) for n in range(20)]
-    for marker, (modality, places) in zip("o^s", points.items(), strict=False):
+    every = np.concatenate(list(labels.values()))
+    counts = np.bincount(every[every >= 0], minlength=len(names))
+    colored = _colored(counts)
+    for marker, (modality, places) in zip(cycle(MARKERS), points.items(), strict=False):
         axes.scatter([], [], s=18, marker=marker, color=INK, label=label(modality))
-        for number in range(len(names)):
-            own, color = labels == number, colors[number % len(colors)]
-            axes.scatter(places[own, 0], places[own, 1], s=18, marker=marker, color=color, alpha=0.8, linewidths=0)
-    for number, name in enumerate(names[: len(colors)]):
-        axes.scatter([], [], s=18, marker="s", color=colors[number], label=label(name, 28))
+        for number, color in colored.items():
+            own = places[labels[modality] == number]
+            axes.scatter(own[:, 0], own[:, 1], s=18, marker=marker, color=color, alpha=0.8, linewidths=0)
+        rest = places[~np.isin(labels[modality], list(colored))]
+        axes.scatter(
+            rest[:, 0], rest[:, 1], s=14, marker=marker, facecolors="none", edgecolors=COLORS[-1], linewidths=0.8
+        )
+    for number, color in colored.items():
+        axes.scatter(
+            [], [], s=18, marker="s", color=color, label=label(names[number] if number < len(names) else number, 28)
+        )
+    further = len(counts) - len(colored)
+    kinds = [f"{further} further classes"] * bool(further) + ["no class"] * bool((every < 0).any())
+    if kinds:
+        axes.scatter(
+            [], [], s=18, marker="s", facecolors="none", edgecolors=COLORS[-1], linewidths=0.8, label=", ".join(kinds)
+        )
     axes.set(xticks=[], yticks=[])
     legend(axes)
     return svg(figure)
+
+
+def _colored(counts: NDArray[np.int64]) -> dict[int, str]:
+    """Give a color to as many classes as can be told apart, the largest ones: class -> color."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    many = [to_hex(colormaps["tab20"](n)) for n in range(20) if n not in _GRAYS]
+    colors = COLORS if len(counts) <= len(COLORS) else many
+    largest = np.argsort(-counts, kind="stable")[: len(colors)]
+    return dict(zip(np.sort(largest).tolist(), colors, strict=False))

@@ -141,9 +141,16 @@ def _verdict(record: EvaluationRecord) -> str:
     unsure = [name for name, one in record.directions.items() if one.map_interval[0] <= one.chance]
     if not unsure:
         return "Better than chance in every direction: the 95 % intervals over queries lie above it."
+    if all(one.map_interval[1] < one.chance for one in record.directions.values()):
+        return "Worse than chance in every direction: the 95 % intervals over queries lie below it."
     if len(unsure) == len(record.directions):
         return "Not told from chance: the 95 % intervals over queries reach down to it in every direction."
-    return f"Better than chance, but not in the direction {' and '.join(unsure)}, whose 95 % interval reaches it."
+    several = len(unsure) > 1
+    named = f"{', '.join(unsure[:-1])} and {unsure[-1]}" if several else unsure[0]
+    return (
+        f"Better than chance, but not in the direction{'s' * several} {named}, whose 95 % "
+        f"{'intervals reach' if several else 'interval reaches'} it."
+    )
 
 
 def _epoch(facts: Facts) -> str:
@@ -203,16 +210,20 @@ def _classes(evaluation: Evaluation, embeddings: Embeddings) -> Section:
 
 
 def _map(embeddings: Embeddings) -> str:
-    """Draw both modalities in one plane: by t-SNE where there are enough points, else by principal components."""
+    """Draw all modalities in one plane: by t-SNE where there are enough points, else by principal components."""
     count = min(len(embeddings), MAP_POINTS // len(embeddings.vectors))
-    rows = np.sort(np.random.default_rng(0).permutation(len(embeddings))[:count])
-    parts = {m: embeddings.of(m, torch.from_numpy(rows)).double().numpy() for m in embeddings.vectors}
+    drawn = np.sort(np.random.default_rng(0).permutation(len(embeddings))[:count])
+    present = {m: there.numpy()[drawn] for m, there in embeddings.present.items()}
+    rows = {m: drawn[present[m]] if m in present else drawn for m in embeddings.vectors}
+    parts = {m: embeddings.of(m, torch.from_numpy(own)).double().numpy() for m, own in rows.items()}
     if embeddings.similarity == "cosine":
         parts = {m: v / np.linalg.norm(v, axis=1, keepdims=True).clip(1e-12) for m, v in parts.items()}
     places, how = _plane(np.concatenate(list(parts.values())))
-    points: dict[str, NDArray[np.float64]] = dict(zip(parts, np.split(places, len(parts)), strict=True))
-    drawn = figures.class_map(points, embeddings.labels.numpy()[rows], embeddings.class_names)
-    return page.drawing(drawn, f"Map of {count} clips: color is the class, shape the modality", how)
+    ends = np.cumsum([len(own) for own in rows.values()])[:-1]
+    points: dict[str, NDArray[np.float64]] = dict(zip(parts, np.split(places, ends), strict=True))
+    labels = {m: embeddings.labels.numpy()[own] for m, own in rows.items()}
+    figure = figures.class_map(points, labels, embeddings.class_names)
+    return page.drawing(figure, f"Map of {count} clips: color is the class, shape the modality", how)
 
 
 def _plane(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
@@ -223,11 +234,11 @@ def _plane(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
     if len(vectors) < 30:
         return np.asarray(
             PCA(2).fit_transform(vectors)
-        ), "Map of the embeddings: the first two principal components of both modalities."
+        ), "Map of the embeddings: the first two principal components of all modalities together."
     perplexity = min(30.0, len(vectors) / 5)
     places = TSNE(2, perplexity=perplexity, init="pca", random_state=0, max_iter=500).fit_transform(vectors)
     return np.asarray(places), (
-        "Map of the embeddings: t-SNE of both modalities together; neighboring points are alike, long distances mean "
+        "Map of the embeddings: t-SNE of all modalities together; neighboring points are alike, long distances mean "
         "nothing."
     )
 

@@ -16,7 +16,7 @@ from aadml.reports.sweep_parts import result_tables, summary
 from aadml.reports.tables import Table, write_tables
 from aadml.sweeps.ablate import Ablation, config_of
 from aadml.sweeps.grid import Axis
-from aadml.sweeps.results import CellScores, difference, differences
+from aadml.sweeps.results import CellScores, difference, differences, mean_map
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import number
@@ -111,7 +111,7 @@ def _scores(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
     axis = _first_of_numbers(ablation)
     if axis is None:
         values = {one.name: np.array([run.map_mean for run in one.runs.values()]) for one in known}
-        return spread_dots(values, x="MAP, mean of both directions", marks={"chance": chance})
+        return spread_dots(values, x=mean_map(known), marks={"chance": chance})
     lines: dict[str, list[CellScores]] = {}
     levels: dict[str, CellScores] = {}
     for one in known:
@@ -126,7 +126,7 @@ def _scores(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:
         bands[name] = _line(members, axis.key, color)
         colors |= {ablation.baselines.get(member.name, ""): color for member in members}
     across = {name: Band([0], _means(one)[:, None], colors.get(one.name, len(lines))) for name, one in levels.items()}
-    return spread_curve(bands, across, x=axis.key, y="MAP, mean of both directions", note=f"chance {chance:.3f}")
+    return spread_curve(bands, across, x=axis.key, y=mean_map(known), note=f"chance {chance:.3f}")
 
 
 def _differences(ablation: Ablation, scores: Mapping[str, CellScores]) -> str:

@@ -15,7 +15,7 @@ from aadml.reports.sweep_parts import result_tables, summary
 from aadml.reports.tables import Table, write_tables
 from aadml.sweeps.compare import Row
 from aadml.sweeps.published_figures import NOTE
-from aadml.sweeps.results import CellScores, differences
+from aadml.sweeps.results import CellScores, differences, mean_map
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
@@ -139,6 +139,7 @@ def _drawn(rows: Sequence[Row], scores: Mapping[str, CellScores]) -> str:
     if not values:
         return ""
     try:
-        return spread_dots(values, x="MAP, mean of both directions", marks={"chance": float(np.mean(list(chance)))})
+        name = mean_map(scores[row.cell.name] for row in rows)
+        return spread_dots(values, x=name, marks={"chance": float(np.mean(list(chance)))})
     except InputError:
         return ""

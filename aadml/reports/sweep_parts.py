@@ -10,7 +10,7 @@ from aadml.reports.page import Fact, facts, table, text
 from aadml.reports.tables import Table
 from aadml.retrieval.significance import NEGLIGIBLE, Difference
 from aadml.sweeps.published_figures import NOTE
-from aadml.sweeps.results import CellScores, in_words
+from aadml.sweeps.results import CellScores, in_words, mean_map
 
 COST = ("epochs", "steps", "seconds", "parameters", "seeds")
 PUBLISHED = " published "
@@ -37,7 +37,7 @@ def summary(
     runs = [run for one in rows.values() for run in one.runs.values()]
     chance = float(np.mean([run.record.chance for run in runs]))
     failed = sum(len(one.failed) for one in rows.values())
-    shown = [Fact("best test MAP, mean of both directions", str(scored[best]), best)]
+    shown = [Fact(f"best test {mean_map(rows.values())}", str(scored[best]), best)]
     if reference in scored and reference != best:
         shown.append(Fact("measured against", str(scored[str(reference)]), str(reference)))
     shown.append(Fact("chance", f"{chance:.3f}", "MAP of a random order"))

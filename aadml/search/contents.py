@@ -56,7 +56,7 @@ def items_of(database: sqlite3.Connection, numbers: Iterable[int]) -> Iterator[I
             raise InputError(f"there is no clip number {number} in this index")
         media = {m: os.fsdecode(path) for m, path in zip(("audio", "visual"), row[1:3], strict=True) if path}
         further = database.execute("SELECT * FROM extra WHERE number = ?", (number,)).fetchone() if names else (number,)
-        columns = {name: str(value) for name, value in zip(names, further[1:], strict=True)}
+        columns = {name: "" if value is None else str(value) for name, value in zip(names, further[1:], strict=True)}
         yield Item(row[0], media, row[3], row[4], columns)
 
 

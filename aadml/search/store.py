@@ -225,7 +225,7 @@ def _write(
         _remove(database, name, tables)
     for entry in entries:
         _remove(database, entry.item.id, tables)
-        _insert(database, entry, list(columns))
+        _insert(database, entry, columns)
     for name, value in meta.items():
         database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
 
@@ -236,14 +236,15 @@ def _remove(database: sqlite3.Connection, name: str, tables: Sequence[str]) -> N
         database.execute(f"DELETE FROM {table} WHERE number = ?", found)
 
 
-def _insert(database: sqlite3.Connection, entry: Entry, columns: Sequence[str]) -> None:
+def _insert(database: sqlite3.Connection, entry: Entry, columns: Columns) -> None:
     item = entry.item
     media = [_path(item.media[name]) if item.media.get(name) else None for name in ("audio", "visual")]
     row = (item.id, item.split, item.label, *media, entry.digest)
     statement = "INSERT INTO item (id, split, label, audio, visual, digest) VALUES (?, ?, ?, ?, ?, ?)"
     number = database.execute(statement, row).lastrowid
     if columns:
-        values = (number, *(item.columns[name] for name in columns))
+        empty = {"NUMERIC": None, "TEXT": ""}  # text would be larger than any number
+        values = (number, *(item.columns[name] or empty[kind] for name, kind in columns.items()))
         database.execute(f"INSERT INTO extra VALUES ({', '.join('?' * len(values))})", values)
     for name, vector in entry.vectors.items():
         content = np.ascontiguousarray(vector, dtype="<f4").tobytes()
@@ -267,7 +268,7 @@ def columns_in(database: sqlite3.Connection) -> dict[str, str]:
 
 
 def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
-    """Say what columns are: NUMERIC, and compared as numbers, where every value is a plain number; else TEXT.
+    """Say what columns are: NUMERIC, and compared as numbers, where every value there is is a plain number; else TEXT.
 
     Raises:
         InputError: a name that the index itself uses, or two that differ in case alone.
@@ -277,7 +278,8 @@ def columns_of(values: Mapping[str, Sequence[str]]) -> Columns:
         if name.lower() in seen:
             raise InputError(f"column '{name}': an index has a column '{seen[name.lower()]}' already; rename it")
         seen[name.lower()] = name
-    return {name: "NUMERIC" if all(map(_NUMBER.fullmatch, column)) else "TEXT" for name, column in values.items()}
+    there = {name: [*filter(None, column)] for name, column in values.items()}
+    return {name: "NUMERIC" if own and all(map(_NUMBER.fullmatch, own)) else "TEXT" for name, own in there.items()}
 
 
 def _renew_columns(database: sqlite3.Connection, columns: Columns) -> None:

@@ -111,6 +111,12 @@ def _spread(values: Iterable[float | None]) -> Spread | None:
     return spread(known) if known else None
 
 
+def mean_map(cells: Iterable[CellScores]) -> str:
+    """Name the mean MAP of cells: over both directions, or over all where there are more."""
+    count = max((len(one.directions) for one in cells), default=2)
+    return f"MAP, mean of {'both' if count == 2 else f'all {count}'} directions"
+
+
 def read_run(job: Job) -> RunScores:
     """Read the scores of a finished run.
 

@@ -56,6 +56,20 @@ def test_what_is_written_is_read_in_the_order_of_the_ids(index):
             list(items_of(database, [77]))
 
 
+def test_a_number_that_is_missing_meets_no_comparison_and_leaves_the_others_numbers(tmp_path):
+    years = {"a": "9", "b": "", "c": "10", "d": "2005"}
+    columns = columns_of({"year": list(years.values()), "none": ["", "", "", ""]})
+    assert columns == {"year": "NUMERIC", "none": "TEXT"}
+    path = tmp_path / "clips.index"
+    items = [Item(name, columns={"year": year, "none": ""}) for name, year in years.items()]
+    create(path, {}, columns, [Entry(item, b"", {}) for item in items])
+    assert asked(path, "year > 9") == ["c", "d"]
+    assert asked(path, "year < 2000") == ["a", "c"]
+    assert asked(path, "year IS NULL AND none = ''") == ["b"]
+    with closing(connect(path)) as database:
+        assert [item.columns["year"] for item in items_of(database, [1, 2, 3, 4])] == list(years.values())
+
+
 def test_at_rest_an_index_is_one_file(index):
     change(index, {}, COLUMNS, ["a"], [entry("d", 4), entry("b", 5)])
     assert read(index) == (["b", "c", "d"], [5, 3, 4])

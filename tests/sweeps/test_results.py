@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from aadml.runs.manifest import EVALUATION
 from aadml.runs.store import begun
 from aadml.sweeps.grid import Cell
 from aadml.sweeps.job import Job
-from aadml.sweeps.results import CellScores, difference, differences, how_tested, in_words, read_run
+from aadml.sweeps.results import CellScores, difference, differences, how_tested, in_words, mean_map, read_run
 
 
 def direction(values, names):
@@ -101,6 +102,15 @@ def test_differences_in_words():
         in_words(Difference(-0.5, 0.004, 0.0001, "both", -0.51, -0.49, 1.0)) == "-0.500 [-0.510, -0.490] (p < 0.001)*"
     )
     assert in_words(None) == ""
+
+
+def test_the_mean_is_named_after_the_directions_it_is_of(tmp_path):
+    pair = cell("a", [run(tmp_path / "a", [0.5, 0.4], [0.3, 0.2])])
+    assert mean_map([pair, cell("failed", [])]) == "MAP, mean of both directions"
+    record = pair.runs[0].record
+    six = replace(record, directions={str(n): record.directions["audio-visual"] for n in range(6)})
+    three = cell("b", [replace(pair.runs[0], record=six)])
+    assert mean_map([cell("failed", []), three]) == "MAP, mean of all 6 directions"
 
 
 def test_one_seed_gets_no_star_however_much_differs(tmp_path):

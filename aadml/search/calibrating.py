@@ -6,14 +6,16 @@ from pathlib import Path
 
 import torch
 
+from aadml.data.reading import SYNTHETIC
 from aadml.model.model import Model
 from aadml.search.contents import labels_of, meta_of, vectors_of
-from aadml.search.encoders import load_encoder
+from aadml.search.encoders import load_encoder, near
 from aadml.search.exact import Gallery
 from aadml.search.filters import matching
 from aadml.search.store import connect, reading, set_meta
 from aadml.search.validation import FORM, Asked, calibrations, other_clips, own_clips
 from feature_extraction.feature_file import MODALITIES
+from feature_extraction.file_content import content_of, stamp_of
 from feature_extraction.ground.json_values import JsonObject, typed
 
 CALIBRATION, OWN = "calibration", "the index"
@@ -40,8 +42,8 @@ def calibrate_index(
     with closing(connect(path)) as database, reading(database, path):
         meta = meta_of(database)
         before = meta.get(CALIBRATION, {})
-        data = data or (None if before.get("data") in (None, OWN) else str(before["data"]))
-        asked: JsonObject = {"form": FORM, "data": str(data or OWN), "precision": precision}
+        data = data or _remembered(before, path)
+        asked: JsonObject = {"form": FORM, "precision": precision, **_written(data, path)}
         if {name: before.get(name) for name in asked} == asked:
             return
         vectors = {m: one for m in MODALITIES if (one := vectors_of(database, m)) is not None}
@@ -52,7 +54,21 @@ def calibrate_index(
     asking = own_clips(index, valid) if data is None else other_clips(index, data)
     found = calibrations(index, asking, precision=precision, name=str(data or OWN), on_note=on_note)
     state: JsonObject = {**meta["state"], "generation": typed(meta["state"], "generation", int) + 1}
-    set_meta(path, {CALIBRATION: found, "state": state})
+    set_meta(path, {CALIBRATION: {**found, **asked}, "state": state})
+
+
+def _remembered(before: JsonObject, path: Path) -> str | None:
+    """Give the feature file that an index was calibrated on; None where it was on its own clips."""
+    place = str(before.get("data") or OWN)
+    return None if place == OWN else place if place.startswith(SYNTHETIC) else str(path.parent / place)
+
+
+def _written(data: str | Path | None, path: Path) -> JsonObject:
+    """Write down what clips a calibration rests on: where they are, from the index, and the content of their file."""
+    if data is None or str(data).startswith(SYNTHETIC):
+        return {"data": str(data or OWN)}
+    stamp = stamp_of(str(data))
+    return {"data": near(data, path.parent), "content": content_of(str(data), stamp) if stamp else ""}
 
 
 def outdated(meta: Mapping[str, JsonObject]) -> JsonObject:

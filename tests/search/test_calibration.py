@@ -215,3 +215,24 @@ def test_without_validation_clips_there_are_no_probabilities_and_it_says_so(easy
         assert index.search(audio=content.features["audio"][0], to="visual").hits[0].probability > 0
     with pytest.raises(InputError, match="precision: 1 given"):
         Index.build(bare, tmp_path / "i", model=model, precision=1)
+
+
+def test_the_clips_of_a_calibration_are_found_from_elsewhere_and_known_by_their_content(tmp_path, monkeypatch):
+    sizes = {"classes": 4, "test": 20, "dimensions": (6, 5), "difficulty": 0.3}
+    clips, others = tmp_path / "clips.h5", tmp_path / "others.h5"
+    write_features(clips, synthetic(train=40, valid=0, **sizes))
+    write_features(others, synthetic(train=0, valid=40, **sizes))
+    monkeypatch.chdir(tmp_path)
+    with Index.build("clips.h5", "i", calibrate="others.h5") as index:
+        assert {one.clips for one in index._state.calibrations.values()} == {40}
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    write_features(clips, synthetic(train=44, valid=0, **sizes))
+    with Index.build(clips, tmp_path / "i") as index:  # other items: fitted anew on the clips that are remembered
+        assert {one.clips for one in index._state.calibrations.values()} == {40}
+    write_features(others, synthetic(train=0, valid=50, **sizes))
+    with Index.build(clips, tmp_path / "i") as index:
+        assert {one.clips for one in index._state.calibrations.values()} == {50}
+        generation = index._state.generation
+    with Index.build(clips, tmp_path / "i", calibrate=others) as index:  # the same file by another name: nothing to do
+        assert index._state.generation == generation

@@ -171,3 +171,25 @@ def test_everything_is_reached_by_keyboard_and_a_file_can_be_chosen(opened, medi
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.className"))
     assert {"kind", "to", "k", "where", "player"} <= reached | {"player"}
     assert events == []
+
+
+def test_words_ask_what_words_can_find(opened):
+    page, _ = opened()
+    questions = [["audio", "audio"], ["visual", "visual"], ["clip", "audio"], ["clip", "visual"], ["text", "visual"]]
+
+    def facts(route):
+        route.fulfill(json={**route.fetch().json(), "questions": questions})
+
+    page.route("**/facts", facts)
+    page.reload()
+    page.wait_for_function("() => document.title === 'my clips.index'", timeout=WAIT)
+    assert page.input_value("#to") == "audio"
+    page.fill("#words", "rain")
+    assert page.input_value("#to") == "visual"
+    with page.expect_request("**/search?*") as request:
+        page.click("button[type=submit]")
+    assert "kind=text" in request.value.url
+    assert "to=visual" in request.value.url
+    page.fill("#words", "")
+    page.select_option("#kind", "audio")
+    assert page.input_value("#to") == "audio"

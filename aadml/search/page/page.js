@@ -22,7 +22,10 @@
     if (names.includes(wanted)) select.value = wanted;
   };
   const kinds = () => [...new Set(facts.questions.map(([kind]) => kind))];
-  const targets = () => choose(at("to"), facts.modalities.filter((to) => allowed(at("kind").value, to)), at("to").value);
+  const targets = () => {
+    const kind = at("words").value.trim() ? "text" : at("kind").value;
+    choose(at("to"), facts.modalities.filter((to) => allowed(kind, to)), at("to").value);
+  };
 
   const kindOf = (file) => {
     const type = file.type.split("/")[0];
@@ -111,6 +114,9 @@
       button.addEventListener("click", () => {
         asked = { like: hit.number, from, name: hit.id };
         at("words").value = "";
+        at("kind").value = from;
+        targets();
+        at("to").value = to;
         ask();
       });
       more.append(button);
@@ -199,7 +205,7 @@
   });
   at("file").addEventListener("change", () => { take(at("file").files[0]); at("file").value = ""; });
   at("kind").addEventListener("change", targets);
-  at("words").addEventListener("input", () => { if (at("words").value) asked = null; });
+  at("words").addEventListener("input", () => { if (at("words").value) asked = null; targets(); });
   at("question").addEventListener("submit", (one) => { one.preventDefault(); ask(); });
 
   answer("/facts").then((found) => {

@@ -31,8 +31,15 @@ class Vectors:
 
 
 def meta_of(database: sqlite3.Connection) -> dict[str, JsonObject]:
-    """Read all facts."""
-    return {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM meta")}
+    """Read all facts.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    try:
+        return {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM meta")}
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the facts of this index are damaged ({error})") from error
 
 
 def labels_of(database: sqlite3.Connection) -> dict[int, str]:
@@ -76,12 +83,16 @@ def vectors_of(database: sqlite3.Connection, modality: Modality) -> Vectors | No
         return None
     query = f"SELECT number FROM item WHERE number IN (SELECT number FROM {table}) ORDER BY id"
     numbers = np.fromiter((row[0] for row in database.execute(query)), dtype=np.int64)
+    damaged = f"the {modality} vectors of this index are damaged: they are not of one length"
+    if not first[0] or first[0] % 4:
+        raise InputError(damaged)
     values = np.empty((len(numbers), first[0] // 4), dtype=np.float32)
     order = np.argsort(numbers)
     begin, rows = 0, database.execute(f"SELECT content FROM {table} ORDER BY number")
     while block := rows.fetchmany(_BLOCK):
-        if any(len(row[0]) != first[0] for row in block) or begin + len(block) > len(order):
-            raise InputError(f"the {modality} vectors of this index are damaged: they are not of one length")
+        whole = all(isinstance(row[0], bytes) and len(row[0]) == first[0] for row in block)
+        if not whole or begin + len(block) > len(order):
+            raise InputError(damaged)
         matrix = np.frombuffer(b"".join(row[0] for row in block), dtype="<f4").reshape(len(block), -1)
         values[order[begin : begin + len(block)]] = matrix
         begin += len(block)

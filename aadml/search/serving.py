@@ -92,7 +92,7 @@ class Service:
             for to in index.modalities
             if any(encoder.may_ask(m, to) for m in asking)
         ]
-        alone = all(kind == to for kind, to in questions)
+        alone = not any(encoder.may_ask(m, to) for m in MODALITIES for to in index.modalities if m != to)
         untrained = "no model: each modality by itself" if alone else "towers of a pretrained model, not trained here"
         model = f"model {encoder.facts.label}" if isinstance(encoder, ModelEncoder) else untrained
         return {

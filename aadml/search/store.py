@@ -125,6 +125,8 @@ def _said_of(path: Path) -> Iterator[None]:
     """Say in one line what SQLite has to say of a file."""
     try:
         yield
+    except MemoryError as error:
+        raise InputError(f"{path}: cannot be read as an index (damaged, or larger than the memory)") from error
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
             raise InputError(f"{path}: cannot be written ({error}); choose another place or free some space") from error

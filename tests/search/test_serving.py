@@ -46,6 +46,7 @@ def test_facts(site):
     assert found["items"] == 35
     assert found["questions"] == [["audio", "audio"], ["visual", "visual"], ["clip", "audio"], ["clip", "visual"]]
     assert found["columns"][:3] == ["id", "split", "label"]
+    assert found["model"] == "no model: each modality by itself"
 
 
 def test_a_clip_of_the_index_asks(site):

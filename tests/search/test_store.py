@@ -234,12 +234,30 @@ def test_an_index_in_a_folder_that_cannot_be_written_is_read(index, monkeypatch)
     assert read(index) == (["a", "b", "c"], [1, 2, 3])
 
 
-def test_vectors_of_different_lengths_are_called_damaged(index):
+@pytest.mark.parametrize("content", ["x'00'", "x''", "'twelve bytes'"])
+@pytest.mark.parametrize("where", ["number = 2", "number > 0"])
+def test_vectors_that_are_none_are_called_damaged(index, content, where):
     with closing(sqlite3.connect(index)) as database:
-        database.execute("UPDATE vector_audio SET content = x'00' WHERE number = 2")
+        database.execute(f"UPDATE vector_audio SET content = {content} WHERE {where}")
         database.commit()
     with pytest.raises(InputError, match="damaged"):
         read(index)
+
+
+@pytest.mark.parametrize("value", ["CAST(x'ff' AS TEXT)", "'{'", "x'ff'"])
+def test_facts_that_are_none_are_called_damaged(index, value):
+    with closing(sqlite3.connect(index)) as database:
+        database.execute(f"UPDATE meta SET value = {value}")
+        database.commit()
+    said = pytest.raises(InputError, match=r"damaged|cannot be read")
+    with closing(connect(index)) as database, said, reading(database, index):
+        meta_of(database)
+
+
+def test_a_length_beyond_the_memory_is_one_line(index):
+    said = pytest.raises(InputError, match="damaged, or larger than the memory")
+    with closing(connect(index)) as database, said, reading(database, index):
+        raise MemoryError
 
 
 def test_a_full_disk_is_said_to_be_one(tmp_path, monkeypatch):

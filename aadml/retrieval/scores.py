@@ -135,7 +135,7 @@ def cosine(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
 
 def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
     """Inner product (of posteriors: the probability of a common class), scaled by a power of two to at most 1."""
-    q, g = _power(_norms(queries).max()), _power(_norms(gallery).max())
+    q, g = _power(_lengths(queries).max()), _power(_lengths(gallery).max())
     return (lambda a, b: queries[a:b].double() * q), (lambda a, b: gallery[a:b].double() * g)
 
 
@@ -165,7 +165,7 @@ def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
 def _moved_and_scaled(queries: Tensor, gallery: Tensor) -> tuple[Tensor, float]:
     """Give what `euclidean` takes away from vectors (d,), and what it multiplies them by."""
     center = torch.stack([part.double().sum(0) for part in gallery.split(ROWS)]).sum(0) / len(gallery)
-    return center, _power(torch.maximum(_norms(queries, center).max(), _norms(gallery, center).max())) / 2
+    return center, _power(torch.maximum(_lengths(queries, center).max(), _lengths(gallery, center).max())) / 2
 
 
 def hamming(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
@@ -186,13 +186,18 @@ SIMILARITIES: dict[str, Callable[[Tensor, Tensor], tuple[Rows, Rows]]] = {
 }
 
 
-def _norms(vectors: Tensor, center: Tensor | None = None) -> Tensor:
-    """Give the length (n, 1) float64 of each vector, from a center if given, and 1 in place of 0."""
+def _norms(vectors: Tensor) -> Tensor:
+    """Give the length (n, 1) float64 of each vector, and 1 in place of 0."""
+    return _nonzero(_lengths(vectors))
+
+
+def _lengths(vectors: Tensor, center: Tensor | None = None) -> Tensor:
+    """Give the length (n, 1) float64 of each vector, from a center if given."""
     parts = []
     for part in vectors.split(max(64, TILE // vectors.shape[1])):
         wide = part.double() if center is None else part.double() - center
         peak = _nonzero(wide.abs().amax(1, keepdim=True))  # squares then neither overflow nor vanish
-        parts.append(_nonzero((wide / peak).norm(dim=1, keepdim=True) * peak))
+        parts.append((wide / peak).norm(dim=1, keepdim=True) * peak)
     return torch.cat(parts)
 
 
@@ -257,7 +262,7 @@ def unit_of_scores(queries: Tensor, gallery: Tensor, similarity: str) -> float:
         similarity: a key of SIMILARITIES.
     """
     if similarity == "dot":
-        return 1 / (_power(_norms(queries).max()) * _power(_norms(gallery).max()))
+        return 1 / (_power(_lengths(queries).max()) * _power(_lengths(gallery).max()))
     if similarity == "euclidean":
         return 1 / _moved_and_scaled(queries, gallery)[1] ** 2
     return 1 / _power(torch.tensor(float(queries.shape[1]))) if similarity == "hamming" else 1.0

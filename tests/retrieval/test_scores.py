@@ -70,6 +70,17 @@ def test_cosine_ignores_the_length_of_vectors_however_extreme(scale):
     assert np.allclose(whole(queries * scale, gallery / scale, "cosine"), whole(queries, gallery, "cosine"), atol=1e-7)
 
 
+@pytest.mark.parametrize("similarity", ["dot", "euclidean"])
+def test_an_item_of_length_zero_leaves_the_tiny_others_apart(similarity):
+    """It lies at the center of the gallery, too."""
+    half = vectors(4, 6, 1).double()
+    queries, gallery = vectors(5, 6).double(), torch.cat([half, -half, torch.zeros(1, 6)])
+    plain, tiny = (whole(queries * scale, gallery * scale, similarity) for scale in (1.0, 1e-60))
+    assert np.array_equal(np.argsort(plain, axis=1), np.argsort(tiny, axis=1))
+    unit = unit_of_scores(queries * 1e-60, gallery * 1e-60, similarity)
+    assert np.allclose(tiny * (unit * 1e120), plain * unit_of_scores(queries, gallery, similarity), rtol=1e-5)
+
+
 def test_euclidean_keeps_small_differences_far_from_the_origin():
     gallery = torch.tensor([[1e6], [1e6 + 1], [1e6 + 3]], dtype=torch.float64)
     found = whole(gallery[:1] + 0.25, gallery, "euclidean", "float64")[0]

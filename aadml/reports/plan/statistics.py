@@ -106,13 +106,18 @@ def compared(rows: ByMethod, precisions: Precisions, pair: Pair, seeds: Sequence
     queries = [np.stack([precisions[row.key] for row in side]) for side in (first, second)]
     values = maps[0] - maps[1]
     over_both = _over_both(queries[0].tobytes(), queries[1].tobytes(), queries[0].shape)
-    return Compared(pair, tuple(values.tolist()), paired_t(*maps), over_both, sign_flip(values))
+    return Compared(pair, tuple(values.tolist()), paired_t(*maps), over_both, _flip(tuple(values.tolist())))
 
 
 @lru_cache(maxsize=256)
 def _over_both(first: bytes, second: bytes, shape: tuple[int, int]) -> Difference:
     """Compare float64 precisions over seeds and queries; a page asks for each costly bootstrap several times."""
     return seeds_and_queries(*(np.frombuffer(side).reshape(shape) for side in (first, second)))
+
+
+@lru_cache(maxsize=256)
+def _flip(values: tuple[float, ...]) -> float:
+    return sign_flip(values)
 
 
 def by_look(name: str, ledger: Ledger) -> list[Compared]:

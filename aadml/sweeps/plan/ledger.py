@@ -161,13 +161,20 @@ def _value(text: str, kinds: tuple[type, ...]) -> Json:
 
 
 def _read_precisions(path: Path) -> Precisions:
+    return _precisions_of(_text(path), str(path))
+
+
+@lru_cache(maxsize=64)
+def _precisions_of(text: str, place: str) -> Precisions:
+    """Read average precisions; a text that was read before is not read again, since every table asks for them."""
     found: Precisions = {}
-    for number, cells in enumerate(_dictionaries(_text(path), str(path)), 2):
+    for number, cells in enumerate(_dictionaries(text, place), 2):
         try:
             key = Key(cells["data_set"], cells["method"], int(cells["seed"]), cells["options"])
             found[key] = np.array(cells["average_precision"].split(), dtype=np.int64) / _UNIT
         except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise InputError(f"{path}, line {number}: damaged ({error}); take it out to run it again") from error
+            raise InputError(f"{place}, line {number}: damaged ({error}); take it out to run it again") from error
+        found[key].setflags(write=False)
     return found
 
 

@@ -4,10 +4,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from feature_extraction.foreign import hdf5, hdf5_look
 
 # a check that decides something draws the same examples each time; people draw new ones
 settings.register_profile("aadml", deadline=None, derandomize="CI" in os.environ)
@@ -21,6 +24,29 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
         if not torch.cuda.is_available():
             pytest.skip("no GPU here")
+
+
+_LOOKED_AT = hdf5._looked_at
+
+
+@pytest.fixture(autouse=True, scope="session")
+def looks_in_this_process() -> Iterator[None]:
+    """Look through HDF5 files in this process: the same look without its limits, which spares a start for each file."""
+
+    @lru_cache(maxsize=256)
+    def looked_at(path: str, size: int, changed: int, number: int) -> str:
+        return " ".join(hdf5_look.main(path, 0.0).split())[:500]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hdf5_look, "_limit", lambda seconds: None)
+        patch.setattr(hdf5, "_looked_at", looked_at)
+        yield
+
+
+@pytest.fixture
+def looks_in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have HDF5 files looked at as users have them, by a process under limits; so must be what is damaged."""
+    monkeypatch.setattr(hdf5, "_looked_at", _LOOKED_AT)
 
 
 @pytest.fixture(scope="session")

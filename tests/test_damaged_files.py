@@ -129,6 +129,7 @@ FAILING = {
 }
 
 
+@pytest.mark.usefixtures("looks_in_processes")
 @pytest.mark.parametrize("reader", FAILING)
 def test_a_disk_that_fails_is_one_line_too(tmp_path, monkeypatch, reader):
     name, write, read, (module, function) = FAILING[reader]

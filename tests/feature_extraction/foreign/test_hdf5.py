@@ -11,6 +11,8 @@ from feature_extraction.feature_file import FeatureFile, is_feature_file, read_f
 from feature_extraction.foreign import hdf5, open_hdf5
 from feature_extraction.ground.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("looks_in_processes")
+
 
 def healthy(path, n=12):
     generator = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,10 +57,17 @@ def modules(package: str) -> Iterator[Path]:
     yield from sorted((ROOT / package).rglob("*.py"))
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All that a file says."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def imported(path: Path) -> set[str]:
     """Every module of the two packages that a file imports, also inside functions, as dotted names."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -127,7 +135,7 @@ def test_nothing_prints_outside_the_command_line():
         for path in modules(package):
             if "cli" in path.parts:
                 continue
-            calls = (n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call))
+            calls = (n for n in nodes(path) if isinstance(n, ast.Call))
             wrong += [str(path) for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
     assert not wrong
 
@@ -156,7 +164,7 @@ MUTABLE = {
 def test_dataclasses_are_frozen(package):
     found: dict[str, set[str]] = {}
     for path in modules(package):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
             named = [ast.unparse(one) for one in decorators]
             if any(one.startswith("dataclass") and "frozen=True" not in one for one in named):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-CLIPS = 40
+CLIPS = 24
 JOB = """
 import sys
 from feature_extraction.backbones import extractor

@@ -27,11 +27,10 @@ def test_widths_have_the_mean_of_their_law():
 
 
 def test_stripes_have_every_width_below_their_limit_and_no_other():
-    ones = torch.ones(4000, 1, 500, 100)
     generator = torch.Generator().manual_seed(4)
-    frames, _ = zeros_of(spec_augment(ones[..., :1], band_stripes=0, time_stripes=1, generator=generator))
+    frames, _ = zeros_of(spec_augment(torch.ones(4000, 1, 500, 1), band_stripes=0, time_stripes=1, generator=generator))
     assert set(frames.sum(1).tolist()) == set(range(64))
-    _, bands = zeros_of(spec_augment(ones[:, :, :1], time_stripes=0, band_stripes=1, generator=generator))
+    _, bands = zeros_of(spec_augment(torch.ones(4000, 1, 1, 100), time_stripes=0, band_stripes=1, generator=generator))
     assert set(bands.sum(1).tolist()) == set(range(8))
 
 

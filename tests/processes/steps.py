@@ -1,9 +1,11 @@
 """One training step of every loss, and a refresh of the graph, by one process or divided over several.
 
-As a program, `python steps.py FILE`, it is one process of a job, whose first one writes what it found into the file.
+As a program, `python steps.py FILE [CASE ...]`, it is one process of a job, whose first one writes what it found into
+the file.
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -53,16 +55,26 @@ def clips() -> Clips:
     return Clips.of(torch.arange(60) % 4, **features)
 
 
-def learners():
-    """Every case by its name: what is trained, in float64, so that only the order of sums differs."""
-    context = Context(WIDTHS, 4)
-    for name, sections in CASES.items():
-        torch.manual_seed(0)
-        chosen = {"selection": "all", "proxy": "identity", "directions": ("audio-visual", "visual-audio")} | sections
-        yield name, LabelSpaceLearner(context, network=NETWORK, label_loss="row-norm", readout="cosine", **chosen)
+CONTEXT = Context(WIDTHS, 4)
+
+
+def in_label_space(sections):
+    chosen = {"selection": "all", "proxy": "identity", "directions": ("audio-visual", "visual-audio")} | sections
+    return LabelSpaceLearner(CONTEXT, network=NETWORK, label_loss="row-norm", readout="cosine", **chosen)
+
+
+LEARNERS = {
+    **{name: partial(in_label_space, sections) for name, sections in CASES.items()},
+    "pairs": partial(PairLearner, CONTEXT, network=NETWORK, dimension=8),
+    "clip": partial(ContrastiveLearner, CONTEXT, dimension=8, hidden=(12,)),
+}
+GRAPHS = ("graph label-free", "graph of a class")
+
+
+def learner(name):
+    """Give what is trained, in float64, so that only the order of sums differs."""
     torch.manual_seed(0)
-    yield "pairs", PairLearner(context, network=NETWORK, dimension=8)
-    yield "clip", ContrastiveLearner(context, dimension=8, hidden=(12,))
+    return LEARNERS[name]().double()
 
 
 def step(learner, train) -> dict[str, torch.Tensor]:
@@ -91,18 +103,19 @@ def step(learner, train) -> dict[str, torch.Tensor]:
     return found
 
 
-def steps() -> dict[str, torch.Tensor]:
-    """Give all figures and gradients, and the lists of a graph, by name."""
+def steps(*names) -> dict[str, torch.Tensor]:
+    """Give all figures and gradients of some cases, or of all, and the lists of a graph, by name."""
     train, found = clips(), {}
+    double = {m: train.matrix(m).double() for m in train.modalities}
+    own = Clips(double, train.labels, train.ids, train.class_names)
     with group.divided():
-        for name, learner in learners():
-            learner = learner.double()
-            double = {m: train.matrix(m).double() for m in train.modalities}
-            own = Clips(double, train.labels, train.ids, train.class_names)
-            found |= {f"{name} | {key}": value for key, value in step(learner, own).items()}
-        for kind, labels in (("label-free", None), ("of a class", train.labels)):
-            lists = neighbors(train.matrix("visual"), k=3, labels=labels)
-            found |= {f"graph {kind} | index": lists.index, f"graph {kind} | similarity": lists.similarity}
+        for name in names or (*LEARNERS, *GRAPHS):
+            if name in LEARNERS:
+                made = step(learner(name), own)
+            else:
+                lists = neighbors(train.matrix("visual"), k=3, labels=train.labels if "class" in name else None)
+                made = {"index": lists.index, "similarity": lists.similarity}
+            found |= {f"{name} | {key}": value for key, value in made.items()}
     return found
 
 
@@ -110,6 +123,6 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     with group.joined():
         assert group.count() > 1
-        result = steps()
+        result = steps(*sys.argv[2:])
         if group.is_first():
             save_file({key: value.contiguous() for key, value in result.items()}, Path(sys.argv[1]))

@@ -162,8 +162,8 @@ def test_ties_count_as_the_mean_over_all_orders_of_the_tied(metric, case):
         return
     scores, queries, gallery = case
     orders = [np.array(order) / 10 for order in itertools.permutations(range(len(gallery)))]
-    each = [figures(scores + order, queries, gallery, metric) for order in orders]
-    mean = {path: sum(one[path] for one in each) / len(each) for path in each[0]}
+    all_orders = np.concatenate([scores + order for order in orders])  # a figure is the mean over queries, see below
+    mean = figures(all_orders, np.tile(queries, len(orders)), gallery, metric)
     assert_same(figures(scores, queries, gallery, metric), mean)
 
 

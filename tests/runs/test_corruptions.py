@@ -9,7 +9,6 @@ def tally(tmp_path_factory):
     return corruptions(tmp_path_factory.mktemp("corruptions"), 36, seed=1)
 
 
-@pytest.mark.slow
 def test_every_command_refuses_in_one_line_or_gives_the_undamaged_result_and_removes_nothing(tally):
     assert not tally.failures
     assert {word for _, _, word in tally.outcomes} <= {"refused", "equal", "named", "unseen"}

@@ -5,9 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 import aadml
+from aadml.data.synthetic import synthetic
 from aadml.methods.settings import Training
 from aadml.protocols.audit import Verdict
 from aadml.runs import audit
+from feature_extraction.feature_file import write_features
 
 SMALL = {"network.hidden": [4], "training.batch": 20}
 
@@ -15,11 +17,12 @@ SMALL = {"network.hidden": [4], "training.batch": 20}
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """A run that kept its best epoch and one that kept its last, of three."""
-    made = {}
+    made, features = {}, tmp_path_factory.mktemp("features") / "f.h5"
+    write_features(features, synthetic(classes=3, train=60, valid=15, test=15, dimensions=(6, 8)))
     for select in ("best", "last"):
         folder = tmp_path_factory.mktemp(select)
         settings = {**SMALL, "training.select": select}
-        aadml.fit("synthetic:ave", loss="triplet", epochs=3, settings=settings, runs=folder)
+        aadml.fit(features, loss="triplet", epochs=3, settings=settings, runs=folder)
         (made[select],) = folder.iterdir()
     return made
 

@@ -8,7 +8,7 @@ import pytest
 from faults import failing, in_child, killing, points
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from aadml.runs.manifest import LOG, MANIFEST, read_log, read_manifest
 from aadml.runs.store import begun, opened
@@ -134,7 +134,14 @@ class AnyOrder(RuleBasedStateMachine):
         self.log, self.pending = self.log + self.pending, b""
 
 
-AnyOrder.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
-)
-TestAnyOrder = AnyOrder.TestCase
+def orders(count):
+    return settings(max_examples=count, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def test_a_few_orders():
+    run_state_machine_as_test(AnyOrder, settings=orders(8))
+
+
+@pytest.mark.slow
+def test_many_orders():
+    run_state_machine_as_test(AnyOrder, settings=orders(50))

@@ -48,9 +48,9 @@ def test_the_height_of_blocks_changes_nothing(monkeypatch, name, entries, slab):
 
 
 @pytest.mark.parametrize("name", THROUGH_BLOCKS)
-@pytest.mark.parametrize("rows", [3, 40])
+@pytest.mark.parametrize("rows", [3, 13])
 def test_anchors_that_weigh_differently_pull_differently(monkeypatch, name, rows):
-    comparison, points = batch()
+    comparison, points = batch(size=13)
     monkeypatch.setattr(scores, "SLAB", 37 * rows)
     monkeypatch.setattr(scores, "ROWS", 1)
     monkeypatch.setitem(scores.BLOCK, "cpu", 37 * rows)

@@ -77,7 +77,7 @@ def features(tmp_path_factory):
     """Pictures and texts by the two towers of a tiny CLIP, random as it is."""
     folder = tmp_path_factory.mktemp("towers")
     clip = tiny.written("clip", folder)
-    manifest = aadml.sample_data(folder / "clips", clips=60, seconds=0.5)
+    manifest = aadml.sample_data(folder / "clips", clips=40, seconds=0.5)
     with manifest.open() as file:
         rows = [dict(row) for row in csv.DictReader(file)]
     with manifest.open("w", newline="") as file:

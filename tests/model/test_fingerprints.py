@@ -1,6 +1,8 @@
 """Features of another extractor are refused by name; what does not decide values does not count."""
 
+import copy
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from click.testing import CliRunner
@@ -36,7 +38,12 @@ SAYS_NOTHING = {"torch", "tensorflow", "tensorflow-hub", "numpy", "device", "wei
 
 
 def origin_of(modality, name, options):
-    one = extractor(name, modality, options)
+    return copy.deepcopy(_origin_of(modality, name, tuple(options.items())))
+
+
+@cache
+def _origin_of(modality, name, options):
+    one = extractor(name, modality, dict(options))
     return {"extractor": one.name, "parameters": dict(one.parameters), "about": dict(one.about)}
 
 

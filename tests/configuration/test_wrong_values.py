@@ -83,14 +83,18 @@ def test_wrong_options_of_losses_are_refused_in_one_line_or_train(loss, splits):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", ["audio-text", "3cmlf", "xie"])
 def test_wrong_options_of_sound_and_captions_are_refused_in_one_line(method):
-    config = resolve({"method": method})
-    for key in keys_of(config.values):
+    config, refused = resolve({"method": method}), []
+    keys = list(keys_of(config.values))
+    for key in keys:
         for wrong in WRONG:
             try:
                 found = resolve(with_setting(config.values, key, wrong))
-            except InputError:
+            except InputError as error:
+                refused.append(str(error))
                 continue
             assert all(math.isfinite(number) for number in numbers_of(found.values)), key
+    assert len(refused) > len(keys)
+    assert not [message for message in refused if "\n" in message]
 
 
 @pytest.mark.parametrize(("given", "written"), [(32, "[32]"), ("32,16", "[32, 16]"), ("32, 16", "[32, 16]")])

@@ -89,7 +89,9 @@ def test_features_classes_and_the_last_layer_are_those_of_their_own_side():
     features = {m: torch.randn(6, width) for m, width in (("audio", 4), ("visual", 5))}
     heads = {m: torch.nn.Linear(width, 3) for m, width in (("audio", 4), ("visual", 5))}
     embedded = Embedded(plain.vectors, plain.groups, plain.index, features=features, heads=heads)
-    for one in objective().comparisons(embedded):
+    compared = objective().comparisons(embedded)
+    assert len(compared) == 2
+    for one in compared:
         sides = ("audio", "visual") if one.anchors is plain.vectors["audio"] else ("visual", "audio")
         assert one.candidates is plain.vectors[sides[1]]
         assert (one.anchor_features is features[sides[0]], one.candidate_features is features[sides[1]]) == (True, True)

@@ -55,7 +55,9 @@ def test_where_rows_repeat_each_clip_is_shown_once():
     vectors = {"audio": sound, "text": embeddings.vectors["visual"]}
     embeddings = replace(embeddings, vectors=vectors, once=("audio",))
     (result,) = [one for one in evaluate(embeddings).directions if one.direction == ("text", "audio")]
-    for one in picked(embeddings, result):
+    found = list(picked(embeddings, result))
+    assert len(found) == QUERIES
+    for one in found:
         assert sorted(r.row for r in one.results) == [0, 1, 2, 3]
         assert [r.hit for r in one.results] == [r.own for r in one.results]
         assert sum(r.own for r in one.results) == 1

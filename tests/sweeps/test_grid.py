@@ -102,6 +102,7 @@ def test_settings_without_the_proxy():
 def test_every_value_of_a_shipped_search_space_is_taken_by_its_config(path):
     values = read_yaml(path)
     space = tuning_space(values)
+    assert bool(space) == (path.stem not in ("random", "zero_shot"))  # which learn nothing
     for key, choices in space.items():
         for choice in choices:
             resolved = resolve(applied(values, {key: choice}))

@@ -116,7 +116,9 @@ def test_the_reversed_gradient_of_the_modality_classifier_reaches_the_encoders()
     vectors = {m: one.embed(values, m) for m, values in given.features.items()}
     of_the_game = gradients(one, {"loss": one._modality_entropy(vectors)})
     strength = 0.7 * reversal(given.epoch)
-    for name in (n for n in with_game if n.startswith("encoders")):
+    of_encoders = [name for name in with_game if name.startswith("encoders")]
+    assert of_encoders
+    for name in of_encoders:
         assert of_the_game[name].abs().max() > 1e-6
         torch.testing.assert_close(with_game[name], without[name] - strength * of_the_game[name], rtol=1e-4, atol=1e-5)
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import aadml
+from aadml.data.synthetic import synthetic
 from aadml.search import Index
 from aadml.search.building import build
+from feature_extraction.feature_file import write_features
 from feature_extraction.ground.errors import InputError
 
 FUNCTIONS = sorted(name for name in aadml.__all__ if inspect.isfunction(getattr(aadml, name)))
@@ -58,9 +60,21 @@ def test_numbers_of_numpy_and_what_is_passed_by_pickle_are_taken(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory):
-    with Index.build("synthetic:ave", tmp_path_factory.mktemp("doors") / "an.index") as index:
+def features(tmp_path_factory):
+    path = tmp_path_factory.mktemp("doors") / "features.h5"
+    write_features(path, synthetic(classes=3, train=30, valid=9, test=15, dimensions=(12, 14)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def index(features):
+    with Index.build(features, features.with_name("an.index")) as index:
         yield index
+
+
+@pytest.fixture(scope="module")
+def model(features):
+    return aadml.fit(features, method="cca")
 
 
 @pytest.mark.parametrize(
@@ -101,9 +115,9 @@ def test_an_index_refuses_it_too(call, said, index, tmp_path, monkeypatch):
         ),
     ],
 )
-def test_a_model_refuses_it_too(call, said, tmp_path, monkeypatch):
+def test_a_model_refuses_it_too(call, said, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
-        call(aadml.fit("synthetic:ave", method="cca"))
+        call(model)
     assert str(caught.value) == said
     assert not list(tmp_path.iterdir())

@@ -15,7 +15,7 @@ from feature_extraction.ground.options import REQUIRED, schema
 SIMILAR = pytest.mark.parametrize("similarity", sorted(SIMILARITIES))
 OF_ANOTHER_GALLERY = dict.fromkeys(OTHER_GALLERIES, "asks who the partner is: tests/retrieval/test_galleries.py")
 METRIC = pytest.mark.parametrize("metric", sorted(set(METRICS) - set(OF_ANOTHER_GALLERY)))
-few = settings(max_examples=25)
+few = settings(max_examples=15)
 seeds = st.integers(0, 2**32 - 1)
 
 NOT_ITS_OWN_NEAREST = {"dot": "a longer vector in about the same direction has a larger product"}

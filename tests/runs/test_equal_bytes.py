@@ -21,7 +21,7 @@ UNTRAINED = "zero-shot"  # learns nothing, and takes features of the towers of o
 JOBS = [("method", name) for name in METHODS if name not in (*CAPTIONED, UNTRAINED)] + [
     ("loss", name) for name in LOSS_NAMES
 ]
-SAMPLE = random.Random(0).sample(JOBS, 25)
+SAMPLE = random.Random(0).sample(JOBS, 15)
 """What the default suite takes; all of them are slow."""
 
 EPOCHLESS = ("cca", "kcca", "c-cca", "tnn-c-cca", "random")

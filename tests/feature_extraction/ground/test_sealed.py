@@ -14,7 +14,7 @@ PLACE = Path("run/manifest.json")
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=10,
+    max_leaves=5,
 )
 OBJECTS = st.dictionaries(st.text(max_size=8).filter(lambda key: key != CHECKSUM), VALUES, max_size=5)
 

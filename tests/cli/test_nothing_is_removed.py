@@ -32,14 +32,14 @@ def test_resuming_a_folder_that_is_no_run_touches_nothing(name, aadml, tmp_path)
     assert contents(folder) == before
 
 
-def test_a_trained_run_survives_the_loss_of_its_data(aadml, small_run, features):
-    (small_run / "evaluation.json").unlink()  # as after a kill in the final evaluation
+def test_a_trained_run_survives_the_loss_of_its_data(aadml, own_run, features):
+    (own_run / "evaluation.json").unlink()  # as after a kill in the final evaluation
     features.rename(features.with_name("renamed.h5"))
-    before = contents(small_run)
-    code, _, err = aadml("train", "--resume", small_run)
+    before = contents(own_run)
+    code, _, err = aadml("train", "--resume", own_run)
     assert code == 2
     assert str(features) in err
-    assert contents(small_run) == before
+    assert contents(own_run) == before
 
 
 def test_a_new_run_that_cannot_begin_leaves_no_folder(aadml, features, tmp_path):

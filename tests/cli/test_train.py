@@ -86,10 +86,10 @@ def test_resume_takes_no_other_settings(aadml, small_run):
 
 
 @pytest.mark.slow
-def test_a_changed_data_file_is_not_resumed_silently(aadml, small_run, features):
-    (small_run / "evaluation.json").unlink()
+def test_a_changed_data_file_is_not_resumed_silently(aadml, own_run, features):
+    (own_run / "evaluation.json").unlink()
     write_features(features, content(seed=5))
-    code, _, err = aadml("train", "--resume", small_run)
+    code, _, err = aadml("train", "--resume", own_run)
     assert code == 2
     assert "changed" in err
 

@@ -139,8 +139,9 @@ def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
     good = outcome.clips - len(outcome.failures)
     for name, remark in outcome.warnings[:5]:
         click.echo(f"aadml: warning: {name!r}: {remark}", err=True)
-    if len(outcome.warnings) > 5:
-        click.echo(f"aadml: warning: and {len(outcome.warnings) - 5} more clips with remarks", err=True)
+    if len(outcome.warnings) > 5 and not as_json:
+        more = f"and {len(outcome.warnings) - 5} more clips with remarks; the same command with --json gives all"
+        click.echo(f"aadml: warning: {more}", err=True)
     for one in outcome.extractors:
         if one.parameters.get("weights") == "untrained":
             click.echo(f"aadml: warning: {one.name} is UNTRAINED (random weights); its features say so", err=True)
@@ -176,6 +177,7 @@ def _print_json(outcome: "Outcome", counts: Mapping[str, int], good: int) -> Non
         "failed": dict(counts),
         "lacking": dict(Counter(one.modality for one in outcome.lacking)),
         "warnings": len(outcome.warnings),
+        "remarks": [list(one) for one in outcome.warnings],
         "reused": outcome.reused,
         "seconds": round(outcome.seconds, 3),
     }

@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from scipy.io import wavfile
 
 from aadml.data.sample_clips import SampleClips, write_sample_clips
 from feature_extraction.feature_file import read_features
@@ -222,3 +224,18 @@ def test_features_of_an_earlier_call_are_said_to_be_kept(aadml, tmp_path):
     kept = f"aadml: no clip could be described: {tmp_path / 'f.h5'} is of an earlier call and left as it was"
     assert (code, err.splitlines()[-1]) == (1, kept)
     assert aadml("inspect", tmp_path / "f.h5")[0] == 0
+
+
+def test_every_remark_can_be_had(aadml, tmp_path):
+    ids = [f"clip{number}" for number in range(7)]
+    for name in ids:
+        wavfile.write(tmp_path / f"{name}.wav", 16000, np.zeros(16000, dtype=np.int16))
+    rows = [f"{name},{name}.wav,train" for name in ids]
+    (tmp_path / "manifest.csv").write_text("\n".join(["id,media,split", *rows]))
+    arguments = ["extract", tmp_path / "manifest.csv", "-o", tmp_path / "f.h5", "--visual", "none", "--workers", 1]
+    code, _, err = aadml(*arguments)
+    said = [line for line in err.splitlines() if "warning" in line]
+    assert (code, len(said)) == (0, 6)
+    assert said[-1] == "aadml: warning: and 2 more clips with remarks; the same command with --json gives all"
+    _, out, _ = aadml(*arguments, "--json")
+    assert json.loads(out)["remarks"] == [[name, "the sound is all zero"] for name in ids]

@@ -8,7 +8,7 @@ from typing import Any
 
 from aadml.data.manifests import MANIFESTS
 from aadml.data.manifests.listing import Listing, write_manifest
-from aadml.data.manifests.splitting import with_splits
+from aadml.data.manifests.splitting import DEFAULT, draws, with_splits
 from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import completed
@@ -59,6 +59,9 @@ def manifest(
     listing = list_clips(source, **completed(list_clips, given, "manifest"))
     absent = listing.missing_names() if name not in _OWN else []
     listing = _without_missing(listing, source, skip=skip_missing, needed=name in _OWN)
+    if name in _OWN and seed is not None and not draws(listing, split):
+        raise InputError(f"--seed {seed}: no split is drawn, as {source} says which clip is for what; "
+                         f"--split {DEFAULT} draws one")  # fmt: skip
     if listing.entries:
         listing = with_splits(listing, split, split_by, seed or 0)
     for line in listing.report():

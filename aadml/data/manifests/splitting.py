@@ -29,8 +29,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
     Raises:
         InputError: another rule, shares that cannot be, no such column, or cells that are no splits.
     """
-    divided = all(entry.split for entry in listing.entries)
-    kind, _, value = (rule or ("" if divided else DEFAULT)).partition(":")
+    kind, _, value = _rule_for(listing, rule).partition(":")
     if kind == "random":
         shares = shares_of(value)
         labels = [entry.labels for entry in listing.entries]
@@ -45,6 +44,16 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
         raise InputError(f"--split {rule}: write random:TRAIN/VALID/TEST, as in {DEFAULT}, or column:NAME")
     entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
     return _checked(replace(listing, entries=entries, notes=(*listing.notes, f"the split is {how}")), by)
+
+
+def draws(listing: Listing, rule: str | None) -> bool:
+    """Tell whether `with_splits` draws the splits of a listing by a rule."""
+    return _rule_for(listing, rule).startswith("random")
+
+
+def _rule_for(listing: Listing, rule: str | None) -> str:
+    divided = all(entry.split for entry in listing.entries)
+    return rule or ("" if divided else DEFAULT)
 
 
 def _of_column(entries: Sequence[Entry], name: str) -> list[str]:

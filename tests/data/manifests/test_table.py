@@ -113,6 +113,19 @@ def test_speakers_are_never_divided_and_the_shares_are_said(media):
     )
 
 
+@pytest.mark.parametrize("split", [None, "column:split"])
+def test_a_seed_that_draws_nothing_is_refused(media, split):
+    lines = [f"media/{number}.mp4,{('train', 'test')[number % 2]}" for number in range(40)]
+    table = written(media, "\n".join(["media,split", *lines]))
+    with pytest.raises(InputError, match="--seed 3: no split is drawn"):
+        manifest(table, output=media / "m.csv", split=split, seed=3)
+    assert not (media / "m.csv").exists()
+    drawn = [
+        rows_of(manifest(table, output=media / "m.csv", split="random:0.5/0.2/0.3", seed=seed)) for seed in (3, 3, 4)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
 def test_equal_files_stay_in_one_split(media):
     for number in range(0, 40, 2):
         (media / "media" / f"{number + 1}.mp4").write_bytes((media / "media" / f"{number}.mp4").read_bytes())

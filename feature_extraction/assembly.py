@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from feature_extraction.backbones import Description, Extractor
+from feature_extraction.class_codes import class_codes
 from feature_extraction.failures import Failure, deciding, is_list_of_failures, write_failures
 from feature_extraction.feature_file import (
-    UNLABELLED,
     FeatureFile,
     ModalityRows,
     Rows,
@@ -167,7 +166,7 @@ def _assembled(
     plan: Plan, ledger: Ledger, rows: Sequence[Row], tracks: Mapping[str, Track], shard: Shard | None
 ) -> Assembled:
     splits = tuple(row.split for row in rows)
-    numbers = {name: number for number, name in enumerate(plan.manifest.class_names)}
+    labels, all_labels = class_codes(plan.manifest, rows)
     made, fitted, own_names = {}, {}, [one.modality for one in plan.extractors]
     for modality, one in plan.by_modality.items():
         read = partial(tracks[modality].descriptions, ledger)
@@ -179,8 +178,8 @@ def _assembled(
         made[modality] = _rows(plan, one, tracks[modality], read)
     head = FeatureFile(
         features={},
-        labels=np.asarray([numbers.get(row.label, UNLABELLED) for row in rows], dtype=np.int64),
-        all_labels=_all_labels(rows, numbers) if plan.manifest.has_several_labels else None,
+        labels=labels,
+        all_labels=all_labels,
         ids=tuple(row.id for row in rows),
         splits=splits,
         class_names=plan.manifest.class_names,
@@ -207,14 +206,6 @@ def _texts(made: Mapping[str, ModalityRows], tracks: Mapping[str, Track]) -> Tex
 def _origin(plan: Plan, modality: str) -> JsonObject:
     origin = plan.provenance[modality]
     return {**origin, "notes": [PENDING_NOTE.format(modality)]} if modality in plan.pending else origin
-
-
-def _all_labels(rows: Sequence[Row], numbers: Mapping[str, int]) -> NDArray[np.uint8]:
-    """Mark the classes of each clip: (n, C)."""
-    marked = np.zeros((len(rows), len(numbers)), dtype=np.uint8)
-    for number, row in enumerate(rows):
-        marked[number, [numbers[label] for label in row.labels]] = 1
-    return marked
 
 
 def _rows(plan: Plan, one: Extractor, track: Track, read: Descriptions) -> ModalityRows:

@@ -13,6 +13,7 @@ from feature_extraction.feature_file import MODALITIES, UNLABELLED, check_modali
 from feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys, require_keys
 from feature_extraction.ground.archives import is_archive
 from feature_extraction.ground.errors import InputError
+from feature_extraction.ground.text import as_text
 
 LISTED = "modalities"
 """The key under which a file names its modalities, where some have other names than audio, visual and text."""
@@ -86,7 +87,7 @@ def read_columns(path: str | os.PathLike[str], named: Mapping[str, str] | None =
     zipped = is_archive(Path(path))
     keys, read = (npz_keys(path), npz_arrays) if zipped else (hdf5_keys(path), hdf5_arrays)
     require_keys(path, tuple((named or {}).values()), keys)
-    listed = [_name(one) for one in read(path, (LISTED,))[LISTED].ravel().tolist()] if LISTED in keys else []
+    listed = [as_text(one) for one in read(path, (LISTED,))[LISTED].ravel().tolist()] if LISTED in keys else []
     for name in listed:
         check_modality(name, f"{path}: {LISTED}")
     usual = {name: written_as(name, keys) for name in (*MODALITIES, *listed, *BESIDE)}
@@ -112,7 +113,3 @@ def written_as(column: str, keys: Container[str]) -> str:
     """
     plural = _PLURALS.get(column, column)
     return plural if plural in keys and column not in keys else column
-
-
-def _name(value: object) -> str:
-    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)

@@ -27,7 +27,7 @@ EXTRACTION_FLOORS = [
     ["tensor_files", "fingerprints", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
     ["feature_file", "weights", "decoding_workers", "log_mel_by_torch"],
     ["chosen_weights", "engines"],
-    ["inception_readings", "columns"],
+    ["inception_readings", "columns", "class_codes"],
     ["backbones"],
     ["ledger", "plan", "describing", "self_test", "hub", "failures"],
     ["assembly", "status"],

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Features
 from aadml.data.media_files import MediaFiles
 from aadml.data.texts import Captions
-from feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts
+from feature_extraction.class_codes import class_codes
+from feature_extraction.feature_file import FeatureFile, Texts
 from feature_extraction.ground.errors import InputError
 from feature_extraction.manifest import Manifest, Row, is_text, read_manifest
 
@@ -40,8 +40,8 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
     for modality in modalities:
         if modality not in manifest.rows[0].media:
             raise InputError(f"{path}: has no column for {modality} (text, caption); leave towers.{modality} out")
-    numbers = {name: code for code, name in enumerate(manifest.class_names)}
     rows = manifest.rows
+    labels, all_labels = class_codes(manifest, rows)
     texts, present = None, {}
     features = {m: np.arange(len(rows), dtype=np.float32)[:, None] for m in modalities}
     if "text" in modalities:
@@ -56,8 +56,8 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
         features=features,
         present=present,
         texts=texts,
-        labels=np.asarray([numbers.get(row.label, UNLABELLED) for row in rows], dtype=np.int64),
-        all_labels=_all_labels(rows, numbers) if manifest.has_several_labels else None,
+        labels=labels,
+        all_labels=all_labels,
         ids=tuple(row.id for row in rows),
         splits=tuple(row.split for row in rows),
         class_names=manifest.class_names,
@@ -88,10 +88,3 @@ def _source(manifest: Manifest, modality: str) -> MediaFiles | Captions:
 def _texts(row: Row) -> list[str]:
     """Give what the texts of a clip say, in their order."""
     return [text for name, text in row.media.items() if is_text(name) and text.strip()]
-
-
-def _all_labels(rows: Sequence[Row], numbers: Mapping[str, int]) -> NDArray[np.uint8]:
-    marked = np.zeros((len(rows), len(numbers)), dtype=np.uint8)
-    for number, row in enumerate(rows):
-        marked[number, [numbers[label] for label in row.labels]] = 1
-    return marked

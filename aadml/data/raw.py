@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts, check
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.ground.text import as_text
 
 
 def assemble(
@@ -137,8 +138,7 @@ def _masked(values: NDArray[np.float32], there: NDArray[np.bool_] | None) -> NDA
 
 def text(value: Any) -> str:
     """Return bytes or any other value as text, NULs and spaces at its ends cut off."""
-    word = value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
-    return word.strip("\0 ")
+    return as_text(value).strip("\0 ")
 
 
 def file_hash(path: str | os.PathLike[str]) -> str:

@@ -19,6 +19,7 @@ from feature_extraction.feature_file.rows import ModalityRows, Rows, block_rows,
 from feature_extraction.foreign import open_hdf5
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
+from feature_extraction.ground.text import as_text
 
 VERSIONS = (1, 2)
 Group = Mapping[str, "h5py.Dataset | Group"]
@@ -249,5 +250,4 @@ def _dataset(group: Group, key: str, place: str) -> h5py.Dataset:
 
 def _attribute(owner: Any, name: str) -> str:
     """Read an attribute as text; an absent one is empty."""
-    value = owner.attrs.get(name, "")
-    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
+    return as_text(owner.attrs.get(name, ""))

@@ -84,7 +84,7 @@ def _as_list(kind: Any, value: Json) -> list[Json]:
 
 def _read(word: str) -> Json:
     value: Json = word.strip()
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         value = json.loads(word)
     return value
 

@@ -104,7 +104,7 @@ def test_a_list_that_is_not_written_as_one_is_shown_as_it_is_written(given, writ
     assert str(refused.value).endswith(f"is possible; a list is written {written}")
 
 
-@pytest.mark.parametrize("given", [0, "x", "32,x", -1, True])
+@pytest.mark.parametrize("given", [0, "x", "32,x", -1, True, pytest.param("[" * 100_000, id="nested")])
 def test_what_no_list_is_made_of_has_no_such_hint(given):
     with pytest.raises(InputError) as refused:
         full("aadml", **{"network.hidden": given})

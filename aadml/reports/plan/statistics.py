@@ -104,9 +104,9 @@ def compared(rows: ByMethod, precisions: Precisions, pair: Pair, seeds: Sequence
     first, second = ([rows[name][seed] for seed in seeds] for name in pair)
     maps = [np.array([row.test_map for row in side], dtype=np.float64) for side in (first, second)]
     queries = [np.stack([precisions[row.key] for row in side]) for side in (first, second)]
-    values = maps[0] - maps[1]
+    values = tuple((maps[0] - maps[1]).tolist())
     over_both = _over_both(queries[0].tobytes(), queries[1].tobytes(), queries[0].shape)
-    return Compared(pair, tuple(values.tolist()), paired_t(*maps), over_both, _flip(tuple(values.tolist())))
+    return Compared(pair, values, paired_t(*maps), over_both, _flip(values))
 
 
 @lru_cache(maxsize=256)

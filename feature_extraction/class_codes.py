@@ -1,0 +1,30 @@
+"""The classes of a manifest's clips as the numbers that a feature file has."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feature_extraction.feature_file import UNLABELLED
+from feature_extraction.manifest import Manifest, Row
+
+
+def class_codes(manifest: Manifest, rows: Sequence[Row]) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
+    """Number the classes of some clips.
+
+    Args:
+        manifest: whose classes they are.
+        rows: n of its clips.
+
+    Returns:
+        (n,) the class of each, `UNLABELLED` where it has none; and (n, C) all classes of each, None where no clip of
+        the manifest has several.
+    """
+    numbers = {name: number for number, name in enumerate(manifest.class_names)}
+    labels = np.asarray([numbers.get(row.label, UNLABELLED) for row in rows], dtype=np.int64)
+    if not manifest.has_several_labels:
+        return labels, None
+    marked = np.zeros((len(rows), len(numbers)), dtype=np.uint8)
+    for number, row in enumerate(rows):
+        marked[number, [numbers[label] for label in row.labels]] = 1
+    return labels, marked

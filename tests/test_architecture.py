@@ -37,6 +37,7 @@ EXTRACTION_FLOORS = [
 
 AADML_FLOORS = [
     ["comparison", "processes"],
+    ["layers"],
     ["losses", "selections", "proxies", "retrieval", "data"],
     ["objective"],
     ["methods"],

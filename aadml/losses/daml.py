@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin, Seed, Share, Size, Weight, Width
 from aadml.comparison.pairwise import at_least_float32
+from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
     Form,
     Negatives,
@@ -112,11 +113,11 @@ class Daml(nn.Module):
         self.features = features
         self.phase = "joint"
         self.generator = nn.Sequential(
-            nn.Linear(3 * features, hidden),
+            Linear(3 * features, hidden),
             nn.ReLU(),
-            nn.Linear(hidden, hidden),
+            Linear(hidden, hidden),
             nn.ReLU(),
-            nn.Linear(hidden, features),
+            Linear(hidden, features),
         )
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Fidelity, Margin, Momentum, Seed, Share, Size, Weight, Width
 from aadml.comparison.pairwise import TINY, at_least_float32
+from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
     Negatives,
     Phase,
@@ -115,7 +116,7 @@ class Hdml(nn.Module):
         self.pull, self.as_source = pull, fidelity == "source"
         self.trust, self.balance, self.class_factor, self.momentum = trust, balance, class_factor, momentum
         self.positives, self.negatives = positives, negatives
-        self.generator = nn.Sequential(nn.Linear(dimension, hidden), nn.ReLU(), nn.Linear(hidden, features))
+        self.generator = nn.Sequential(Linear(dimension, hidden), nn.ReLU(), Linear(hidden, features))
         self.classifier = nn.Linear(features, classes)
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
         self.register_buffer("metric_average", torch.tensor(torch.inf))

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from annotated_types import Interval
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from aadml.comparison.options import Dropout, SomeLayers
-from aadml.methods.dropout import DropoutLayer
+from aadml.layers.dropout import DropoutLayer
+from aadml.layers.linear import Linear
 from aadml.processes import group
 from feature_extraction.ground.markers import Choice, OwnSection
 from feature_extraction.ground.tables import lookup
@@ -36,7 +36,7 @@ def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0
     """
     modules: list[nn.Module] = []
     for number, (inputs, outputs) in enumerate(pairwise(sizes)):
-        modules.append(nn.Linear(inputs, outputs))
+        modules.append(Linear(inputs, outputs))
         if last or number < len(sizes) - 2:
             modules.append(lookup(ACTIVATIONS, activation, "activation")())
             if dropout:
@@ -45,55 +45,22 @@ def layers(sizes: Sequence[int], *, activation: str = "relu", dropout: float = 0
 
 
 class Layers(nn.Sequential):
-    """Linear layers, activations and dropout, one after the other; their products may be made in a shorter type.
+    """Linear layers, activations and dropout, one after the other.
 
     Attributes:
-        reduced: the type of the products while training; None makes them in that of the inputs. The weights, the sums
-            over the batch, and all that follows a product stay in float32.
         rows_at_once: while training, so many rows pass at a time, and pass again for the gradient, so that what stands
             between the layers is kept for them alone; 0 passes the whole batch once.
     """
 
-    reduced: torch.dtype | None = None
     rows_at_once: int = 0
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Pass inputs (b, d) through all modules -> (b, outputs)."""
+        passed: Callable[[Tensor], Tensor] = super().forward
         if not (self.training and torch.is_grad_enabled() and 0 < self.rows_at_once < len(inputs)):
-            return self._passed(inputs)
+            return passed(inputs)
         # the state of the generator is kept, so that both passes drop the same units
-        parts = [checkpoint(self._passed, part, use_reentrant=False) for part in inputs.split(self.rows_at_once)]
-        return torch.cat(parts)
-
-    def _passed(self, inputs: Tensor) -> Tensor:
-        for module in self:
-            if self.reduced is not None and isinstance(module, nn.Linear):
-                multiply: Callable[..., Tensor] = _Product.apply
-                inputs = multiply(inputs.to(self.reduced), module.weight.to(self.reduced)) + module.bias
-            else:
-                inputs = module(inputs)
-        return inputs
-
-
-class _Product(torch.autograd.Function):
-    """`F.linear` without bias, whose gradients are those of torch to the bit.
-
-    That of the weights is made of a copy of the outputs' gradient, transposed in memory: a product in bfloat16 that
-    reads across its rows takes half as long again.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, inputs: Tensor, weight: Tensor) -> Tensor:
-        """Multiply inputs (b, d) by a weight (c, d) -> (b, c)."""
-        ctx.save_for_backward(inputs, weight)
-        return F.linear(inputs, weight)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor]:
-        """Give the gradients of the inputs, where they are asked for, and of the weight."""
-        inputs, weight = ctx.saved_tensors
-        of_inputs = gradients[0] @ weight if ctx.needs_input_grad[0] else None
-        return of_inputs, gradients[0].T.contiguous() @ inputs
+        return torch.cat([checkpoint(passed, part, use_reentrant=False) for part in inputs.split(self.rows_at_once)])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 from torch import nn
 
+from aadml.layers.linear import Linear
 from aadml.methods.learner import Learner
 from aadml.methods.networks import Layers
 from aadml.methods.settings import Precision
 from aadml.processes import group
 from feature_extraction.ground.errors import InputError
 from feature_extraction.network_run import bfloat16_units
+
+_Module = TypeVar("_Module", bound=nn.Module)
 
 PAYS_FROM = 512
 """Inputs and outputs of the widest layer from which on bfloat16 saves more than the conversions take."""
@@ -28,26 +31,26 @@ def resolved(asked: Precision, learner: Learner) -> Literal["float32", "bfloat16
     Raises:
         InputError: bfloat16 is asked of a learner that has no layers for it, or whose sums need all digits.
     """
-    networks = _layers(learner)
-    if asked == "bfloat16" and (learner.in_bfloat16 == "no" or not networks):
+    layers = _of_kind(Linear, learner)
+    if asked == "bfloat16" and (learner.in_bfloat16 == "no" or not layers):
         raise InputError("training.precision: bfloat16 given; this method trains in float32 alone, or auto")
     if asked != "auto":
         return asked
-    pays = learner.in_bfloat16 == "shown" and max(map(_width, networks), default=0) >= PAYS_FROM
+    pays = learner.in_bfloat16 == "shown" and max(map(_width, layers), default=0) >= PAYS_FROM
     return "bfloat16" if pays and bfloat16_units(learner.device) else "float32"
 
 
 @contextmanager
 def computed_in(precision: Precision, learner: Learner) -> Iterator[None]:
-    """Let the layers of a learner multiply in a precision as long as the context lasts."""
-    networks = _layers(learner) if precision == "bfloat16" else []
-    for one in networks:
-        one.reduced = torch.bfloat16
+    """Let the layers of a learner and of its losses multiply in a precision as long as the context lasts."""
+    layers = _of_kind(Linear, learner) if precision == "bfloat16" else []
+    for layer in layers:
+        layer.reduced = torch.bfloat16
     try:
         yield
     finally:
-        for one in networks:
-            one.reduced = None
+        for layer in layers:
+            layer.reduced = None
 
 
 @contextmanager
@@ -62,7 +65,7 @@ def passed_in_parts(clips: int, learner: Learner) -> Iterator[None]:
         InputError: parts are asked of a learner that has no layers of its own, or of one process among several, which
             draws for the whole batch.
     """
-    networks = _layers(learner)
+    networks = _of_kind(Layers, learner)
     if clips and not networks:
         raise InputError("training.micro_batch: this method's networks take a batch whole; leave it at 0")
     if clips and group.count() > 1:
@@ -78,10 +81,10 @@ def passed_in_parts(clips: int, learner: Learner) -> Iterator[None]:
             one.rows_at_once = 0
 
 
-def _layers(learner: Learner) -> list[Layers]:
-    return [module for module in learner.modules() if isinstance(module, Layers)]
+def _of_kind(kind: type[_Module], learner: Learner) -> list[_Module]:
+    return [module for module in learner.modules() if isinstance(module, kind)]
 
 
-def _width(network: Layers) -> int:
-    """Give the smaller side of the widest product of a network."""
-    return max((min(m.in_features, m.out_features) for m in network if isinstance(m, nn.Linear)), default=0)
+def _width(layer: Linear) -> int:
+    """Give the smaller side of a layer's product."""
+    return min(layer.in_features, layer.out_features)

@@ -58,10 +58,10 @@ class Training:
         train_map: epochs between two scores of the training clips (their MAP and loss, the validation clips' loss), for
             people alone: they change nothing; 0 never.
         drop_last: leave out the last batch where it is smaller than the others.
-        precision: of the products of the encoders' hidden layers while they train: "float32", "bfloat16", or "auto",
-            which takes bfloat16 for wide layers of methods that were shown to score the same in it, where the machine
-            multiplies it in hardware (docs/speed.md); a run's config records what it resolved to. Weights, losses,
-            optimizers and all evaluation are float32.
+        precision: of the products of hidden layers, and of a loss's generator, while they train: "float32", "bfloat16",
+            or "auto", which takes bfloat16 for wide layers of methods that were shown to score the same in it, where
+            the machine multiplies it in hardware (docs/speed.md); a run's config records what it resolved to. Weights,
+            losses, optimizers and all evaluation are float32.
     """
 
     epochs: Count = 400

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from aadml.configuration.assembly import assemble
-from aadml.methods import networks
+from aadml.layers import linear
 from aadml.methods.session import Session
 from aadml.runs.prepare import prepare
 from aadml.runs.scoring import TEST, score_model
@@ -31,7 +31,7 @@ def main() -> None:
     torch.set_num_threads(1)
     if arguments.emulated:
         check_emulation()
-        networks._Product = Emulated
+        linear._Product = Emulated
     for loss in arguments.losses:
         differences = []
         for seed in range(arguments.seeds):
@@ -68,7 +68,7 @@ def check_emulation() -> None:
     torch.manual_seed(0)
     given = [torch.randn(200, 1024).bfloat16(), torch.randn(256, 1024).bfloat16(), torch.randn(200, 256).bfloat16()]
     sides = []
-    for product in (networks._Product, Emulated):
+    for product in (linear._Product, Emulated):
         inputs, weight = (one.clone().requires_grad_() for one in given[:2])
         out = product.apply(inputs, weight)
         out.backward(given[2])

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from aadml.configuration.assembly import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
-from aadml.methods.dropout import DropoutLayer
+from aadml.layers.dropout import DropoutLayer
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.optimization import Optimization, optimizer
 from aadml.objective import Embedded

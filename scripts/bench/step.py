@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from aadml.configuration.assembly import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
-from aadml.methods.dropout import DropoutLayer
+from aadml.layers.dropout import DropoutLayer
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.optimization import Optimization
 from aadml.methods.precision import computed_in

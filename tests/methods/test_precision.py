@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional
 
 from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.data.synthetic import synthetic
 from aadml.methods import precision
-from aadml.methods.networks import layers
 from aadml.methods.precision import PAYS_FROM, computed_in, resolved
 from aadml.methods.session import Callbacks
 from aadml.runs.loading import load, read_config
@@ -56,57 +53,20 @@ def learner_of(features, method="aadml", **settings):
     return prepare(assemble(data=features, method=method, settings=SMALL | settings)).model.method.learner
 
 
-def test_products_are_rounded_and_everything_else_is_float32():
-    torch.manual_seed(0)
-    network = layers((7, 5, 4), activation="tanh").eval()
-    inputs = torch.randn(9, 7)
-    expected = inputs
-    for module in network:
-        if isinstance(module, nn.Linear):
-            rounded, weight = expected.bfloat16().double(), module.weight.bfloat16().double()
-            expected = (rounded @ weight.T).float().bfloat16().float() + module.bias
-        else:
-            expected = module(expected)
-    network.reduced = torch.bfloat16
-    outputs = network(inputs)
-    assert outputs.dtype == torch.float32
-    torch.testing.assert_close(outputs, expected, rtol=1e-2, atol=1e-3)  # the last bit may fall either way
-    network.reduced = None
-    assert not torch.equal(outputs, network(inputs))
-
-
-def test_gradients_are_those_of_float32_but_for_rounding():
-    torch.manual_seed(0)
-    network, inputs = layers((30, 40, 20), activation="tanh"), torch.randn(50, 30)
-    gradients = []
-    for network.reduced in (None, torch.bfloat16):
-        network.zero_grad()
-        network(inputs).square().sum().backward()
-        gradients.append([p.grad.clone() for p in network.parameters()])
-    for exact, rounded in zip(*gradients, strict=True):
-        assert rounded.dtype == torch.float32
-        assert 0 < float((rounded - exact).norm() / exact.norm()) < 0.02
-
-
-@pytest.mark.parametrize("asks", [True, False])
-def test_gradients_are_those_of_linear_layers_in_bfloat16_to_the_bit(asks):
-    torch.manual_seed(0)
-    network, given = layers((30, 40, 20), activation="tanh"), torch.randn(50, 30)
-    network.reduced = torch.bfloat16
-    inputs = given.clone().requires_grad_(asks)
-    network(inputs).square().sum().backward()
-    gradients = [p.grad.clone() for p in network.parameters()] + [inputs.grad] * asks
-    network.zero_grad()
-    hidden = inputs = given.clone().requires_grad_(asks)
-    for module in network:
-        if isinstance(module, nn.Linear):
-            product = functional.linear(hidden.bfloat16(), module.weight.bfloat16())
-            hidden = product.float() + module.bias
-        else:
-            hidden = module(hidden)
-    hidden.square().sum().backward()
-    expected = [p.grad for p in network.parameters()] + [inputs.grad] * asks
-    assert all(torch.equal(one, other) for one, other in zip(gradients, expected, strict=True))
+@pytest.mark.parametrize("loss", ["daml", "hdml", "dsml-n-pair"])
+@torch.no_grad()
+def test_generators_of_losses_multiply_in_it_too(features, loss):
+    learner = prepare(assemble(data=features, loss=loss, settings=SMALL)).model.method.learner
+    generators = [module.generator for module in learner.objective.modules() if hasattr(module, "generator")]
+    assert len(generators) == 2  # one a direction
+    for generator in generators:
+        inputs = torch.randn(5, generator[0].in_features)
+        exact = generator(inputs)
+        with computed_in("bfloat16", learner):
+            reduced = generator(inputs)
+        assert reduced.dtype == torch.float32
+        assert 0 < float((reduced - exact).norm() / exact.norm()) < 0.02
+        assert torch.equal(generator(inputs), exact)
 
 
 def test_what_is_embedded_is_float32_also_after_an_error(features):

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, CountOrZero, Dropout, Weight, Width
-from aadml.methods.dropout import DropoutLayer
+from aadml.layers.dropout import DropoutLayer
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
 from aadml.methods.learned import learned

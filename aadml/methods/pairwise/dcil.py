@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Margin, Share, Weight, Width
-from aadml.methods.dropout import DropoutLayer
+from aadml.layers.dropout import DropoutLayer
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, in_two

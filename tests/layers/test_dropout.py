@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.methods import dropout
-from aadml.methods.dropout import LEVELS, DropoutLayer
+from aadml.layers import dropout
+from aadml.layers.dropout import LEVELS, DropoutLayer
 
 COUNT = 200_000
 

@@ -1,0 +1,1 @@
+"""Layers that networks of methods and of losses are built of."""

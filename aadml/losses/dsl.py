@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import torch
+
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import inverse, mean_over_positives
@@ -40,10 +42,11 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
 
     def cost(rows: Rows) -> Costs:
         assert rows.columns is not None
-        prior = exp_over_mean((rows.scores * flatness).sub_(rows.columns))
+        prior = exp_over_mean(torch.add(-rows.columns, rows.scores, alpha=flatness))
         costs = mean_over_positives(rows.scores * prior, rows.positives, rows.rivals, rows.shares)
         by_prior = costs.slope.mul_(prior)
-        return replace(costs, slope=by_prior * (1 + flatness * rows.scores), column_slope=-by_prior * rows.scores)
+        by_column = (by_prior * rows.scores).neg_()
+        return replace(costs, slope=by_prior.sub_(by_column, alpha=flatness), column_slope=by_column)
 
     flatness = inverse(prior_temperature)
     scores = scores_of(comparison, "cosine", inverse(temperature)).made_once()

@@ -68,12 +68,12 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     rules = sorted({other.relevance for other, _ in found} - {LABEL.name})
     relevant = "".join(f"relevant is {RELEVANCE_IN_WORDS[rule]} ({rule}), " for rule in rules)
     ties = max(run.record.tie_rate for one in scores.values() for run in one.runs.values())
-    noted = " ".join(["", *(f"{note.rstrip('.')}." for note in _data_notes([other for _, other in found]))])
+    noted = "".join(f"; {note.rstrip('.')}" for note in _data_notes([other for _, other in found]))
     return (
         f"MAP on the {record.split} split of {Path(environment.data.name).name} ({clips} clips), "
         f"{relevant}protocol {record.protocol}, chance {chance}, tie rate at most {ties:.3f}; "
-        f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}."
-        f"{noted}"
+        f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
+        f"{noted}."
     )
 
 

@@ -25,7 +25,7 @@ _VARIABLES = {INK: "var(--ink)", FAINT: "var(--faint)"} | {c: f"var(--c{n})" for
 
 STYLE = (
     f":root {{ color-scheme: light dark; {_LIGHT} }}\n"
-    f"@media (prefers-color-scheme: dark) {{ :root {{ {_DARK} }} }}"
+    f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {_DARK} }} }}"
     """
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
@@ -62,7 +62,11 @@ pre { background: var(--raised); padding: .8rem; border-radius: 6px; overflow-x:
   font-size: .85rem; } pre.command { white-space: pre-wrap; overflow-wrap: anywhere; } summary { cursor: pointer; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 footer { margin-top: 3rem; color: var(--muted); font-size: .85rem; }
-@media print { nav { display: none; } body { max-width: none; } }
+@media print { html { font-size: 10px; } body { font-size: 1rem; max-width: none; padding: 0; } nav { display: none; }
+  .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+  td, th { padding-right: .5rem; } td.number, .short { white-space: normal; }
+  td:not(.short, .number) { min-width: 8rem; } th[scope=row] { position: static; }
+  h2, h3 { break-after: avoid; } tr, figure, dl.facts div { break-inside: avoid; } .drawing { max-width: 48rem; } }
 """
 )
 

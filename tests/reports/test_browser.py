@@ -22,6 +22,8 @@ HOSTILE = (
     "_ \u2028 <!-- ]]>",
 )
 SETTINGS = {"network.hidden": [8], "training.batch": 20, "training.learning_rate": 0.01}
+PAPER = 718
+"""Width of A4 within margins of a centimeter, in CSS pixels."""
 SIZES = [(width, scheme) for width in (1200, 390) for scheme in ("light", "dark")]
 
 
@@ -185,6 +187,17 @@ def test_a_page_can_be_read_and_asks_for_nothing(opened, name, width, scheme):
     assert page.evaluate(READABLE) == WANTED
     assert page.evaluate(FAINT_TEXT) == []
     assert elsewhere(events) == []
+
+
+@pytest.mark.parametrize("name", ["run", "comparison", "ablation", "reproduction"])
+def test_nothing_is_cut_off_on_paper_and_dark_pages_print_light(opened, name):
+    page, _ = opened(name, width=PAPER, scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+    boxes = "[...document.querySelectorAll('.scroll, pre')]"
+    assert page.evaluate(f"{boxes}.filter((one) => one.scrollWidth > one.clientWidth + 1).length") == 0
+    assert page.evaluate(f"{boxes}.every((one) => getComputedStyle(one).overflowX === 'visible')")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 @pytest.mark.parametrize("name", ["run", "comparison", "ablation", "reproduction"])

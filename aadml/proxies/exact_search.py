@@ -30,8 +30,8 @@ from aadml.proxies.exact_sums import (
 )
 from feature_extraction.ground.tables import lookup
 
-# a bank of up to NARROW rows, and NARROW_BY more a dimension, is looked through whole: opening groups costs more
-NARROW, NARROW_BY = 1024, 32
+# a bank of up to NARROW rows, or WIDE and WIDE_BY more a dimension, is looked through whole: opening groups costs more
+NARROW, WIDE, WIDE_BY = 2560, 1024, 32
 SLACK_ITEMS = 8
 SLACK_GROUPS = 2
 COLUMNS = 2048
@@ -210,7 +210,7 @@ def _prepared(
     # the sums that decide are themselves rounded
     sums = unit_error(q.shape[1], torch.float64, bank.device) * (lengths + longest).square()
     error = error + (sums if similarity != "cosine" else 10.0**-DECIMALS)
-    whole = len(b) <= NARROW + NARROW_BY * b.shape[1]
+    whole = len(b) <= max(NARROW, WIDE + WIDE_BY * b.shape[1])
     group = 1 if whole else group_size(len(b), wanted, b.shape[1])
     b = torch.cat([b, b[-1:].expand(-len(b) % group, -1)]) if len(b) % group else b
     return _Prepared(q, b, error.to(dtype), len(bank), group)

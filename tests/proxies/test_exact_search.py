@@ -57,7 +57,8 @@ def searches(draw):
 def test_equals_the_definition_with_ties_duplicates_and_exclusions(case):
     bank_codes, query_codes = case["codes"] or (None, None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_search, "NARROW", case["narrow"])
+        for bound in ("NARROW", "WIDE"):
+            patch.setattr(exact_search, bound, case["narrow"])
         patch.setattr(exact_search, "SLACK_ITEMS", case["slack"])
         patch.setattr(exact_search, "SLACK_GROUPS", min(case["slack"], 2))
         patch.setattr(exact_sums, "BLOCK", {"cpu": case["block"]})

@@ -13,7 +13,7 @@ from aadml.runs.data import place_of, starting_config
 from aadml.runs.sample_data import with_sample_data
 from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
 from aadml.sweeps.folder import refuse_foreign, sole_owner
-from aadml.sweeps.grid import Axis, folder_name, parse_axis
+from aadml.sweeps.grid import axes_of, folder_name
 from aadml.sweeps.shards import Division
 from feature_extraction.ground.json_values import Json, JsonObject
 
@@ -45,7 +45,8 @@ def ablate(
     The same call again continues where it stopped; finished runs are kept. A failed run does not stop the others.
 
     Args:
-        over: config key -> values, or "key=1..7" and "key=a,b" as on the command line.
+        over: config key -> values, or "key=1..7" and "key=a,b" as on the command line. Settings of a loss (its margin)
+            are those of every loss that is named here.
         data: a feature file in any layout; None takes the sample clips.
         method: a name of `aadml list methods`.
         config: a YAML file, or the name of a shipped one.
@@ -69,10 +70,7 @@ def ablate(
             merge.
     """
     division, note = Division.of(shard, merge=merge), on_note or _log.info
-    if isinstance(over, Mapping):
-        axes = [Axis(key, tuple(values)) for key, values in over.items()]
-    else:
-        axes = [parse_axis(text) for text in over]
+    axes = axes_of(over)
     start = starting_config(data, config, method, note)
     base = assemble(
         data=place_of(data) if data else None, method=method, config=str(start) if start else None,
@@ -81,7 +79,8 @@ def ablate(
     chosen = with_sample_data(base, note)
     values = chosen.values
     columns = check_columns(metrics)
-    ablation = plan_ablation(values, axes, range(seeds), _baseline(baseline))
+    given = dict(setting_pairs(settings)) | ({} if epochs is None else {"training.epochs": epochs})
+    ablation = plan_ablation(values, axes, range(seeds), _baseline(baseline), given)
     folder = Path(output) if output else Path("ablations") / folder_name(values, axes)
     refuse_foreign(folder)
     with sole_owner(division.owned(folder), {folder: chosen.data}):

@@ -15,6 +15,7 @@ from aadml.sweeps.grid import (
     cells_of,
     plain_settings,
     points,
+    set_again,
     without_proxy,
 )
 from aadml.sweeps.job import Job
@@ -49,6 +50,7 @@ def plan_ablation(
     axes: Sequence[Axis],
     seeds: Sequence[int],
     baseline: JsonObject | None = None,
+    given: JsonObject | None = None,
 ) -> Ablation:
     """Lay out the cells of an ablation.
 
@@ -59,12 +61,14 @@ def plan_ablation(
         baseline: settings that make of a cell its baseline, which joins the cells where it is not among them. None:
             every cell with an anchor-aware proxy is measured against itself without; where there is none, all against
             the first. Empty: nothing is compared.
+        given: settings that `base` already has; those of a loss that an axis replaces are of every loss (`set_again`).
 
     Raises:
         InputError: a key or value that the config refuses.
     """
-    crossed = points(base, axes)
-    references = [_reference(base, point, crossed, baseline) for point in crossed]
+    again = set_again(given or {}, axes)
+    crossed = points(base, axes, again)
+    references = [_reference(base, point, crossed, baseline, again) for point in crossed]
     cells = cells_of([*crossed, *(point for point in references if point is not None)])
     name_of = {cell.config.yaml(): cell.name for cell in cells}
     named = {
@@ -111,11 +115,13 @@ def collected(
     return scores
 
 
-def _reference(base: JsonObject, point: Point, crossed: Sequence[Point], baseline: JsonObject | None) -> Point | None:
+def _reference(
+    base: JsonObject, point: Point, crossed: Sequence[Point], baseline: JsonObject | None, again: JsonObject
+) -> Point | None:
     settings, config = point
     if baseline is not None:
         changed = {**settings, **baseline}
-        return (changed, resolve(applied(base, changed))) if baseline else None
+        return (changed, resolve(applied(base, {**again, **changed}))) if baseline else None
     if any(other.prefix for _, other in crossed):
         return (plain_settings(settings), without_proxy(config)) if config.prefix else None
     return crossed[0]

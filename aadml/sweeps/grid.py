@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import yaml
@@ -21,10 +21,22 @@ NAME_LENGTH = 100
 
 @dataclass(frozen=True)
 class Axis:
-    """A config key and the values it takes."""
+    """A config key and the values it takes.
+
+    Raises:
+        InputError: no values, a value twice, or a key that a grid cannot vary.
+    """
 
     key: str
     values: tuple[Json, ...]
+
+    def __post_init__(self) -> None:
+        if self.key == "seed":
+            raise InputError("--over seed: seeds are given by --seeds, and every cell gets all of them")
+        if not self.values:
+            raise InputError(f"--over {self.key}: no value is given")
+        if len({repr(value) for value in self.values}) != len(self.values):
+            raise InputError(f"--over {self.key}: names a value twice")
 
 
 @dataclass(frozen=True)
@@ -42,17 +54,31 @@ class Cell:
     settings: JsonObject
 
 
+def axes_of(over: Mapping[str, Sequence[Json]] | Sequence[str]) -> list[Axis]:
+    """Read what is varied: key -> values, or texts as `--over` takes them; a value alone is read as there ("1..7").
+
+    Raises:
+        InputError: as of `parse_axis`.
+    """
+    if not isinstance(over, Mapping):
+        return [parse_axis(str(text)) for text in ([over] if isinstance(over, str) else over)]
+    return [
+        Axis(str(key), tuple(values))
+        if isinstance(values, Iterable) and not isinstance(values, str)
+        else parse_axis(f"{key}={values}")
+        for key, values in over.items()
+    ]
+
+
 def parse_axis(text: str) -> Axis:
     """Read "key=1..7" or "key=a,b,c" of `--over`; the values are YAML, a range takes both of its ends.
 
     Raises:
-        InputError: no "=", no values, a value twice, or a key that a grid cannot vary.
+        InputError: no "=", or what `Axis` refuses.
     """
     key, sign, listed = (part.strip() for part in text.partition("="))
     if not sign or not key or not listed:
         raise InputError(f"--over {text}: write it as key=values, for example proxy.k=1..7 or loss=triplet,aa-triplet")
-    if key == "seed":
-        raise InputError("--over seed: seeds are given by --seeds, and every cell gets all of them")
     try:
         given = plain_yaml.load(f"[{listed}]")
     except InputError as error:
@@ -61,8 +87,6 @@ def parse_axis(text: str) -> Axis:
     values: list[Json] = []
     for value in given if isinstance(given, list) else [given]:
         values += _spanned(value, text)
-    if len({repr(value) for value in values}) != len(values):
-        raise InputError(f"--over {text}: names a value twice")
     return Axis(key, tuple(values))
 
 
@@ -70,12 +94,13 @@ Point = tuple[JsonObject, Config]
 """Settings of the axes, and the config they give."""
 
 
-def points(base: JsonObject, axes: Sequence[Axis]) -> list[Point]:
+def points(base: JsonObject, axes: Sequence[Axis], again: JsonObject | None = None) -> list[Point]:
     """Cross the axes.
 
     Args:
         base: nested config values, with data.
         axes: in the order of the tables, the first one slowest.
+        again: settings that every point has, as `set_again` gives them.
 
     Raises:
         InputError: a key twice, or a value that the config refuses.
@@ -85,7 +110,23 @@ def points(base: JsonObject, axes: Sequence[Axis]) -> list[Point]:
         raise InputError(f"--over: {max(keys, key=keys.count)} is given twice; list all of its values in one")
     crossed = itertools.product(*(axis.values for axis in axes))
     settings = [dict(zip(keys, values, strict=True)) for values in crossed]
-    return [(point, resolve(applied(base, point))) for point in settings]
+    return [(point, resolve(applied(base, {**(again or {}), **point}))) for point in settings]
+
+
+def set_again(given: JsonObject, axes: Sequence[Axis]) -> JsonObject:
+    """Pick the settings that go with what an axis replaces, and that every cell therefore has to be given anew.
+
+    The margin of one loss is no more than a default once the axis names another loss.
+
+    Raises:
+        InputError: a setting of an axis's own key, which no cell would have.
+    """
+    keys = [axis.key for axis in axes]
+    for key in keys:
+        if key in given:
+            raise InputError(f"--over {key}: {key} is given by itself too, and no run would have it; leave one out")
+    replaced = tuple(f"{key}." for key in keys)
+    return {key: value for key, value in given.items() if key.startswith(replaced)}
 
 
 def applied(base: JsonObject, settings: JsonObject) -> JsonObject:

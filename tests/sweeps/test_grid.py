@@ -1,9 +1,22 @@
 import pytest
 
+from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve, tuning_space
 from aadml.configuration.files import read_yaml
 from aadml.configuration.shipped import configs_folder
-from aadml.sweeps.grid import applied, cells_of, file_name, folder_name, parse_axis, plain_settings, points
+from aadml.sweeps.ablate import plan_ablation
+from aadml.sweeps.grid import (
+    Axis,
+    applied,
+    axes_of,
+    cells_of,
+    file_name,
+    folder_name,
+    parse_axis,
+    plain_settings,
+    points,
+    set_again,
+)
 from feature_extraction.ground.errors import InputError
 
 BASE = read_yaml("aadml") | {"data": "features.h5"}
@@ -42,6 +55,41 @@ def test_an_axis_is_read_from_text(text, values):
 def test_a_bad_axis_is_told(text, hint):
     with pytest.raises(InputError, match=hint):
         parse_axis(text)
+
+
+def test_axes_are_read_from_texts_and_from_values_of_keys():
+    assert axes_of(["proxy.k=1..2", "loss=triplet"]) == [Axis("proxy.k", (1, 2)), Axis("loss", ("triplet",))]
+    assert axes_of("proxy.k=1..2") == axes_of({"proxy.k": "1..2"}) == axes_of({"proxy.k": range(1, 3)})
+    assert axes_of({"loss": "triplet", "proxy.k": 3}) == [Axis("loss", ("triplet",)), Axis("proxy.k", (3,))]
+
+
+@pytest.mark.parametrize(
+    ("over", "hint"), [({"seed": [0, 1]}, "--seeds"), ({"proxy.k": [1, 1]}, "twice"), ({"proxy.k": []}, "no value")]
+)
+def test_bad_values_of_keys_are_told_too(over, hint):
+    with pytest.raises(InputError, match=hint):
+        axes_of(over)
+
+
+def test_settings_of_a_loss_are_those_of_every_loss_of_the_axis():
+    given = {"loss.margin": 0.5, "network.hidden": [8]}
+    axes = [parse_axis("loss=triplet,aa-hinge,hard-triplet")]
+    found = plan_ablation(assemble(data="x.h5", settings=given).values, axes, [0], given=given)
+    assert {cell.config["loss"]["margin"] for cell in found.cells} == {0.5}
+    assert len(found.cells) == 4  # and aa-hinge's baseline
+    with pytest.raises(InputError, match="margin"):
+        plan_ablation(BASE, [parse_axis("loss=triplet,supcon")], [0], given=given)
+
+
+def test_baselines_have_the_settings_of_a_loss_too():
+    given = {"loss.margin": 0.5}
+    found = plan_ablation(BASE, [parse_axis("loss=triplet")], [0], {"loss": "hinge"}, given)
+    assert [cell.config["loss"]["margin"] for cell in found.cells] == [0.5, 0.5]
+
+
+def test_a_setting_that_no_run_would_have_is_refused():
+    with pytest.raises(InputError, match=r"--over training.epochs: training.epochs is given by itself too"):
+        set_again({"training.epochs": 3}, [parse_axis("training.epochs=1,2")])
 
 
 def test_an_unknown_key_or_value_is_refused_before_anything_runs():

@@ -27,6 +27,7 @@ from feature_extraction.ground.atomic import write_text
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import Joined
+from feature_extraction.ground.text import listed
 
 _log = logging.getLogger("aadml")
 Note = Callable[[str], None]
@@ -35,8 +36,8 @@ Note = Callable[[str], None]
 def compare(
     *,
     data: str | Path | None = None,
-    methods: str | None = None,
-    losses: str | None = None,
+    methods: Sequence[str] | str | None = None,
+    losses: Sequence[str] | str | None = None,
     config: str | None = None,
     settings: Settings = (),
     max_epochs: int | None = None,
@@ -61,8 +62,8 @@ def compare(
 
     Args:
         data: a feature file in any layout; None takes the sample clips.
-        methods: "all", or methods and shipped configs separated by commas.
-        losses: "all", or losses separated by commas; each is run with and without anchor-aware proxies.
+        methods: "all", or methods and shipped configs, one by one or separated by commas.
+        losses: "all", or losses, likewise; each is run with and without anchor-aware proxies.
         config: the config that losses are put into.
         settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
         max_epochs: upper limit on the training epochs of every row.
@@ -132,15 +133,15 @@ def _scored(
     return collected(rows_of.cells_of_rows(rows), seeds, folder, outcomes)
 
 
-def _wanted(methods: str | None, losses: str | None) -> tuple[list[str], list[str]]:
-    wanted = rows_of.chosen(methods or "", rows_of.method_names(), rows_of.known_methods(), "method or config")
-    for name in map(str.strip, (losses or "").split(",")):
+def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
+    wanted = rows_of.chosen(methods, rows_of.method_names(), rows_of.known_methods(), "method or config")
+    for name in listed(losses):
         if prefix := proxy_prefix_of(name):
             also = (
                 "every loss is run with and without AA proxies, and with --rivals beside what else could do their work"
             )
             raise InputError(f"--losses {name}: write {name.removeprefix(prefix)}; {also}")
-    wanted_losses = rows_of.chosen(losses or "", rows_of.loss_names(), Joined(LOSSES, RECIPES), "loss")
+    wanted_losses = rows_of.chosen(losses, rows_of.loss_names(), Joined(LOSSES, RECIPES), "loss")
     if not (wanted or wanted_losses):
         raise InputError("compare: nothing to compare; give --methods all, --losses all, or names of them")
     audio_text = rows_of.sound_only(wanted)

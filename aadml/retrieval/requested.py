@@ -13,6 +13,7 @@ from aadml.retrieval.ties import Values
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.options import REQUIRED, schema
 from feature_extraction.ground.tables import lookup
+from feature_extraction.ground.text import listed
 
 FAMILIES = {"map-at-k": ("map", "map-min", "map-hits")}
 """A name for several metrics, each at all cutoffs of the tables."""
@@ -52,12 +53,6 @@ def check_cutoff(metric: str, items: int) -> None:
     cutoff = split_name(metric)[1]
     if cutoff is not None and cutoff > items:
         raise InputError(f"metric {metric}: the gallery holds {items} items; take a cutoff up to {items}, or map")
-
-
-def listed(names: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Give names one by one, of a list or of text with commas; None is none."""
-    given = (names,) if isinstance(names, str) else names or ()
-    return tuple(name for one in given for name in str(one).split(",") if name)
 
 
 def check_columns(names: Sequence[str] | str | None) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from aadml.retrieval import evaluate as evaluate_embeddings
 from aadml.retrieval.embeddings_file import check_once, read_embeddings
 from aadml.retrieval.judgments import chosen_relevance
 from aadml.retrieval.metric_names import Gallery
-from aadml.retrieval.requested import listed
 from aadml.runs.data import relevance_name, with_relevance
 from aadml.runs.later_data import not_empty, read_for, suited
 from aadml.runs.loading import load, load_run
@@ -30,6 +29,7 @@ from feature_extraction.ground.atomic import remove_leftovers
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import to_bytes
 from feature_extraction.ground.places import search_beside
+from feature_extraction.ground.text import listed
 from feature_extraction.network_run import chosen_device
 
 Note = Callable[[str], None]

@@ -21,6 +21,7 @@ from aadml.sweeps.published_figures import published
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject
 from feature_extraction.ground.tables import Joined, lookup
+from feature_extraction.ground.text import listed
 
 if TYPE_CHECKING:
     from aadml.methods.method import Method
@@ -102,11 +103,13 @@ def published_losses() -> list[str]:
     return list(dict.fromkeys(name.removeprefix(AnchorAware.prefix) for name in published("losses")))
 
 
-def chosen(text: str, everything: Sequence[str], known: Mapping[str, T], kind: str) -> list[str]:
-    """Read "all" or a list of names separated by commas.
+def chosen(
+    given: Sequence[str] | str | None, everything: Sequence[str], known: Mapping[str, T], kind: str
+) -> list[str]:
+    """Read names, one by one or separated by commas; "all" stands for everything.
 
     Args:
-        text: as given.
+        given: the names; None is none.
         everything: what "all" stands for.
         known: what may be named.
         kind: for the message.
@@ -115,7 +118,7 @@ def chosen(text: str, everything: Sequence[str], known: Mapping[str, T], kind: s
         InputError: an unknown name.
     """
     names: list[str] = []
-    for name in [part.strip() for part in text.split(",") if part.strip()]:
+    for name in listed(given):
         if name != "all":
             lookup(known, name, kind)
         names += everything if name == "all" else [name]

@@ -1,11 +1,11 @@
 """Comparisons: the rows of the papers' tables on any feature file, each anchor-aware row beside its controls."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from aadml.configuration.changes import with_setting
+from aadml.configuration.changes import expand_loss, with_setting
 from aadml.configuration.config import DEFAULT_METHOD, Config, resolve, tuning_space
 from aadml.configuration.files import read_yaml
 from aadml.configuration.shipped import configs_folder
@@ -36,6 +36,10 @@ Draft = tuple[str, str, str, Config, Space]
 
 SHARED = (ALONE, NONE)
 """Controls that all losses share, or that are rows of their own."""
+NAMED = ("method", "method.name", "data", "seed")
+"""Keys that are every row's, or every run's, own."""
+NAMED_BY_LOSS = ("loss", "loss.name", "recipe", "proxy", "proxy.name")
+"""Keys that a row of losses is named by."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +141,9 @@ def named_rows(methods: Sequence[str], losses: Sequence[str], settings: Settings
         The rows, those of equal config sharing a cell; and what people should know of them.
 
     Raises:
-        InputError: a change that fits no row at all.
+        InputError: a change that fits no row at all, or of what rows are named by.
     """
+    _refuse_names(settings, NAMED)
     refused: dict[str, list[str]] = {}
     found: list[Draft] = []
     for name in methods:
@@ -154,9 +159,17 @@ def named_rows(methods: Sequence[str], losses: Sequence[str], settings: Settings
         if len(set(rows)) >= len(items) + bool(losses):
             raise InputError(f"--set {key}: none of the rows takes it")
     notes = [
-        f"{key} is not a key of, and was not set for: {', '.join(dict.fromkeys(rows))}" for key, rows in refused.items()
+        f"{key} was not set for rows without such a key, or with their own: {', '.join(dict.fromkeys(rows))}"
+        for key, rows in refused.items()
     ]
     return _with_cells(found), notes
+
+
+def _refuse_names(settings: Settings, keys: Collection[str]) -> None:
+    """Refuse a change of what a row is named by: it would stand there as what it is not."""
+    for key, _ in settings.changes:
+        if key in keys:
+            raise InputError(f"--set {key}: every row has its own {key.partition('.')[0]}; it cannot be set for all")
 
 
 def _method_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
@@ -170,13 +183,22 @@ def _method_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -
 def _loss_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
     base = _base(settings)
     space = tuning_space(base)
-    plain = fitted_config(with_setting(base, "loss", name), name, settings, refused)
-    anchored = fitted_config(with_setting(base, "loss", AnchorAware.prefix + name), name, settings, refused)
+    _refuse_names(settings, NAMED_BY_LOSS)
+    plain, anchored = (
+        fitted_config(with_setting(base, "loss", prefix + name), name, settings, refused, kept=_brought_by(name))
+        for prefix in ("", AnchorAware.prefix)
+    )
     rows: list[Draft] = [("losses", name, "", plain, space), ("losses", AnchorAware.prefix + name, "", anchored, space)]
     beside = {control: changed for control, changed in _beside(anchored, settings).items() if control not in SHARED}
     return rows + [
         ("losses", AnchorAware.prefix + name, control, changed, space) for control, changed in beside.items()
     ]
+
+
+def _brought_by(loss: str) -> Collection[str]:
+    """List the keys that a recipe has its name from ("hard-triplet" its selection)."""
+    sections = expand_loss({"loss": loss}).keys() - {"loss", "recipe", "proxy"} if loss in RECIPES else ()
+    return [key for section in sections for key in (section, f"{section}.name")]
 
 
 def _beside(config: Config, settings: Settings) -> dict[str, Config]:
@@ -209,7 +231,9 @@ def known_methods() -> Mapping[str, "Callable[..., Method] | Path"]:
     return Joined(METHODS, shipped | {stem.replace("_", "-"): path for stem, path in shipped.items()})
 
 
-def fitted_config(values: JsonObject, row: str, settings: Settings, refused: dict[str, list[str]]) -> Config:
+def fitted_config(
+    values: JsonObject, row: str, settings: Settings, refused: dict[str, list[str]], kept: Collection[str] = ()
+) -> Config:
     """Resolve the config of a row with the shared changes.
 
     Args:
@@ -217,17 +241,26 @@ def fitted_config(values: JsonObject, row: str, settings: Settings, refused: dic
         row: its name.
         settings: what all rows share.
         refused: key of a change that does not fit -> rows, to which this one is added.
+        kept: keys that the row keeps as they are.
     """
     values = with_setting(values, "data", settings.data)
     config = resolve(values)
     for key, value in settings.changes:
-        try:
-            config = resolve(with_setting(values, key, value))
-        except InputError:
+        changed = None if key in kept else _changed(values, key, value)
+        if changed is None:
             refused.setdefault(key, []).append(row)
-            continue
-        values = with_setting(values, key, value)
+        else:
+            values, config = changed
     return config if settings.max_epochs is None else at_most(config, settings.max_epochs)
+
+
+def _changed(values: JsonObject, key: str, value: Json) -> tuple[JsonObject, Config] | None:
+    """Set a key and resolve; None where the config refuses it."""
+    try:
+        changed = with_setting(values, key, value)
+        return changed, resolve(changed)
+    except InputError:
+        return None
 
 
 def _takes_sound(config: Config) -> bool:

@@ -119,8 +119,10 @@ def set_again(given: JsonObject, axes: Sequence[Axis]) -> JsonObject:
     The margin of one loss is no more than a default once the axis names another loss.
 
     Raises:
-        InputError: a setting of an axis's own key, which no cell would have.
+        InputError: a setting of an axis's own key, or of the seed, which no run would have.
     """
+    if "seed" in given:
+        raise InputError("seed: every run has its own; say how many with --seeds")
     keys = [axis.key for axis in axes]
     for key in keys:
         if key in given:

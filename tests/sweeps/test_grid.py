@@ -90,6 +90,8 @@ def test_baselines_have_the_settings_of_a_loss_too():
 def test_a_setting_that_no_run_would_have_is_refused():
     with pytest.raises(InputError, match=r"--over training.epochs: training.epochs is given by itself too"):
         set_again({"training.epochs": 3}, [parse_axis("training.epochs=1,2")])
+    with pytest.raises(InputError, match="seed: every run has its own"):
+        set_again({"seed": 3}, [parse_axis("training.epochs=1,2")])
 
 
 def test_an_unknown_key_or_value_is_refused_before_anything_runs():

@@ -6,11 +6,18 @@ from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.reports.reproduction.audio_text_runs import runs_of, table_of
-from aadml.reports.reproduction.audio_text_tables import PAPER_TABLES, laid_out, planned, starting_config
+from aadml.reports.reproduction.audio_text_tables import (
+    PAPER_TABLES,
+    laid_out,
+    planned,
+    refuse_overridden,
+    starting_config,
+)
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.store import begun
+from feature_extraction.ground.errors import InputError
 
 BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf_audiocaps", "3cmlf"),
          "xie": ("xie_clotho", "xie")}  # fmt: skip
@@ -35,6 +42,21 @@ def test_every_row_finds_its_published_figures(name, dataset, rows):
     printed = [line[-6:] for line in table.rows]
     assert sum(None not in line for line in printed) == rows
     assert len(set(printed) - {(None,) * 6}) == rows, "no two rows show the same published figures"
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("mei", "loss"), ("mei", "loss.margin"), ("mei", "method.freeze"), ("xie", "method.strategy"), ("xie", "seed"),
+     ("3cmlf", "method"), ("3cmlf", "data")],
+)  # fmt: skip
+def test_a_setting_that_all_rows_have_of_their_own_is_refused(name, key):
+    with pytest.raises(InputError, match=f"--set {key}: every row of {name} has its own"):
+        refuse_overridden(name, ["training.batch", key], "AudioCaps")
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_settings_that_rows_share_are_taken(name):
+    refuse_overridden(name, ["training.batch", "training.epochs", "method.audio_weights", "method.dimension"], "Clotho")
 
 
 def test_pretrained_rows_need_weights():

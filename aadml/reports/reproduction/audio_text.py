@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from aadml.configuration.assembly import assembled
+from aadml.configuration.changes import setting_pairs
 from aadml.configuration.config import Config
 from aadml.configuration.files import open_config
 from aadml.reports import page
 from aadml.reports.page import Section
 from aadml.reports.reproduction.audio_text_runs import PaperRun, runs_of, table_of
-from aadml.reports.reproduction.audio_text_tables import DATASETS, own_dataset, starting_config
+from aadml.reports.reproduction.audio_text_tables import DATASETS, own_dataset, refuse_overridden, starting_config
 from aadml.reports.reproduction.procedure import Plan, worked_off
 from aadml.reports.sweep_result import SweepResult
 from aadml.reports.tables import Table, write_tables
@@ -38,9 +39,11 @@ def reproduce_audio_text(name: str, data: Mapping[str, str], plan: Plan) -> Swee
         plan: how.
 
     Raises:
-        InputError: data that are not there, or a setting that the config refuses.
+        InputError: data that are not there, or a setting that the config refuses or that no row would have.
     """
     places: Mapping[str, str | None] = data or {"sample": None}
+    for one in places:
+        refuse_overridden(name, [key for key, _ in setting_pairs(plan.settings)], _dataset(name, one))
     bases = {one: _base(name, one, place, plan) for one, place in places.items()}
     with sole_owner(plan.owned, {plan.folder / one: base.data for one, base in bases.items()}):
         planned = {

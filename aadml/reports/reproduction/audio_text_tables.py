@@ -10,7 +10,9 @@ from aadml.methods.settings import Training
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import spread
+from aadml.sweeps.compare import NAMED
 from aadml.sweeps.published_figures import read_published
+from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, inner, nested
 from feature_extraction.ground.tables import lookup
 
@@ -186,6 +188,23 @@ def planned(name: str, values: JsonObject, dataset: str) -> list[tuple[PaperRow,
             complete = with_setting(complete, key, value)
         pairs.append((row, complete))
     return pairs
+
+
+def refuse_overridden(name: str, keys: Iterable[str], dataset: str) -> None:
+    """Refuse settings that no row would have, since all have their own.
+
+    Args:
+        name: a key of PAPER_TABLES.
+        keys: that were set.
+        dataset: "AudioCaps" or "Clotho".
+
+    Raises:
+        InputError: such a setting.
+    """
+    rows = [row.changes for row in lookup(PAPER_TABLES, name, "table").rows(dataset)]
+    for key in keys:
+        if key in NAMED or all(any(f"{key}.".startswith(f"{own}.") for own, _ in changes) for changes in rows):
+            raise InputError(f"--set {key}: every row of {name} has its own {key}; it cannot be set for all")
 
 
 def _taken(method: str, given: JsonObject) -> JsonObject:

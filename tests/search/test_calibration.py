@@ -4,7 +4,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import aadml
@@ -94,6 +94,7 @@ def test_questions_that_nothing_answers_well_are_told_from_others_by_their_best_
     kind=st.sampled_from(["logistic", "logistic of log-odds", "posterior"]),
     share=st.sampled_from([0.0, 1.0, None]),
 )
+@example(queries=10, seed=68, kind="logistic of log-odds", share=None)  # hits that separate: steep beyond all bounds
 def test_a_curve_never_falls_and_nothing_is_certain(queries, seed, kind, share):
     found = drawn(queries, seed, steepness=seed % 7 - 3)
     fits = found.fits if share is None else np.full_like(found.fits, share)

@@ -67,8 +67,8 @@ class Curve:
         found = scores
         if self.kind != "posterior":
             x = _inputs(scores, self.kind)
-            odds = self.by_score * x + self.by_best * x[..., :1] + self.level
-            found = np.exp(-np.logaddexp(0.0, -odds))  # 1 / (1 + exp(-odds)), which overflows where hits separate
+            log_odds = self.by_score * x + self.by_best * x[..., :1] + self.level
+            found = np.exp(-np.logaddexp(0.0, -log_odds))  # as the formula, which overflows where hits separate
         return np.asarray(np.clip(found, self.margin, 1 - self.margin))
 
 

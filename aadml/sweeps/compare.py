@@ -143,7 +143,7 @@ def named_rows(methods: Sequence[str], losses: Sequence[str], settings: Settings
     Raises:
         InputError: a change that fits no row at all, or of what rows are named by.
     """
-    _refuse_names(settings, NAMED)
+    _refuse_names(settings, NAMED + NAMED_BY_LOSS if losses else NAMED)
     refused: dict[str, list[str]] = {}
     found: list[Draft] = []
     for name in methods:
@@ -183,9 +183,9 @@ def _method_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -
 def _loss_rows(name: str, settings: Settings, refused: dict[str, list[str]]) -> list[Draft]:
     base = _base(settings)
     space = tuning_space(base)
-    _refuse_names(settings, NAMED_BY_LOSS)
+    kept = _brought_by(name)
     plain, anchored = (
-        fitted_config(with_setting(base, "loss", prefix + name), name, settings, refused, kept=_brought_by(name))
+        fitted_config(with_setting(base, "loss", prefix + name), name, settings, refused, kept)
         for prefix in ("", AnchorAware.prefix)
     )
     rows: list[Draft] = [("losses", name, "", plain, space), ("losses", AnchorAware.prefix + name, "", anchored, space)]

@@ -66,7 +66,8 @@ footer { margin-top: 3rem; color: var(--muted); font-size: .85rem; }
   .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   td, th { padding-right: .5rem; } td.number, .short { white-space: normal; }
   td:not(.short, .number) { min-width: 8rem; } th[scope=row] { position: static; }
-  h2, h3 { break-after: avoid; } tr, figure, dl.facts div { break-inside: avoid; } .drawing { max-width: 48rem; } }
+  h2, h3, h4, .note { break-after: avoid; } tr, figure, .note, dl.facts div { break-inside: avoid; }
+  .drawing { max-width: 48rem; } }
 """
 )
 

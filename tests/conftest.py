@@ -12,6 +12,9 @@ from hypothesis import settings
 
 from feature_extraction.foreign import hdf5, hdf5_look
 
+# two test processes share the cores; and a child forked after threads of OpenMP have run waits for them for ever
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # a check that decides something draws the same examples each time; people draw new ones
 settings.register_profile("aadml", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("aadml")

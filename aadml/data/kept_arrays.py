@@ -1,7 +1,6 @@
 """What was decoded of media, kept on disk by their content as far as a budget goes."""
 
 import hashlib
-import io
 import logging
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
 
-from feature_extraction.foreign import npy_array
 from feature_extraction.ground.atomic import write_bytes
 from feature_extraction.ground.errors import InputError
 from feature_extraction.weights import weights_folder
@@ -32,29 +32,28 @@ class KeptArrays:
     def get(self, key: str) -> NDArray[Any] | None:
         """Read an array; None where it is not kept."""
         try:
-            return npy_array(self._place(key))
-        except InputError:
+            return load_file(self._place(key))["values"]
+        except (OSError, SafetensorError, KeyError, ValueError):
             return None
 
     def add(self, key: str, values: NDArray[Any]) -> None:
         """Keep an array, where it fits."""
-        content = io.BytesIO()
-        np.save(content, values, allow_pickle=False)
-        if self._held[0] + content.tell() > self.budget:
+        content = save({"values": np.ascontiguousarray(values)})
+        if self._held[0] + len(content) > self.budget:
             return
-        self._held[0] += content.tell()
+        self._held[0] += len(content)
         try:
-            write_bytes(self._place(key), content.getvalue(), durable=False)
+            write_bytes(self._place(key), content, durable=False)
         except (OSError, InputError) as error:
             _log.warning("what was decoded is not kept (%s)", error)
 
     @cached_property
     def _held(self) -> list[int]:
         """Count the bytes that are there; what other processes add meanwhile is not seen."""
-        return [sum(path.stat().st_size for path in _folder().glob("*.npy"))]
+        return [sum(path.stat().st_size for path in _folder().glob("*.safetensors"))]
 
     def _place(self, key: str) -> Path:
-        return _folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.npy"
+        return _folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.safetensors"
 
 
 def _folder() -> Path:

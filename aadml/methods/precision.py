@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from aadml.layers.linear import Linear
+from aadml.layers.tanh import Tanh
 from aadml.methods.learner import Learner
 from aadml.methods.networks import Layers
 from aadml.methods.settings import Precision
@@ -43,9 +44,9 @@ def resolved(asked: Precision, learner: Learner) -> Literal["float32", "bfloat16
 @contextmanager
 def computed_in(precision: Precision, learner: Learner) -> Iterator[None]:
     """Let the layers of a learner and of its losses multiply in a precision as long as the context lasts."""
-    layers = _of_kind(Linear, learner) if precision == "bfloat16" else []
+    layers: list[Linear | Tanh] = [*_of_kind(Linear, learner), *_of_kind(Tanh, learner)]
     for layer in layers:
-        layer.reduced = torch.bfloat16
+        layer.reduced = torch.bfloat16 if precision == "bfloat16" else None
     try:
         yield
     finally:

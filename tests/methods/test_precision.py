@@ -69,6 +69,16 @@ def test_generators_of_losses_multiply_in_it_too(features, loss):
         assert torch.equal(generator(inputs), exact)
 
 
+def test_tangents_take_less_time_as_long_as_it_lasts(features):
+    learner = learner_of(features)
+    tangents = [module for module in learner.modules() if isinstance(module, torch.nn.Tanh)]
+    with computed_in("float32", learner):
+        assert [layer.reduced for layer in tangents] == [None] * 6  # three a modality
+    with computed_in("bfloat16", learner):
+        assert [layer.reduced for layer in tangents] == [torch.bfloat16] * 6
+    assert [layer.reduced for layer in tangents] == [None] * 6
+
+
 def test_what_is_embedded_is_float32_also_after_an_error(features):
     learner = learner_of(features).eval()
     inputs = torch.randn(5, 6)

@@ -1,0 +1,44 @@
+"""The hyperbolic tangent, for less time where products are made in a shorter type."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Tanh(nn.Tanh):
+    """`nn.Tanh`, which may be taken from the logistic function σ: tanh x = 2 σ(2x) - 1.
+
+    On a processor that takes a fifth of the time. It is off by up to 2e-7 rather than 3e-8; bfloat16 rounds by 2e-3.
+
+    Attributes:
+        reduced: the type in which the layers around it multiply; None, or one on a card, takes the function of torch.
+    """
+
+    reduced: torch.dtype | None = None
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the tangents of `inputs` of any shape, in their type."""
+        if self.reduced is None or inputs.device.type != "cpu" or torch.compiler.is_compiling():
+            return super().forward(inputs)
+        by_logistic: Callable[..., Tensor] = _ByLogistic.apply
+        return by_logistic(inputs)
+
+
+class _ByLogistic(torch.autograd.Function):
+    """tanh x = 2 σ(2x) - 1, and its gradient from the values."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor) -> Tensor:
+        """Take tangents of any shape, with one array for all steps."""
+        values = (2 * inputs).sigmoid_().mul_(2).sub_(1)
+        ctx.save_for_backward(values)
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        """Give the gradient of the inputs: 1 - tanh² of each."""
+        (values,) = ctx.saved_tensors
+        of_inputs: Tensor = torch.ops.aten.tanh_backward(gradients[0], values)
+        return of_inputs

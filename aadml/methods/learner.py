@@ -21,7 +21,7 @@ from aadml.methods.training_warnings import collapse_warning
 from feature_extraction.ground.json_values import JsonObject
 
 EMBEDDING_BATCH = 1024
-"""Items embedded at a time: of 4,096 what stands between layers leaves the caches, and half the time more is taken."""
+"""Items embedded at a time; 4,096 take up to half as long again, since what stands between layers leaves the caches."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ class Tanh(nn.Tanh):
     On a processor that takes a fifth of the time. It is off by up to 2e-7 rather than 3e-8; bfloat16 rounds by 2e-3.
 
     Attributes:
-        reduced: the type in which the layers around it multiply; None, or one on a card, takes the function of torch.
+        reduced: the type in which the layers around it multiply. None, compiled code and cards take torch's function.
     """
 
     reduced: torch.dtype | None = None

@@ -12,7 +12,7 @@ from aadml.comparison.features import Modality
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
 from aadml.losses.triplet import triplet
 from aadml.methods.label_space.regression import bound_label_loss, label_space_encoders
-from aadml.methods.learner import EMBEDDING_BATCH, Batch, Epoch, Learner, Player, Stage, on_device
+from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, on_device
 from aadml.methods.method import Context, MetricLoss
 from aadml.methods.networks import LabelSpaceEncoder, Network
 from aadml.methods.readouts import Readout, choose_readout, readout_candidates
@@ -150,8 +150,7 @@ class LabelSpaceLearner(Learner):
         """Encode all of a modality (n, d) -> (n, C), in evaluation mode, without gradients."""
         features, own = clips.vectors(modality), torch.arange(len(clips))[group.own(len(clips))]
         with self.evaluated():
-            batches = (on_device(features, rows, self.device) for rows in own.split(EMBEDDING_BATCH))
-            parts = [self.encoders[modality](batch) for batch in batches]
+            parts = [self.encoders[modality](batch) for batch in self.in_batches(features, own)]
         return group.gathered(torch.cat(parts), len(clips))
 
     def encode(self, clips: Clips, modality: Modality) -> Tensor:

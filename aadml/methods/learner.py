@@ -236,7 +236,7 @@ class Learner(nn.Module, ABC):
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items in evaluation mode, batch by batch, without gradients -> (n, dimension) float32 on the CPU."""
         with self.evaluated():
-            return torch.cat([self.embed(batch, modality).float().cpu() for batch in self._batches(features)])
+            return torch.cat([self.embed(batch, modality).float().cpu() for batch in self.in_batches(features)])
 
     def embed_clips(self, clips: Clips) -> Embeddings:
         """Embed every modality of `clips`, one at a time."""
@@ -259,9 +259,11 @@ class Learner(nn.Module, ABC):
         """Say where the parameters lie."""
         return next(self.parameters()).device
 
-    def _batches(self, features: Features) -> Iterable[Any]:
-        for rows in torch.arange(len(features)).split(EMBEDDING_BATCH if isinstance(features, Matrix) else 32):
-            yield on_device(features, rows, self.device)
+    def in_batches(self, features: Features, rows: Tensor | None = None) -> Iterator[Any]:
+        """Take all n items, or the rows (m,) of them, to the device of the parameters, a batch at a time."""
+        chosen = torch.arange(len(features)) if rows is None else rows
+        for some in chosen.split(EMBEDDING_BATCH if isinstance(features, Matrix) else 32):
+            yield on_device(features, some, self.device)
 
 
 def on_device(features: Features, rows: Tensor, device: torch.device) -> Any:

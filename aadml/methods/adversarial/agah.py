@@ -16,7 +16,7 @@ from aadml.methods.adversarial.class_codes import code_cost, fitted_codes, signs
 from aadml.methods.adversarial.critics import critic_cost
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
-from aadml.methods.learner import EMBEDDING_BATCH, Batch, Epoch, Learner, Player
+from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.networks import layers
 from aadml.methods.settings import Training
@@ -150,8 +150,7 @@ class HashingLearner(Learner):
         return F.normalize(self.encoders[modality](inputs), dim=1)
 
     def _all_features(self, train: Clips, modality: Modality) -> list[Tensor]:
-        parts = train.vectors(modality).split(EMBEDDING_BATCH)
-        return [self._features(part.to(self.device), modality) for part in parts]
+        return [self._features(part, modality) for part in self.in_batches(train.vectors(modality))]
 
     def _attended(self, features: Tensor) -> Tensor:
         """Mix features (b, w) with the mean features of the classes that they resemble."""

@@ -13,7 +13,7 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Weight
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
 from aadml.methods.learned import learned
-from aadml.methods.learner import EMBEDDING_BATCH, Batch, Epoch, Learner, Player, Stage, Validation, in_two
+from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation, in_two
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network, layers
 from aadml.objective.sections import Section
@@ -102,8 +102,8 @@ class AdvisedLearner(Learner):
         scores = super().validate(valid)
         with torch.no_grad():
             clips = valid.clips
-            parts = zip(*(clips.vectors(m).split(EMBEDDING_BATCH) for m in self.names), strict=True)
-            logits = torch.cat([self._advice([part.to(self.device) for part in one])[0] for one in parts])
+            parts = zip(*(self.in_batches(clips.vectors(m)) for m in self.names), strict=True)
+            logits = torch.cat([self._advice(list(one))[0] for one in parts])
         accuracy = float((logits.argmax(1).cpu() == clips.labels.cpu()).float().mean())
         return {
             "score": accuracy if self._stage == FIRST else scores["map_mean"],

@@ -12,7 +12,7 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature, Width
 from aadml.methods.label_space.regression import bound_label_loss
 from aadml.methods.learned import learned
-from aadml.methods.learner import EMBEDDING_BATCH, Batch, Epoch, Learner, Player, on_device
+from aadml.methods.learner import Batch, Epoch, Learner, Player, on_device
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, LabelSpaceEncoder, Network
 from aadml.methods.pairwise.matching import Matching, on_sphere
@@ -138,9 +138,8 @@ class FewLabelsLearner(Learner):
 
     def _on_sphere_all(self, clips: Clips, modality: Modality) -> Tensor:
         """Bring all clips onto the sphere (n, pair_dimension), in evaluation mode, without gradients."""
-        parts = clips.vectors(modality).split(EMBEDDING_BATCH)
         with self.evaluated():
-            return torch.cat([self._on_sphere(part.to(self.device), modality) for part in parts])
+            return torch.cat([self._on_sphere(part, modality) for part in self.in_batches(clips.vectors(modality))])
 
 
 few_labels = learned(FewLabelsLearner)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from aadml.runs.fit import resume_run as resume
     from aadml.runs.loading import load
     from aadml.runs.verify import verify
+    from feature_extraction.ground.consent import UntrustedCodeError
     from feature_extraction.ground.errors import InputError
     from feature_extraction.job import extract
 
@@ -38,6 +39,7 @@ __all__ = [
     "InputError",
     "Model",
     "Splits",
+    "UntrustedCodeError",
     "__version__",
     "ablate",
     "audit",
@@ -60,6 +62,7 @@ _HOMES = {
     "InputError": "feature_extraction.ground.errors:InputError",
     "Model": "aadml.model.model:Model",
     "Splits": "aadml.comparison.clips:Splits",
+    "UntrustedCodeError": "feature_extraction.ground.consent:UntrustedCodeError",
     "ablate": "aadml.reports.ablation:ablate",
     "compare": "aadml.reports.comparison:compare",
     "audit": "aadml.runs.audit:audit",

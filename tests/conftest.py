@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from feature_extraction.foreign import hdf5, hdf5_look
+from feature_extraction.ground import consent
 
 # two test processes share the cores; and a child forked after threads of OpenMP have run waits for them for ever
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -27,6 +28,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
         if not torch.cuda.is_available():
             pytest.skip("no GPU here")
+
+
+@pytest.fixture(autouse=True)
+def no_consent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin each test without consent to code from outside, whatever a test before it typed."""
+    monkeypatch.setattr(consent, "_names", set())
 
 
 _LOOKED_AT = hdf5._looked_at

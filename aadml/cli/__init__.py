@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 from aadml.processes.launch import ProcessLost, claim_last_word, one_voice, started
+from feature_extraction.ground.consent import consent_to
 from feature_extraction.ground.errors import InputError
 
 COMMANDS = {
@@ -77,6 +78,7 @@ class LazyGroup(click.Group):
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise click.UsageError(f"no command '{args[0]}'; {suggestion(args[0], COMMANDS)}", ctx)
         _refuse_empty(args)
+        consent_to(args)  # `module:name` that a person types is imported; one that a file names needs --trust-code
         ctx.obj = [*args]  # `list` may be the module of that command here
         return super().resolve_command(ctx, args)
 

@@ -7,6 +7,7 @@ import click
 
 from aadml.cli.settings import GENERAL, TRAINING, config_options, key_flag
 from aadml.cli.sweeps import sweep_options
+from aadml.cli.trust import trust_option
 
 
 @click.command(short_help="Run a grid over config keys and seeds; table, curves with spread, significance.")
@@ -30,6 +31,7 @@ from aadml.cli.sweeps import sweep_options
 )
 @sweep_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: ablations/KEYS-HASH]")
+@trust_option
 def command(as_json: bool, **options: Any) -> None:
     """Run every combination of the values of --over with every seed, and test which differences are significant.
 

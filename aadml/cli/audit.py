@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from aadml.cli.trust import trust_option
+
 
 @click.command("audit")
 @click.argument("run", required=False, type=click.Path(path_type=Path))
@@ -16,6 +18,7 @@ import click
 @click.option("--retrain", is_flag=True, help="Train RUN again without the scored clips, and compare the weights.")
 @click.option("--time-limit", default=600.0, show_default=True, help="Limit on the seconds of one check.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@trust_option
 def command(shell: str | None, as_json: bool, **options: Any) -> None:
     """Audit RUN, or an encoder made elsewhere: labels, ids, partners, batch, order, scaling, selection, duplicates.
 

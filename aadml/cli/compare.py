@@ -7,6 +7,7 @@ import click
 
 from aadml.cli.settings import GENERAL, config_options, key_flag
 from aadml.cli.sweeps import sweep_options
+from aadml.cli.trust import trust_option
 
 
 @click.command(short_help="Compare methods, and losses with and without the proxy, next to the published figures.")
@@ -38,6 +39,7 @@ from aadml.cli.sweeps import sweep_options
 )
 @sweep_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: comparisons/NAME-HASH]")
+@trust_option
 def command(as_json: bool, **options: Any) -> None:
     """Run rows of the papers' tables with several seeds on one feature file; test which differences are significant.
 

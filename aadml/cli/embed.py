@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from aadml.cli.trust import trust_option
+
 
 @click.command("embed")
 @click.argument("run", type=click.Path(path_type=Path))
@@ -12,6 +14,7 @@ import click
 @click.option(
     "--allow-other-features", is_flag=True, help="Accept features from another extractor than the model was trained on."
 )
+@trust_option
 def command(run: Path, features: Path, output: Path, allow_other_features: bool) -> None:
     """Embed every clip of FEATURES with RUN (a run or a model folder), one item of one modality at a time."""
     from aadml.cli.progress import note

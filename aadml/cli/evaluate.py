@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from aadml.cli.trust import trust_option
+
 
 @click.command(short_help="Score a run, or embeddings made elsewhere, under a named protocol.")
 @click.argument("run", required=False, type=click.Path(path_type=Path))
@@ -71,6 +73,7 @@ import click
 @click.option("--by-class", is_flag=True, help="Also print the MAP of each class.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--per-query", is_flag=True, help="With --json: also print the average precision of each query.")
+@trust_option
 def command(
     run: Path | None,
     embeddings: Path | None,

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aadml.cli.trust import trust_option
+
 if TYPE_CHECKING:
     from aadml.search.writing import Changes
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     help="In 100,000 clips and more, look at the part that holds this share of the ten best.  [default: exact]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@trust_option
 def command(
     source: str,
     output: str,
@@ -76,9 +79,10 @@ def command(
     chosen = {m: None if name == "none" else name or DEFAULTS[m] for m, name in names.items()}
     with goes_on(), JobBar() as bar:
         changes = build(
-            source, output, model=model, **chosen, options=read_settings(settings), weights=weights,
-            media=media, moments=moments, allow_other_features=allow_other_features, workers=workers,
-            calibrate=calibrate, precision=precision, approximate=approximate, progress=bar.show, on_note=note,
+            source, output, model=model, audio=chosen["audio"], visual=chosen["visual"],
+            options=read_settings(settings), weights=weights, media=media, moments=moments,
+            allow_other_features=allow_other_features, workers=workers, calibrate=calibrate, precision=precision,
+            approximate=approximate, progress=bar.show, on_note=note,
         )  # fmt: skip
     _print(changes, output, as_json)
     if changes.failures:

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from aadml.cli.trust import trust_option
+
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -18,6 +20,7 @@ import click
     "--queries", type=int, metavar="N", help="Let N queries of each direction ask, drawn at random, not all of them."
 )
 @click.option("--query-seed", type=int, default=0, show_default=True, help="Seed of that draw.")
+@trust_option
 def command(runs: tuple[Path, ...], output: Path | None, **options: Any) -> None:
     """Write one self-contained HTML page about each of RUNS: curves, classes, map of the embeddings, queries."""
     from aadml.cli.progress import note

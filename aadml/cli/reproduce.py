@@ -8,6 +8,7 @@ import click
 
 from aadml.cli.settings import GENERAL, config_options, key_flag
 from aadml.cli.sweeps import SHARDS
+from aadml.cli.trust import trust_option
 
 if TYPE_CHECKING:
     from aadml.sweeps.reproduce.cost import Forecast
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 @click.option("--yes", is_flag=True, help="Do not ask before a job of more than an hour.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder.  [default: reproductions/PAPER]")
+@trust_option
 def command(as_json: bool, yes: bool, **options: Any) -> None:
     """Train every row of a PAPER's tables and figures, and lay them out beside the published figures.
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aadml.cli.trust import trust_option
+
 if TYPE_CHECKING:
     from aadml.search.answers import Found
 
@@ -25,6 +27,7 @@ MODALITIES = click.Choice(["audio", "visual", "text"])
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--export", type=click.Path(), metavar="NAME", help="Write the vectors as NAME.MODALITY.npy instead.")
 @click.option("--format", "kind", type=click.Choice(["npy", "parquet"]), help="Of exported vectors.  [default: npy]")
+@trust_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -38,7 +41,7 @@ def command(
     as_json: bool,
     export: str | None,
     kind: str | None,
-    **question: str | None,
+    **question: Any,
 ) -> None:
     """Search INDEX for what fits a question best.
 
@@ -56,7 +59,7 @@ def command(
         return
     if kind is not None:
         raise click.UsageError("--format goes with --export")
-    found = search(index, **question, to=to, k=k, where=where, exact=exact, model=model)
+    found = search(index, to=to, k=k, where=where, exact=exact, model=model, **question)
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else _table(found))
 
 

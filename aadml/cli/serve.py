@@ -2,11 +2,14 @@
 
 import click
 
+from aadml.cli.trust import trust_option
+
 
 @click.command("serve", short_help="Open a local page to ask an index from.")
 @click.argument("index", type=click.Path())
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(1024, 65535), help="Port of this machine.")
 @click.option("--model", type=click.Path(), metavar="RUN", help="Where the index's model lies, if it was moved.")
+@trust_option
 def command(index: str, port: int, model: str | None) -> None:
     """Serve a page on which INDEX is asked: drop a sound, a picture or a clip, and play what fits.
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from aadml.cli.settings import GENERAL, PROXY, TRAINING, config_options, key_flag
+from aadml.cli.trust import trust_option
 
 
 @click.command("train")
@@ -30,6 +31,7 @@ from aadml.cli.settings import GENERAL, PROXY, TRAINING, config_options, key_fla
 )
 @click.option("--resume", type=click.Path(path_type=Path), help="Continue an interrupted run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON before the run folder.")
+@trust_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -75,7 +77,7 @@ def _refuse_beside_resume(context: click.Context, run: Path) -> None:
 
     for option in context.command.params:
         given = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        if given and option.name not in ("resume", "as_json"):
+        if given and option.name not in ("resume", "as_json", "trust_code"):
             raise InputError(f"--resume takes everything from {run / 'config.yaml'}; leave out {option.opts[0]}")
 
 

@@ -10,7 +10,7 @@ from aadml.proxies import PROXIES, prefix_of
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject
 from feature_extraction.ground.options import as_yaml
-from feature_extraction.ground.tables import Joined, lookup
+from feature_extraction.ground.tables import Joined, require_entry
 
 IDENTITY = "identity"
 """The proxy by which every clip stands for itself."""
@@ -106,7 +106,7 @@ def expand_loss(values: JsonObject) -> dict[str, Json]:
         others = proxy.name not in (anchored, IDENTITY)  # options of another proxy say nothing to this one
         values["proxy"] = {**({} if others else proxy.options), "name": anchored}
     if name not in RECIPES:
-        lookup(Joined(LOSSES, RECIPES), name, "loss")
+        require_entry(Joined(LOSSES, RECIPES), name, "loss")
         return values | {"loss": {"name": name, **section.options}}
     recipe = RECIPES[name]
     brought = {"selection": recipe.selection, "directions": recipe.directions}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Interval, Len, MinLen
 
@@ -28,14 +28,14 @@ from feature_extraction.ground.json_values import Json, JsonObject, inner
 from feature_extraction.ground.markers import Choice
 from feature_extraction.ground.options import REQUIRED, Default, as_yaml, schema, sections
 from feature_extraction.ground.places import search_beside
-from feature_extraction.ground.tables import lookup, suggestion
+from feature_extraction.ground.tables import Table, lookup, suggestion
 from feature_extraction.ground.validation import built, checked, checked_options
 
 DEFAULT_METHOD = "aadml"
 TUNING = "tuning"
 """A config may say what a search with equal budgets tries: `tuning: {key: [values]}`; it is not a part of a run."""
 Fraction = Annotated[float, Interval(gt=0, lt=1)]
-TABLES: dict[str, tuple[Mapping[str, Callable[..., object]], tuple[Callable[..., object], ...]]] = {
+TABLES: dict[str, tuple[Table[Any], tuple[Callable[..., object], ...]]] = {
     "label_loss": (LABEL_LOSSES, (Weighted,)),
     "loss": (LOSSES, (Weighted, ObjectiveOptions)),
     "selection": (SELECTIONS, ()),
@@ -176,18 +176,20 @@ class Config:
         return name if self.method == DEFAULT_METHOD else f"{self.method}-{name}"
 
 
-def resolve(values: JsonObject, places: Mapping[str, str] | None = None) -> Config:
+def resolve(values: JsonObject, places: Mapping[str, str] | None = None, *, stored: bool = False) -> Config:
     """Check a config and complete it with the defaults of what it configures.
 
     Args:
         values: nested plain values; `method`, `loss`, `proxy`, ... may be a bare name.
         places: dotted key -> where it stands, for messages.
+        stored: whether it is complete, as a run stores it: then a section that names code from outside stays as it is,
+            and that code is imported, with consent, where a training builds it.
 
     Raises:
         InputError: an unknown key or name, or a value that is not possible; one line says where, what and what is.
     """
     try:
-        return _resolved(values)
+        return _resolved(values, stored=stored)
     except InputError as error:
         found = (places or {}).get(str(error).partition(":")[0])
         if found is None:
@@ -195,7 +197,7 @@ def resolve(values: JsonObject, places: Mapping[str, str] | None = None) -> Conf
         raise InputError(f"{found}: {error}") from error
 
 
-def _resolved(values: JsonObject) -> Config:
+def _resolved(values: JsonObject, *, stored: bool) -> Config:
     if not all(isinstance(key, str) for key in values):
         raise InputError(f"config: {as_yaml(list(values))} given; keys are words")
     if isinstance(data := values.get("data"), str):
@@ -224,7 +226,7 @@ def _resolved(values: JsonObject) -> Config:
         training=built(Training, _mapping(values, "training"), "training"),
         towers=_towers(values),
         recipe=checked(Annotated[str, Choice(RECIPES)], values["recipe"], "recipe") if "recipe" in values else None,
-        sections=_sections(wanted, values),
+        sections=_sections(wanted, values, stored=stored),
     )
     _check_tuning(values)
     return found
@@ -253,11 +255,20 @@ def _towers(values: JsonObject) -> PretrainedOptions | None:
     return found
 
 
-def _sections(wanted: Mapping[str, Default], values: JsonObject) -> dict[str, Json]:
+def _sections(wanted: Mapping[str, Default], values: JsonObject, *, stored: bool) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for key, default in wanted.items():
-        found[key] = _section(key, values.get(key, default), inner(found, "loss", "score"))
+        value = values.get(key, default)
+        if stored and value is not REQUIRED and _is_outside(key, value):
+            found[key] = value
+        else:
+            found[key] = _section(key, value, inner(found, "loss", "score"))
     return found
+
+
+def _is_outside(section: str, value: Json) -> bool:
+    """Return whether a section names code from outside aadml."""
+    return section in TABLES and TABLES[section][0].is_outside(section_of(value, section).name)
 
 
 def _section(section: str, given: Default, score: Json) -> Json:

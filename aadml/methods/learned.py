@@ -15,6 +15,7 @@ from aadml.methods.precision import resolved
 from aadml.methods.session import Session
 from aadml.methods.settings import Precision, Training
 from aadml.methods.training import train as run_training
+from aadml.objective.left_out import LeftOut
 from feature_extraction.ground.json_values import JsonObject
 
 P = ParamSpec("P")
@@ -83,7 +84,8 @@ class LearnedMethod(Method):
 
     def proxy(self) -> nn.Module | None:
         """Give the trained proxy."""
-        return self.learner.proxy()
+        proxy = self.learner.proxy()
+        return proxy.built() if isinstance(proxy, LeftOut) else proxy
 
     def metric_loss(self) -> MetricLoss | None:
         """Lay out the metric loss that a training would compute."""

@@ -11,6 +11,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature
 from aadml.methods import READOUTS
+from aadml.objective.left_out import is_left_out
 from aadml.objective.sections import Section, named
 from aadml.retrieval.evaluation import mean_figure
 from feature_extraction.ground.tables import lookup
@@ -73,8 +74,10 @@ def auto(*, temperature: Temperature | Literal["auto"] = "auto") -> list[Readout
 
 
 def readout_candidates(section: Section) -> list[Readout]:
-    """List what the section `readout` leaves to choose among."""
+    """List what the section `readout` leaves to choose among; a model that is loaded has chosen."""
     chosen = named(section)
+    if is_left_out(READOUTS, chosen.name):
+        return cosine()
     entry = lookup(READOUTS, chosen.name, "readout")
     return entry(**chosen.keywords(entry, "readout"))
 

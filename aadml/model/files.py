@@ -17,6 +17,8 @@ from aadml.methods.towered import towered
 from aadml.model.facts import Facts
 from aadml.model.model import Model
 from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors
+from aadml.objective.left_out import rebuilding
+from feature_extraction.ground.consent import named_in, remember
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, nested, read_as
 from feature_extraction.ground.options import keywords
@@ -75,13 +77,16 @@ def load_model(folder: Path, device: torch.device) -> Model:
         raise InputError(f"{path}: cannot be read ({error.strerror}); the model is incomplete") from error
     wanted.check(data, path)
     tensors, _ = unpack_tensors(data, path)
-    model = rebuilt(read_as(Facts, content["facts"], folder / FACTS), tensors, device)
+    facts = read_as(Facts, content["facts"], folder / FACTS)
+    remember(origin.get("extractor") for origin in facts.features.values())
+    with named_in(folder / FACTS):
+        model = rebuilt(facts, tensors, device)
     evaluation = nested(content, "evaluation") or None
     return replace(model, folder=folder, evaluation=evaluation, audit=str(content.get("audit", "")))
 
 
 def rebuilt(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -> Model:
-    """Build a model from its facts and the tensors of its weights file."""
+    """Build a model from its facts and the tensors of its weights file; it embeds, and what that needs is built."""
     context = Context(
         facts.dimensions,
         len(facts.class_names),
@@ -91,9 +96,10 @@ def rebuilt(facts: Facts, tensors: Mapping[str, Tensor], device: torch.device) -
         facts.features,
         architecture=facts.architecture,
     )
-    method = build_method(
-        facts.method.name, facts.method.arguments, facts.training, context, towers=facts.towers, inputs=facts.inputs
-    )
+    with rebuilding():
+        method = build_method(
+            facts.method.name, facts.method.arguments, facts.training, context, towers=facts.towers, inputs=facts.inputs
+        )
     method.load(_under("method.", tensors))
     return Model(method, load_scaling(_under("inputs.", tensors), facts.inputs), facts)
 

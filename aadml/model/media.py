@@ -17,6 +17,7 @@ from aadml.model.facts import Facts, difference, fingerprint
 from feature_extraction.backbones import Extractor, extractor, options_of
 from feature_extraction.extract import extract
 from feature_extraction.feature_file import read_features
+from feature_extraction.ground.consent import UntrustedCodeError
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, nested
 from feature_extraction.ground.tables import lookup
@@ -94,6 +95,8 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     name, parameters = str(expected["extractor"]), nested(expected, "parameters")
     try:
         known = options_of(name, modality)
+    except UntrustedCodeError:
+        raise
     except InputError:
         raise InputError(
             f"{modality}: the model's features were made by {name}, which is not an extractor that is installed here; "

@@ -16,9 +16,10 @@ from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
 from aadml.model.card import card
 from aadml.model.facts import Facts
-from aadml.model.packing import save_model
+from aadml.model.packing import FACTS, save_model
 from aadml.retrieval import score_source
 from feature_extraction.ground.calls import checked_call
+from feature_extraction.ground.consent import named_in
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 
@@ -182,7 +183,9 @@ class Model:
             from aadml.model.media import media_features
 
             texts, alone = named
-            found = self.embed_features(media_features(self.facts, modality, texts), modality)
+            with named_in(self.folder / FACTS if self.folder else ""):
+                features = media_features(self.facts, modality, texts)
+            found = self.embed_features(features, modality)
             return (found[0] if alone else found).numpy()
         rows, back = to_rows(values, name)
         self._check_width(rows, modality)

@@ -13,12 +13,13 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Weight
 from aadml.losses import LOSSES, OF_EACH_ANCHOR
 from aadml.objective.embedded import BOTH
+from aadml.objective.left_out import LeftOut, is_left_out
 from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions, parse_directions
 from aadml.objective.sections import Named, Section, named
 from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
+from feature_extraction.ground.tables import Table, lookup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +77,12 @@ def compose_objective(
             raise InputError(
                 f"directions: no {side} features here; there are {', '.join(space.modalities)}, and {BOTH}"
             )
-    chosen, seen, cost = named(selection), named(proxy), named(loss)
-    selecting = lookup(SELECTIONS, chosen.name, "selection")
-    build = lookup(PROXIES, seen.name, "proxy")
+    cost = named(loss)
     # built before losses that own parameters: the order of drawing them decides a run's weights
-    own = seen.keywords(build, "proxy")
-    stands_for = build(space.dimension, space.modalities, **own) if prefix_of(seen.name) else None
+    stands_for = _part(PROXIES, named(proxy), partial(_proxy, space=space))
     return Objective(
         _losses(cost, space, len(directions)),
-        partial(selecting, **chosen.keywords(selecting, "selection")),
+        _part(SELECTIONS, named(selection), _selection),
         stands_for,
         directions=directions,
         reduced=cost.shared(ObjectiveOptions),
@@ -92,11 +90,29 @@ def compose_objective(
     )
 
 
+def _part(table: Table[Any], section: Named, build: Callable[[Named], Any]) -> Any:
+    """Build the part that a section names; a model that is loaded leaves out what comes from outside."""
+    return LeftOut(partial(build, section)) if is_left_out(table, section.name) else build(section)
+
+
+def _selection(section: Named) -> Callable[..., Any]:
+    entry = lookup(SELECTIONS, section.name, "selection")
+    return partial(entry, **section.keywords(entry, "selection"))
+
+
+def _proxy(section: Named, space: Space) -> nn.Module | None:
+    """Build a proxy; None for one that leaves every clip as it is."""
+    entry = lookup(PROXIES, section.name, "proxy")
+    options = section.keywords(entry, "proxy")
+    return entry(space.dimension, space.modalities, **options) if prefix_of(section.name) else None
+
+
 def _losses(section: Named, space: Space, count: int) -> list[Loss]:
     """Build one loss a direction; of those whose parameters all directions share (proxies of classes) one for all."""
-    first = _loss(section, space)
+    build = partial(_loss, space=space)
+    first = _part(LOSSES, section, build)
     shared = getattr(first, "one_for_all_directions", False)
-    return [first, *(first if shared else _loss(section, space) for _ in range(count - 1))]
+    return [first, *(first if shared else _part(LOSSES, section, build) for _ in range(count - 1))]
 
 
 def _loss(section: Named, space: Space) -> Loss:

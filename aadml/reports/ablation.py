@@ -15,11 +15,13 @@ from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
 from aadml.sweeps.folder import refuse_foreign, sole_owner
 from aadml.sweeps.grid import axes_of, folder_name
 from aadml.sweeps.shards import Division
+from feature_extraction.ground.consent import with_consent
 from feature_extraction.ground.json_values import Json, JsonObject
 
 _log = logging.getLogger("aadml")
 
 
+@with_consent("config", "output")
 def ablate(
     over: Mapping[str, Sequence[Json]] | Sequence[str],
     *,
@@ -29,6 +31,7 @@ def ablate(
     settings: Settings = (),
     epochs: int | None = None,
     device: str | None = None,
+    trust_code: bool = False,
     baseline: JsonObject | Sequence[str] = (),
     seeds: int = 5,
     metrics: Sequence[str] | str | None = (),
@@ -53,6 +56,8 @@ def ablate(
         settings: any keys of the config.
         epochs: `training.epochs`.
         device: "auto", "cpu" or "cuda".
+        trust_code: import the code from outside aadml that the config file, or a run of the folder, names
+            as `module:name`.
         baseline: config keys and values that turn a cell into the one it is compared with; "none" compares nothing.
             By default the cell without anchor-aware proxy, or the first cell.
         seeds: number of seeds per cell.

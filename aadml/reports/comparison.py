@@ -24,6 +24,7 @@ from aadml.sweeps.shards import WHOLE, Division
 from aadml.sweeps.sweep import Outcome
 from aadml.sweeps.trials import RECORD, chosen_row, record_of, trials_of
 from feature_extraction.ground.atomic import write_text
+from feature_extraction.ground.consent import with_consent
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.places import search_beside
 from feature_extraction.ground.tables import Joined
@@ -33,6 +34,7 @@ _log = logging.getLogger("aadml")
 Note = Callable[[str], None]
 
 
+@with_consent("config", "output")
 def compare(
     *,
     data: str | Path | None = None,
@@ -51,6 +53,7 @@ def compare(
     shard: str | None = None,
     merge: bool = False,
     device: str | None = None,
+    trust_code: bool = False,
     output: str | Path | None = None,
     command: str = "aadml.compare",
     work: RunJobs = run_jobs,
@@ -78,6 +81,8 @@ def compare(
         shard: "i/n": train only every n-th run, for another machine to train the others.
         merge: train nothing; refuse where a run is missing.
         device: "auto", "cpu" or "cuda".
+        trust_code: import the code from outside aadml that the config file, or a run of the folder, names
+            as `module:name`.
         output: folder; by default `comparisons/NAME-HASH`.
         command: what the page says it was made with.
         work: runs the jobs.

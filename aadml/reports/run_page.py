@@ -26,6 +26,7 @@ from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run, read_evaluation
 from aadml.runs.session import read_records
 from feature_extraction.ground.atomic import refuse_other_kind, write_text
+from feature_extraction.ground.consent import with_consent
 from feature_extraction.ground.errors import InputError
 
 MAP_POINTS = 1500
@@ -34,6 +35,7 @@ LARGEST = 9_500_000
 """Characters of a page: media are left out beyond them."""
 
 
+@with_consent("run", "data")
 def write_report(
     run: str | Path,
     *,
@@ -43,6 +45,7 @@ def write_report(
     allow_other_features: bool = False,
     queries: int | None = None,
     query_seed: int = 0,
+    trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
 ) -> Path:
     """Write the page of a finished run, or of a model on data of its own.
@@ -55,6 +58,7 @@ def write_report(
         allow_other_features: take features of another extractor than the model was trained on.
         queries: how many ask in each direction, drawn at random, each of all test clips; None lets all ask.
         query_seed: of that draw.
+        trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
 
     Returns:

@@ -19,11 +19,13 @@ from aadml.runs.later_data import read_for
 from aadml.runs.loading import AUDIT, Run, load, load_run, read_config, read_evaluation
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.session import read_records
+from feature_extraction.ground.consent import is_place, with_consent
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, to_bytes
-from feature_extraction.ground.places import imported_from_outside, is_place, search_beside
+from feature_extraction.ground.places import imported_with_consent, search_beside
 
 
+@with_consent("run", "data")
 def audit(
     run: str | Path | None = None,
     *,
@@ -34,6 +36,7 @@ def audit(
     split: str = "test",
     retrain: bool = False,
     time_limit: float = 600.0,
+    trust_code: bool = False,
     on_note: Note | None = None,
 ) -> list[Finding]:
     """Audit a trained run, a model on other data, or an encoder made elsewhere.
@@ -51,6 +54,7 @@ def audit(
         split: that is scored.
         retrain: train a run again without the scored clips and compare; takes about three times its training.
         time_limit: seconds that one process, and one call of a command, may take.
+        trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: called with notes for the user.
 
     Returns:
@@ -116,7 +120,7 @@ def _function(encoder: str | Function | None, data: str | Path) -> FunctionPipel
     if not is_place(encoder):
         raise InputError(f"--encoder {encoder}: write it as module:function")
     search_beside(Path(data))
-    return FunctionPipeline(imported_from_outside(str(encoder)))
+    return FunctionPipeline(imported_with_consent(str(encoder), "encoder"))
 
 
 def _kept_epoch(run: Path) -> Finding:

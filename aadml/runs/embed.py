@@ -23,14 +23,17 @@ from feature_extraction.columns import LISTED
 from feature_extraction.feature_file import MODALITIES
 from feature_extraction.feature_file.output import hdf5_output
 from feature_extraction.ground.atomic import atomic_path, refuse_other_kind
+from feature_extraction.ground.consent import with_consent
 
 
+@with_consent("model", "features")
 def embed_file(
     model: Model | str | Path,
     features: str | Path,
     output: str | Path,
     *,
     allow_other_features: bool = False,
+    trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
 ) -> tuple[int, str]:
     """Embed every clip of a feature file, each item of each modality alone.
@@ -45,6 +48,7 @@ def embed_file(
         features: a feature file of any layout; captioned sound where the model reads that.
         output: where to write.
         allow_other_features: take features of another extractor than the model was trained on.
+        trust_code: import the code from outside aadml that the model names as `module:name`.
         on_note: called with notes for the user.
 
     Returns:

@@ -26,6 +26,7 @@ from aadml.runs.naming import file_of
 from aadml.runs.prepare import fitted_on, untrained_model
 from aadml.runs.store import opened
 from feature_extraction.ground.atomic import remove_leftovers
+from feature_extraction.ground.consent import with_consent
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import to_bytes
 from feature_extraction.ground.places import search_beside
@@ -55,6 +56,7 @@ class Options:
         return [*(str(getattr(self, name)) for name in plain), *self.extra, *sample]
 
 
+@with_consent("model", "embeddings", "data")
 def evaluate(
     model: Model | str | Path | None = None,
     *,
@@ -72,6 +74,7 @@ def evaluate(
     disjoint: bool = False,
     queries: int | None = None,
     query_seed: int = 0,
+    trust_code: bool = False,
     on_note: Note | None = None,
 ) -> Evaluation:
     """Score a model, or embeddings made elsewhere: every query ranks the whole gallery, ties count by expectation.
@@ -95,6 +98,7 @@ def evaluate(
         disjoint: halve the clips, by class where there are classes and by one fixed draw; each half asks the other.
         queries: how many ask in each direction, drawn at random, each of the whole gallery; None lets all ask.
         query_seed: of that draw.
+        trust_code: import the code from outside aadml that the model names as `module:name`.
         on_note: called with notes for the user.
 
     Returns:

@@ -28,11 +28,13 @@ from aadml.runs.scoring import TEST, score_model
 from aadml.runs.store import begun, opened
 from aadml.runs.together import callbacks_of_one, check_together, folder_of_all, follow
 from aadml.runs.train import fit_model, train_prior, train_run
+from feature_extraction.ground.consent import with_consent
 from feature_extraction.ground.errors import InputError
 
 _log = logging.getLogger("aadml")
 
 
+@with_consent("config")
 def fit(
     data: str | Path | Splits | Clips | None = None,
     *,
@@ -48,6 +50,7 @@ def fit(
     modalities: Sequence[str] | str | None = None,
     device: str | None = None,
     runs: str | Path | None = None,
+    trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
     on_run: Callable[[Path], None] | None = None,
     on_plan: Callable[[int, int], None] | None = None,
@@ -77,6 +80,8 @@ def fit(
             judgments; by default the data decide it.
         modalities: which of the data's are read, ["audio", "visual"] or "audio,visual"; by default all.
         device: "auto", "cpu" or "cuda".
+        trust_code: import the code from outside aadml that the config file names as `module:name`; names
+            among the arguments need no consent.
         runs: folder in which a run folder is made, which survives an interruption; None trains in memory alone.
         on_note: called with notes for the user; by default it goes to the logger "aadml".
         on_run: called with the folder of the run as soon as there is one.
@@ -145,10 +150,12 @@ def _fit_run(
         return train_run(prepared, store, callbacks=callbacks, on_note=note)
 
 
+@with_consent("folder")
 def resume_run(
     folder: str | Path,
     *,
     data: Splits | None = None,
+    trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
     on_plan: Callable[[int, int], None] | None = None,
     on_epoch: Callable[[Record], None] | None = None,
@@ -160,6 +167,7 @@ def resume_run(
     Args:
         folder: of the run.
         data: what it was trained on, where that was in memory.
+        trust_code: import the code from outside aadml that the run names as `module:name`.
         on_note: see `fit`.
         on_plan: see `fit`.
         on_epoch: see `fit`.

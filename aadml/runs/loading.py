@@ -16,6 +16,7 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash, read_environment
 from aadml.runs.manifest import CONFIG, EVALUATION, Manifest, is_finished, is_run, read_file, read_manifest
+from feature_extraction.ground.consent import named_in, with_consent
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, parse_object
 from feature_extraction.network_run import chosen_device
@@ -41,14 +42,20 @@ class Run:
     model: Model
 
 
-def load(path: str | Path, *, device: str = "auto") -> Model:
+@with_consent("path")
+def load(path: str | Path, *, device: str = "auto", trust_code: bool = False) -> Model:
     """Load a model from a run or a model folder; neither its data nor its config's paths are needed.
+
+    A loss, selection or proxy from outside aadml is not built, as embedding needs none; a method or an extractor from
+    outside is, with consent.
 
     Args:
         path: a run folder of `aadml train`, or a folder of `Model.save`.
         device: "auto", "cpu" or "cuda".
+        trust_code: import the code that the model names as `module:name`.
 
     Raises:
+        UntrustedCodeError: the model names a method from outside aadml, and nobody consented to its code.
         InputError: neither a trained run nor a model, or damaged.
 
     Example:
@@ -99,7 +106,8 @@ def read_config(folder: Path) -> Config:
     Raises:
         InputError: not a run, or a config that was damaged or changed.
     """
-    return resolve(parse_yaml(read_file(folder, CONFIG).decode(), folder / CONFIG))
+    with named_in(folder / CONFIG):
+        return resolve(parse_yaml(read_file(folder, CONFIG).decode(), folder / CONFIG), stored=True)
 
 
 def read_evaluation(folder: Path, manifest: Manifest | None = None, *, name: str = EVALUATION) -> EvaluationRecord:

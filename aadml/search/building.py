@@ -29,6 +29,7 @@ from aadml.search.writing import Changes, write
 from feature_extraction.backbones import Extractor
 from feature_extraction.feature_file import MODALITIES
 from feature_extraction.ground.calls import checked_call
+from feature_extraction.ground.consent import with_consent
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import typed
 from feature_extraction.job import DEFAULTS, Options, choose_extractors
@@ -52,6 +53,7 @@ class _Choices:
 
 
 @checked_call
+@with_consent("output")
 def build(
     source: str | Path,
     output: str | Path,
@@ -68,6 +70,7 @@ def build(
     calibrate: str | Path | None = None,
     precision: float = 0.9,
     approximate: float | None = None,
+    trust_code: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Changes:
@@ -93,6 +96,7 @@ def build(
         precision: share of best hits that shall fit from the threshold on below which nothing is said to fit.
         approximate: recall of the ten best items that a search of a large index has to reach, looking at a part of it
             alone; see `aadml.search.approximate`. None: exact, or as before.
+        trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         progress: called with what is being extracted ("audio of 20") and the numbers of clips done and failed.
         on_note: called with notes for the user.
 

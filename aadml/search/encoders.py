@@ -23,6 +23,7 @@ from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.runs.loading import load
 from feature_extraction.backbones import Extractor, extractor
 from feature_extraction.feature_file import MODALITIES
+from feature_extraction.ground.consent import remember
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject, nested, typed
 
@@ -155,6 +156,7 @@ def load_encoder(written: JsonObject, folder: Path, model: Model | str | Path | 
     if written["kind"] == "plain":
         if model is not None:
             raise InputError("--model: this index was made without one; build another index with it")
+        remember(nested(nested(written, "features"), m).get("extractor") for m in nested(written, "features"))
         found = {name: torch.tensor(values) for name, values in nested(written, "scaling").items()}
         return _plain(nested(written, "features"), nested(written, "dimensions"), load_scaling(found, Inputs()))
     place = folder / typed(written, "path", str)

@@ -27,6 +27,7 @@ from aadml.search.state import Where, read_state
 from aadml.search.store import Item, connect, reading
 from aadml.search.writing import Changes
 from feature_extraction.ground.calls import checked_call
+from feature_extraction.ground.consent import named_in, trusting
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import typed
 
@@ -39,6 +40,7 @@ class Index:
     Args:
         path: of the index.
         model: where its model lies now, if it was moved; or the model.
+        trust_code: import the code from outside aadml that the index or its model names as `module:name`.
 
     Raises:
         InputError: no index there.
@@ -53,9 +55,9 @@ class Index:
     """
 
     @checked_call
-    def __init__(self, path: str | Path, *, model: Model | str | Path | None = None) -> None:
+    def __init__(self, path: str | Path, *, model: Model | str | Path | None = None, trust_code: bool = False) -> None:
         self.path = Path(path)
-        self._model = model
+        self._model, self._trust_code = model, trust_code
         self._lock = threading.RLock()
         self._database = connect(self.path)
         self._encoder: Encoder | None = None
@@ -73,11 +75,11 @@ class Index:
             choices: see `aadml.search.building.build`.
         """
         build(source, output, **choices)
-        return cls(output, model=choices.get("model"))
+        return cls(output, model=choices.get("model"), trust_code=choices.get("trust_code", False))
 
     def update(self, **choices: Any) -> Changes:
         """Bring the index up to date with its source: new, changed and removed clips are found by their content."""
-        return build(self.source, self.path, model=self._model, **choices)
+        return build(self.source, self.path, model=self._model, trust_code=self._trust_code, **choices)
 
     def close(self) -> None:
         """Close the file."""
@@ -128,7 +130,8 @@ class Index:
         """What embeds the questions; loaded when the first one is asked."""
         with self._lock:
             if self._encoder is None:
-                self._encoder = load_encoder(self._state.meta["encoder"], self.path.parent, self._model)
+                with trusting(self._trust_code), named_in(self.path):
+                    self._encoder = load_encoder(self._state.meta["encoder"], self.path.parent, self._model)
             return self._encoder
 
     @checked_call
@@ -163,7 +166,8 @@ class Index:
                 condition that is none.
         """
         target = self._target(to)
-        vectors = question(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
+        with named_in(self.path):
+            vectors = question(self.encoder, {"audio": audio, "visual": visual, "clip": clip, "text": text}, target)
         return self.nearest(vectors, target, k=k, where=where, parameters=parameters, exact=exact)
 
     @checked_call
@@ -298,6 +302,7 @@ def search(
     where: str | None = None,
     exact: bool = False,
     model: Model | str | Path | None = None,
+    trust_code: bool = False,
 ) -> Found:
     """Open an index, ask it one question, and close it.
 
@@ -312,6 +317,7 @@ def search(
         where: an SQL condition.
         exact: look at every item.
         model: where the model of the index lies now, if it was moved.
+        trust_code: import the code from outside aadml that the index or its model names as `module:name`.
     """
-    with Index(index, model=model) as opened:
+    with Index(index, model=model, trust_code=trust_code) as opened:
         return opened.search(audio=audio, visual=visual, clip=clip, text=text, to=to, k=k, where=where, exact=exact)

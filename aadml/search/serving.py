@@ -241,6 +241,7 @@ def serve(
     *,
     port: int = 8765,
     model: str | Path | None = None,
+    trust_code: bool = False,
     on_note: Callable[[str], None] | None = None,
 ) -> None:
     """Serve the page of an index on this machine alone, until it is interrupted.
@@ -249,6 +250,7 @@ def serve(
         index: the file.
         port: of the loopback interface.
         model: where the model of the index lies now, if it was moved.
+        trust_code: import the code from outside aadml that the index or its model names as `module:name`.
         on_note: called with the page's address when it can be opened.
 
     Raises:
@@ -256,7 +258,7 @@ def serve(
     """
     from aadml.search.server import run
 
-    opened = Index(index, model=model)
+    opened = Index(index, model=model, trust_code=trust_code)
     _ = opened.encoder  # a model that is not there is better known now
     limits = Limits()
     run(

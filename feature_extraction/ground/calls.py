@@ -1,10 +1,12 @@
-"""Calls from Python: arguments of another type than is declared are refused at the door, in one line."""
+"""Calls from Python, at the door: NumPy values become Python's, and arguments of a wrong type are refused in one line.
+
+Names of code from outside (`module:name`) among the arguments are consented to: a person typed them.
+"""
 
 import inspect
 import numbers
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, UnionType
@@ -12,17 +14,19 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import numpy as np
 
+from feature_extraction.ground.consent import consent_to
 from feature_extraction.ground.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LEFT = {bool, Mapping, Callable, np.ndarray}  # kinds that a function looks at by itself
+_LEFT = {Mapping, Callable, np.ndarray}  # kinds that a function looks at by itself
 _KINDS: Mapping[object, type] = {int: numbers.Integral, float: numbers.Real}
 _WORDS: Mapping[object, str] = {
     str: "text",
     os.PathLike: "a path",
     int: "a whole number",
     float: "a number",
+    bool: "True or False",
     NoneType: "None",
 }
 
@@ -39,7 +43,7 @@ def checked(function: F, home: str, name: str) -> F:
         home: the module of which it is an attribute.
         name: of that attribute.
     """
-    call = _looking(function, name)
+    call = _looking(function, name, typed=True)
     call.__module__, call.__qualname__ = home, name  # where pickle finds it
     return call
 
@@ -49,25 +53,45 @@ def checked_call(function: F) -> F:
     return _looking(function, function.__qualname__.removesuffix(".__init__"))
 
 
-def _looking(function: F, name: str) -> F:
+def _looking(function: F, name: str, *, typed: bool = False) -> F:
     @wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
-        signature, looked_at = _door(function)
-        with suppress(TypeError):  # a call that does not fit the function is refused by it
-            for argument, value in signature.bind(*positional, **named).arguments.items():
-                if argument in looked_at:
-                    _check(f"{name}: {argument}", value, looked_at[argument])
-        return function(*positional, **named)
+        signature, kinds = _door(function)
+        try:
+            bound = signature.bind(*positional, **named)
+        except TypeError:
+            return function(*positional, **named)  # which refuses the call
+        for argument, value in bound.arguments.items():
+            hint = kinds.get(argument, ())
+            if not _takes_arrays(hint):
+                bound.arguments[argument] = value = plain(value)
+            if _is_plain(hint):
+                _check(f"{name}: {argument}", value, hint)
+            if typed and os.PathLike not in hint:
+                consent_to(value)
+        return function(*bound.args, **bound.kwargs)
 
     return cast(F, call)
 
 
+def plain(value: Any) -> Any:
+    """Return a value with what is of NumPy in it, and paths in mappings, as Python's own types.
+
+    Args:
+        value: a scalar, an array, or mappings and sequences of them; anything else is returned as it is.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {plain(key): str(one) if isinstance(one, Path) else plain(one) for key, one in value.items()}
+    return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+
+
 @cache  # at the first call: types may be defined after the function
 def _door(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, tuple[object, ...]]]:
-    """Give a function's signature, and which kinds its arguments may be of, as far as they are looked at."""
+    """Return a function's signature, and the kinds that each of its arguments may be of."""
     hints = get_type_hints(function)
-    looked_at = {key: _kinds(hint) for key, hint in hints.items() if key != "return" and _is_plain(hint)}
-    return inspect.signature(function), looked_at
+    return inspect.signature(function), {key: _kinds(hint) for key, hint in hints.items() if key != "return"}
 
 
 def _kinds(hint: object) -> tuple[object, ...]:
@@ -76,9 +100,14 @@ def _kinds(hint: object) -> tuple[object, ...]:
     return tuple(os.PathLike if kind is Path or get_origin(kind) is os.PathLike else kind for kind in kinds)
 
 
-def _is_plain(hint: object) -> bool:
-    kinds = [get_origin(one) or one for one in _kinds(hint)]
-    return all(isinstance(one, type) or one is Literal for one in kinds) and not _LEFT & {*kinds}
+def _is_plain(kinds: tuple[object, ...]) -> bool:
+    """Return whether the type of an argument is checked here."""
+    origins = [get_origin(kind) or kind for kind in kinds]
+    return bool(kinds) and all(isinstance(one, type) or one is Literal for one in origins) and not _LEFT & {*origins}
+
+
+def _takes_arrays(kinds: tuple[object, ...]) -> bool:
+    return not kinds or np.ndarray in [get_origin(kind) or kind for kind in kinds]
 
 
 def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
@@ -95,7 +124,7 @@ def _is_of(value: object, kind: object) -> bool:
     if origin is Literal:
         return any(isinstance(value, type(choice)) for choice in get_args(kind))
     if isinstance(value, bool):
-        return False
+        return origin is bool
     if isinstance(get_origin(kind), type):
         return hasattr(value, "__iter__") and not isinstance(value, bytes)
     found = _KINDS.get(origin, origin)

@@ -1,38 +1,32 @@
 """Places: "package.module:name", the way in which tables, configs and flags name a thing that is to be imported.
 
-A module from outside is searched where Python searches, then in the folders given to `search_beside`, then in the
-current folder. These folders are put at the end of `sys.path`, so that no file there can take the place of an installed
-package; processes started by `multiprocessing` begin with the `sys.path` of the process that starts them.
+A module from outside is imported with consent alone (`consent.py`). It is searched where Python searches, then in the
+folders given to `search_beside`, then in the current folder. With the first module that is imported, these folders are
+put at the end of `sys.path`, so that no file there can take the place of an installed package; processes started by
+`multiprocessing` begin with the `sys.path` of the process that starts them.
 """
 
 import ast
 import importlib
 import importlib.util
 import inspect
-import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from feature_extraction.ground.consent import require_consent
 from feature_extraction.ground.errors import InputError
 
-_NAME = r"[^\W\d]\w*"
-_PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
-
-
-def is_place(text: object) -> bool:
-    """Tell whether `text` is written like "package.module:name"."""
-    return isinstance(text, str) and _PLACE.fullmatch(text) is not None
+_beside: dict[str, None] = {}
 
 
 def search_beside(path: Path) -> None:
-    """Let modules from outside be found in a folder, or in the folder of a file, after everything Python searches."""
-    folder = str((path if path.is_dir() else path.parent).resolve())
-    if folder not in sys.path:
-        sys.path.append(folder)
+    """Search modules from outside in a folder, or in the folder of a file, too, after everything Python searches."""
+    _beside[str((path if path.is_dir() else path.parent).resolve())] = None
 
 
 def imported(place: str) -> Any:
@@ -41,13 +35,29 @@ def imported(place: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def imported_from_outside(place: str) -> Any:
+def imported_with_consent(place: str, kind: str = "") -> Any:
     """Import what a user names; the module may lie in the current folder or beside the data.
+
+    Args:
+        place: "module:name".
+        kind: of the entry that is named ("loss"), for the message.
+
+    Raises:
+        UntrustedCodeError: nobody typed that name, or consented to the code that files name.
+        InputError: as of `imported_from_outside`.
+    """
+    require_consent(place, kind)
+    search_beside(Path.cwd())
+    sys.path.extend(folder for folder in _beside if folder not in sys.path)
+    return imported_from_outside(place)
+
+
+def imported_from_outside(place: str) -> Any:
+    """Import what an installed package brings, or what was consented to.
 
     Raises:
         InputError: no such module, an error while it is imported, or no such name in it.
     """
-    search_beside(Path.cwd())
     importlib.invalidate_caches()
     name, _, attribute = place.partition(":")
     module = _module(place, name)
@@ -140,7 +150,7 @@ def _source_file(module: str) -> Path | None:
     """Find the file of a module without importing its packages."""
     top, *inner = module.split(".")
     try:
-        spec = importlib.util.find_spec(top)
+        spec = importlib.util.find_spec(top) or PathFinder.find_spec(top, [*_beside])
     except ValueError:  # a module that a test or a script made up
         return None
     if spec is None:

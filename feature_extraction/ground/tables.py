@@ -3,14 +3,15 @@
 import difflib
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
+from feature_extraction.ground.consent import UntrustedCodeError, is_place
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.places import first_line, imported, imported_from_outside, is_place
+from feature_extraction.ground.places import first_line, imported, imported_from_outside, imported_with_consent
 
 T = TypeVar("T")
 
@@ -42,8 +43,18 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
     Raises:
         InputError: no such entry; the message names the nearest one, where there is one, and all there are.
     """
+    require_entry(table, name, kind)
+    return table[name]
+
+
+def require_entry(table: Mapping[str, T], name: str, kind: str) -> None:
+    """Refuse a name that is not in a table, without importing its entry.
+
+    Raises:
+        InputError: as of `lookup`.
+    """
     if isinstance(name, str) and name in table:
-        return table[name]
+        return
     near = nearest(name, table) if isinstance(name, str) else ""
     hint = f"did you mean '{near}'? There are: " if near else "there are: "
     raise InputError(f"no {kind} {name!r}; {hint}{', '.join(table)}")
@@ -69,9 +80,9 @@ class Listed:
 class Table(Mapping[str, T]):
     """Entries by name: those of this project, and those that installed packages bring under an entry point.
 
-    Every "package.module:name" is in the table as well, without being listed. A name that an installed package gives to
-    its entry and that is taken (by this project, or by another package) does not count: that entry has its place as
-    its name.
+    Every "package.module:name" is in the table as well, without being listed; it is imported with consent alone (see
+    `consent.py`). A name that an installed package gives to its entry and that is taken (by this project, or by another
+    package) does not count: that entry has its place as its name.
 
     Args:
         kind: what an entry is, for messages ("loss").
@@ -92,10 +103,12 @@ class Table(Mapping[str, T]):
         if name in self.places:
             entry: T = imported(self.places[name])
             return entry
-        if name in (brought := self._brought()):
-            return self._from_outside(_place_of(brought[name]))
+        brought = self._brought()
+        if name in brought:
+            return self._from_outside(_place_of(brought[name]), imported_from_outside)
         if is_place(name):
-            return self._from_outside(name)
+            consented = partial(imported_with_consent, kind=self.kind)
+            return self._from_outside(name, consented if self.is_outside(name) else imported_from_outside)
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
@@ -107,6 +120,11 @@ class Table(Mapping[str, T]):
 
     def __len__(self) -> int:
         return len(self.places) + len(self._brought())
+
+    def is_outside(self, name: str) -> bool:
+        """Return whether `name` is a "module:name" of neither this project nor an installed entry point."""
+        installed = [*self.places.values(), *map(_place_of, self._brought().values())]
+        return is_place(name) and name not in self._brought() and name not in installed
 
     def listed(self) -> list[Listed]:
         """Describe every entry; nothing is imported for it."""
@@ -124,9 +142,11 @@ class Table(Mapping[str, T]):
         counts = Counter([*self.places, *(point.name for point in points.values())])
         return {point.name if counts[point.name] == 1 else place: point for place, point in points.items()}
 
-    def _from_outside(self, place: str) -> T:
+    def _from_outside(self, place: str, imports: Callable[[str], Any]) -> T:
         try:
-            entry: Any = imported_from_outside(place)
+            entry = imports(place)
+        except UntrustedCodeError:
+            raise
         except InputError as error:
             near = nearest(place, self)
             hint = f"; did you mean '{near}'?" if near and near != place else ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
+from feature_extraction.ground.consent import decision, inherit
 from feature_extraction.ground.processor_time import limit_processor_time
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ def start(work: Work[Any], conditions: Conditions) -> tuple[Any, Connection]:
     """Start a process that waits for tasks; return it, and our end of the connection to it."""
     context = multiprocessing.get_context("spawn")  # nothing of this process's threads, locks and files goes along
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, work, conditions), daemon=True)
+    process = context.Process(target=_serve, args=(theirs, work, conditions, decision()), daemon=True)
     with _threads_inherited(conditions.one_thread), _interrupts_held(), _script_left_alone():
         process.start()
     theirs.close()
@@ -107,8 +108,9 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(connection: Connection, work: Work[Any], conditions: Conditions) -> None:
+def _serve(connection: Connection, work: Work[Any], conditions: Conditions, consented: Any) -> None:
     """Do task after task until the other end hangs up; runs in the process of a worker."""
+    inherit(consented)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     os.nice(_GIVING_WAY if conditions.gives_way else 0)

@@ -11,6 +11,7 @@ from aadml.losses import LABEL_LOSSES
 from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions
 from aadml.objective.composition import Weighted
+from aadml.objective.left_out import LeftOut, is_left_out
 from aadml.objective.sections import Section, named
 from feature_extraction.ground.tables import lookup
 
@@ -38,8 +39,13 @@ def bound_label_loss(section: Section) -> tuple[Callable[[Tensor, Tensor], Tenso
         InputError: an unknown name or option.
     """
     chosen = named(section)
-    entry = lookup(LABEL_LOSSES, chosen.name, "label loss")
-    return partial(entry, **chosen.keywords(entry, "label_loss", Weighted)), chosen.shared(Weighted).weight
+
+    def build() -> Callable[[Tensor, Tensor], Tensor]:
+        entry = lookup(LABEL_LOSSES, chosen.name, "label loss")
+        return partial(entry, **chosen.keywords(entry, "label_loss", Weighted))
+
+    bound = LeftOut(build) if is_left_out(LABEL_LOSSES, chosen.name) else build()
+    return bound, chosen.shared(Weighted).weight
 
 
 def label_cost(section: Section) -> Callable[[Mapping[Modality, Tensor], Tensor], Tensor]:

@@ -23,6 +23,7 @@ from aadml.methods.teacher import dcca_space
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Bank, Relation
+from aadml.objective.left_out import is_left_out
 from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositives
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
@@ -212,16 +213,15 @@ def _check(neighbors: NeighborOptions, loss: str, proxy: Any, relation: Relation
             f"neighbors.weights: loss {loss} takes all positives alike; take equal weights and no own_share, or one of"
             f" {', '.join(WEIGHS_POSITIVES)}"
         )
-    if neighbors.candidates == "bank" and proxy is not None and proxy.aa_on != "anchor":
+    if neighbors.candidates == "bank" and getattr(proxy, "aa_on", "anchor") != "anchor":
         raise InputError("neighbors.candidates: with a bank proxies stand for anchors alone; set proxy.aa_on to anchor")
 
 
 def _temperature(section: Section) -> float | None:
     """Give the temperature that a loss begins with; None where it has none."""
     chosen = named(section)
-    options = schema(LOSSES[chosen.name])
-    if "temperature" not in options:
-        return None
-    value = chosen.options.get("temperature", options["temperature"].default)
-    assert isinstance(value, int | float)
-    return float(value)
+    known = {} if is_left_out(LOSSES, chosen.name) else schema(LOSSES[chosen.name])  # a saved section is complete
+    default = known["temperature"].default if "temperature" in known else None
+    value = chosen.options.get("temperature", default)
+    assert value is None or isinstance(value, int | float)
+    return None if value is None else float(value)

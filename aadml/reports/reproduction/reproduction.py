@@ -21,12 +21,14 @@ from aadml.sweeps.folder import refuse_foreign
 from aadml.sweeps.reproduce import schedule
 from aadml.sweeps.reproduce.parts import DATA_SETS
 from aadml.sweeps.shards import Division
+from feature_extraction.ground.consent import with_consent
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import lookup
 
 _log = logging.getLogger("aadml")
 
 
+@with_consent("config", "output")
 def reproduce(
     paper: str,
     *,
@@ -42,6 +44,7 @@ def reproduce(
     settings: Sequence[str] = (),
     max_epochs: int | None = None,
     device: str | None = None,
+    trust_code: bool = False,
     workers: int | None = None,
     shard: str | None = None,
     merge: bool = False,
@@ -70,6 +73,8 @@ def reproduce(
         settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
         max_epochs: upper limit on the training epochs of every row.
         device: "auto", "cpu" or "cuda".
+        trust_code: import the code from outside aadml that the config file, or a run of the folder, names
+            as `module:name`.
         workers: processes; 0 runs in this process, None takes one per core.
         shard: "i/n": train only every n-th run, for another machine to train the others.
         merge: train nothing; refuse where a run is missing.

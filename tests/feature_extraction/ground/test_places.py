@@ -4,7 +4,9 @@ import sys
 import pytest
 
 from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.places import first_line, imported_from_outside, is_place, search_beside
+from feature_extraction.ground import places
+from feature_extraction.ground.consent import UntrustedCodeError, consent_to, is_place, trusting
+from feature_extraction.ground.places import first_line, imported_with_consent, search_beside
 
 MODULE = '''
 """Of the module."""
@@ -37,6 +39,7 @@ raise SystemExit("importing me is forbidden")
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(places, "_beside", {})
     monkeypatch.chdir(tmp_path)
     for name in [name for name in sys.modules if name.endswith("_of_places")]:
         monkeypatch.delitem(sys.modules, name)
@@ -85,15 +88,35 @@ def test_a_module_beside_the_data_is_found_and_so_is_one_in_the_current_folder(f
     put(data, "beside_of_places", "x = 1\n")
     put(folder, "here_of_places", "x = 2\n")
     search_beside(data / "clips.h5")
-    assert imported_from_outside("beside_of_places:x") == 1
-    assert imported_from_outside("here_of_places:x") == 2
+    with trusting():
+        assert imported_with_consent("beside_of_places:x") == 1
+        assert imported_with_consent("here_of_places:x") == 2
+
+
+def test_without_consent_nothing_is_imported_and_no_folder_enters_the_path(folder):
+    put(folder, "made_of_places", "raise RuntimeError\n")
+    before = [*sys.path]
+    search_beside(folder)
+    with pytest.raises(UntrustedCodeError, match="made_of_places:f.*--trust-code"):
+        imported_with_consent("made_of_places:f", "loss")
+    assert sys.path == before
+    assert "made_of_places" not in sys.modules
+
+
+def test_consent_to_a_name_is_for_that_name_alone(folder):
+    put(folder, "made_of_places", "f = 1\ng = 2\n")
+    consent_to("aa-made_of_places:f")
+    assert imported_with_consent("made_of_places:f") == 1
+    with pytest.raises(UntrustedCodeError):
+        imported_with_consent("made_of_places:g")
 
 
 def test_no_module_beside_the_data_takes_the_place_of_an_installed_one(folder):
     put(folder, "json", "dumps = 1\n")
     code = (
-        "from pathlib import Path; from feature_extraction.ground.places import *; search_beside(Path('.'));"
-        "print(callable(imported_from_outside('json:dumps')))"
+        "from pathlib import Path; from feature_extraction.ground.consent import consent_to;"
+        "from feature_extraction.ground.places import *; search_beside(Path('.')); consent_to('json:dumps');"
+        "print(callable(imported_with_consent('json:dumps')))"
     )
     run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "True"
@@ -118,6 +141,6 @@ def test_no_module_beside_the_data_takes_the_place_of_an_installed_one(folder):
 def test_a_wrong_door_is_one_line(folder, place, text, message):
     if text:
         put(folder, "made_of_places", text)
-    with pytest.raises(InputError, match=message) as caught:
-        imported_from_outside(place)
+    with trusting(), pytest.raises(InputError, match=message) as caught:
+        imported_with_consent(place)
     assert "\n" not in str(caught.value)

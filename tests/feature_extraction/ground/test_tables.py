@@ -2,6 +2,7 @@ import sys
 
 import pytest
 
+from feature_extraction.ground.consent import UntrustedCodeError, consent_to
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.tables import OWN, Joined, Table, lookup, nearest, suggestion
 
@@ -43,6 +44,9 @@ def test_a_table_is_a_mapping_of_names_to_what_stands_at_their_places():
 
 
 def test_a_place_is_an_entry_of_every_table():
+    with pytest.raises(UntrustedCodeError, match=f"thing {HERE}:suggestion"):
+        table()[f"{HERE}:suggestion"]
+    consent_to(f"{HERE}:suggestion")
     assert table()[f"{HERE}:suggestion"] is suggestion
     assert lookup(table(), f"{HERE}:suggestion", "thing") is suggestion
     assert f"{HERE}:suggestion" in table()
@@ -59,8 +63,15 @@ def test_a_place_is_an_entry_of_every_table():
     ],
 )
 def test_a_wrong_place_is_refused_in_one_line(place, options, message):
+    consent_to(place)
     with pytest.raises(InputError, match=message):
         table(**options)[place]
+
+
+def test_the_place_of_an_entry_of_this_project_needs_no_consent():
+    assert table()[f"{HERE}:lookup"] is lookup
+    assert not table().is_outside(f"{HERE}:lookup")
+    assert table().is_outside(f"{HERE}:suggestion")
 
 
 def test_installed_packages_bring_entries_and_the_list_says_where_from(install):

@@ -182,9 +182,10 @@ def test_a_process_whose_parent_is_gone_ends_at_its_next_word(works):
 
 
 def served(connection, work):
+    from feature_extraction.ground.consent import decision
     from feature_extraction.ground.worker_process import _serve
 
-    _serve(connection, work, Conditions())
+    _serve(connection, work, Conditions(), decision())
 
 
 def children_of(parent):

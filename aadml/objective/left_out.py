@@ -1,0 +1,63 @@
+"""Parts of a training that a loaded model leaves out: code from outside that embedding does not need."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from torch import Tensor, nn
+
+from feature_extraction.ground.tables import Table
+
+_rebuilding: ContextVar[bool] = ContextVar("rebuilding", default=False)
+
+
+@contextmanager
+def rebuilding() -> Iterator[None]:
+    """Build methods of saved models, which embed and are not trained, while the context lasts."""
+    token = _rebuilding.set(True)
+    try:
+        yield
+    finally:
+        _rebuilding.reset(token)
+
+
+def is_left_out(table: Table[Any], name: str) -> bool:
+    """Return whether the entry `name` of `table` is not built now: code from outside, in a model that is loaded."""
+    return _rebuilding.get() and table.is_outside(name)
+
+
+class LeftOut(nn.Module):
+    """A loss, selection or proxy that is built when something calls it, and whose weights are kept until then.
+
+    Args:
+        build: returns the part; it imports the code, with consent.
+    """
+
+    def __init__(self, build: Callable[[], Any]) -> None:
+        super().__init__()
+        self._build = build
+        self._weights: dict[str, Tensor] = {}
+
+    def built(self) -> Any:
+        """Build the part, with the weights that were loaded.
+
+        Raises:
+            UntrustedCodeError: nobody consented to its code.
+            InputError: its code is not found.
+        """
+        part = self._build()
+        if isinstance(part, nn.Module):
+            part.load_state_dict(self._weights)
+        return part
+
+    def forward(self, *arguments: Any, **options: Any) -> Any:
+        """Build the part and call it."""
+        return self.built()(*arguments, **options)
+
+    def _save_to_state_dict(self, destination: dict[str, Tensor], prefix: str, keep_vars: bool) -> None:
+        destination.update({f"{prefix}{name}": values for name, values in self._weights.items()})
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *rest: Any) -> None:
+        keys = [key for key in state_dict if key.startswith(prefix)]
+        self._weights = {key.removeprefix(prefix): state_dict[key] for key in keys}

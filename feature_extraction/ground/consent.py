@@ -1,0 +1,145 @@
+"""Consent to code from outside: which `module:name` this process may import.
+
+A name read from a file (model, run, feature file, index, sweep, config) resolves to built-in entries and installed
+entry points alone: such a file may come from a stranger, and importing a module runs it. `module:name` is imported
+where a person typed that name (command line, Python argument), or consented to the code that files name:
+`--trust-code`, in Python `trust_code=True`. Processes that this one starts inherit the decision.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from inspect import signature
+from os import PathLike, fspath
+from os.path import lexists
+from typing import Any, ParamSpec, TypeVar
+
+from feature_extraction.ground.errors import InputError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NAME = r"[^\W\d]\w*"
+_PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
+_TYPED = re.compile(rf"(?<![\w./\\])(?:\w+-)*({_PLACE.pattern})(?![\w./\\])")
+
+_names: set[str] = set()
+_trusted: ContextVar[bool] = ContextVar("trusted", default=False)
+_file: ContextVar[str] = ContextVar("file", default="")
+
+
+class UntrustedCodeError(InputError):
+    """A file names code from outside, and nobody consented to it."""
+
+
+def is_place(text: object) -> bool:
+    """Return whether `text` is written like "package.module:name"."""
+    return isinstance(text, str) and _PLACE.fullmatch(text) is not None
+
+
+def consent_to(*typed: object) -> None:
+    """Accept every `module:name` in what a person typed, from now on in this process.
+
+    Args:
+        typed: texts ("aa-my_losses:mine", "loss=my_losses:mine"), and mappings or sequences of them. The name of a
+            file that exists, and words with a slash, name no code.
+    """
+    for value in typed:
+        if isinstance(value, str) and not lexists(value):
+            _names.update(match[1] for match in _TYPED.finditer(value))
+        elif isinstance(value, Mapping):
+            consent_to(*value.values())
+        elif isinstance(value, list | tuple | set | frozenset):
+            consent_to(*value)
+
+
+@contextmanager
+def trusting(consent: bool = True) -> Iterator[None]:
+    """Accept every name that a file holds, while the context lasts."""
+    token = _trusted.set(consent or _trusted.get())
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
+
+
+def with_consent(*files: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function whose argument `trust_code` decides whether code that its files name may be imported.
+
+    Args:
+        files: the arguments that are such files or folders; a refusal names the first one that was given.
+    """
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        parameters = signature(function)
+
+        @wraps(function)
+        def call(*positional: P.args, **named: P.kwargs) -> R:
+            arguments = parameters.bind(*positional, **named).arguments
+            consent = arguments.get("trust_code", False)
+            if not isinstance(consent, bool):
+                raise InputError(f"trust_code of type {type(consent).__name__}; possible are True and False")
+            places = (place for key in files if isinstance(place := arguments.get(key), str | PathLike))
+            with trusting(consent), named_in(next(places, "")):
+                return function(*positional, **named)
+
+        return call
+
+    return decorated
+
+
+@contextmanager
+def named_in(file: str | PathLike[str]) -> Iterator[None]:
+    """Attribute the names that are resolved while the context lasts to a file, for the message of a refusal.
+
+    Args:
+        file: a path; "" leaves the file as it is.
+    """
+    token = _file.set(fspath(file) or _file.get())
+    try:
+        yield
+    finally:
+        _file.reset(token)
+
+
+def remember(names: Iterable[object]) -> None:
+    """Accept names that a trusted file holds and that are resolved after it was read (the extractors of a model)."""
+    if _trusted.get():
+        consent_to(*names)
+
+
+def is_consented(place: str) -> bool:
+    """Return whether `place` may be imported."""
+    return _trusted.get() or place in _names
+
+
+def require_consent(place: str, kind: str = "") -> None:
+    """Refuse a name that nobody consented to.
+
+    Args:
+        place: "module:name".
+        kind: of the entry that is named ("loss"), for the message.
+
+    Raises:
+        UntrustedCodeError: with the name, the file and the consent.
+    """
+    if not is_consented(place):
+        source = f"{file} names" if (file := _file.get()) else "a file or a program names, and nobody typed,"
+        raise UntrustedCodeError(
+            f"{source} {kind + ' ' if kind else ''}{place}, which is code from outside aadml and was not run; read "
+            "that code, then consent with --trust-code (in Python: trust_code=True)"
+        )
+
+
+def decision() -> Any:
+    """Return what a process that is started here must be given; see `inherit`."""
+    return frozenset(_names), _trusted.get()
+
+
+def inherit(parent: Any) -> None:
+    """Take over the `decision` of the process that started this one."""
+    names, trusted = parent
+    _names.update(names)
+    _trusted.set(trusted)

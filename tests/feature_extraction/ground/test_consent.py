@@ -1,0 +1,100 @@
+import threading
+
+import pytest
+
+from feature_extraction.ground import consent
+from feature_extraction.ground.consent import (
+    UntrustedCodeError,
+    consent_to,
+    decision,
+    inherit,
+    is_consented,
+    named_in,
+    remember,
+    require_consent,
+    trusting,
+    with_consent,
+)
+from feature_extraction.ground.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [
+        ("my_losses:mine", ["my_losses:mine"]),
+        ("aa-my_losses:mine", ["my_losses:mine"]),
+        ("aa-hard-pkg.my_losses:mine", ["pkg.my_losses:mine"]),
+        ("loss=my_losses:mine", ["my_losses:mine"]),
+        ("loss={name: my_losses:mine, margin: 1}", ["my_losses:mine"]),
+        ("my_metrics:mine@3", ["my_metrics:mine"]),
+        ("a:b+c:d", ["a:b", "c:d"]),
+        (["a:b", {"loss": {"name": "c:d"}}], ["a:b", "c:d"]),
+        ("folder/a:b", []),
+        ("a:b/model", []),
+        ("C:\\a:b", []),
+        ("triplet", []),
+        (3, []),
+        (None, []),
+    ],
+)
+def test_what_a_person_types_is_consented_to_name_by_name(typed, names):
+    consent_to(typed)
+    assert consent._names == set(names)
+
+
+def test_the_name_of_a_file_that_is_there_is_no_consent(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a:b").touch()
+    consent_to("a:b")
+    assert not is_consented("a:b")
+
+
+def test_a_refusal_names_the_name_the_file_and_the_consent():
+    with named_in("run/config.yaml"), named_in(""), pytest.raises(UntrustedCodeError) as caught:
+        require_consent("a:b", "loss")
+    message = str(caught.value)
+    assert message.startswith("run/config.yaml names loss a:b")
+    assert "--trust-code" in message
+    assert "trust_code=True" in message
+    assert "\n" not in message
+
+
+def test_consent_lasts_as_long_as_the_call_and_is_not_seen_by_other_threads():
+    seen = []
+
+    @with_consent("path")
+    def work(path, *, trust_code=False):
+        require_consent("a:b")
+        other = threading.Thread(target=lambda: seen.append(is_consented("a:b")))
+        other.start()
+        other.join()
+        return path
+
+    assert work("x", trust_code=True) == "x"
+    assert seen == [False]
+    assert not is_consented("a:b")
+    with pytest.raises(UntrustedCodeError, match="^x names a:b"):
+        work("x")
+
+
+@pytest.mark.parametrize("consented", ["yes", 1, None])
+def test_consent_is_true_or_false(consented):
+    with pytest.raises(InputError, match="trust_code of type .*; possible are True and False"):
+        with_consent()(lambda *, trust_code=False: None)(trust_code=consented)
+
+
+def test_what_a_trusted_file_names_is_remembered_and_that_of_another_is_not():
+    remember(["a:b"])
+    assert not is_consented("a:b")
+    with trusting():
+        remember(["a:b", None])
+    assert is_consented("a:b")
+
+
+def test_a_process_takes_over_the_decision_of_its_parent(monkeypatch):
+    consent_to("a:b")
+    parent = decision()
+    monkeypatch.setattr(consent, "_names", set())
+    inherit(parent)
+    assert is_consented("a:b")
+    assert not is_consented("c:d")

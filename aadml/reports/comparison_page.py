@@ -120,7 +120,7 @@ def check_baseline(rows: Sequence[Row], baseline: str | None) -> None:
 
 
 def _sections(tables: Mapping[str, Table], drawings: Mapping[str, str]) -> list[Section]:
-    titles = TITLES | {"proxies": "What the proxy adds", "pairs": "All pairs of methods"}
+    titles = TITLES | {"proxies": "The proxy and its controls", "pairs": "All pairs of methods"}
     parts = []
     for name, table in tables.items():
         notes = [table.caption, *table.notes] if name in ("proxies", "pairs") else table.notes

@@ -1,4 +1,4 @@
-"""The tables of a comparison: ours beside the published columns, and what the proxy adds to each loss."""
+"""The tables of a comparison: ours beside the published columns, and each loss with proxy minus its controls."""
 
 from collections.abc import Mapping, Sequence
 
@@ -53,7 +53,7 @@ def table_of(
 
 
 def proxy_table(rows: Sequence[Row], scores: Scores, about: str) -> Table | None:
-    """Tabulate what anchor-aware proxies add, over each of their controls; None where no row has any.
+    """Tabulate rows with anchor-aware proxies minus each of their controls; None where no row has any.
 
     Args:
         rows: of all kinds.
@@ -76,7 +76,7 @@ def proxy_table(rows: Sequence[Row], scores: Scores, about: str) -> Table | None
         cells.append(scores[row.cell.name].steps)
         lines.append(tuple(cells))
     columns = ("with proxy", "MAP mean", *(f"minus {name}" for name in names), "steps")
-    caption = f"What the anchor-aware proxy adds. {about}"
+    caption = f"With the anchor-aware proxy, minus each of its controls. {about}"
     return Table(columns, tuple(lines), caption, tuple(how_tested(list(tested.values()))))
 
 

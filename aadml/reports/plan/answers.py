@@ -26,6 +26,7 @@ from aadml.sweeps.plan.finals import LOOKS, SECOND, THIRD, finals, same_training
 from aadml.sweeps.plan.ledger import Ledger
 from aadml.sweeps.plan.search import MAIN, chosen_options
 from aadml.sweeps.results import signed
+from feature_extraction.ground.json_values import JsonObject
 
 QUESTIONS = {
     "H1": ("Does AA raise the triplet loss where both are tuned alike?", PLAIN),
@@ -55,6 +56,7 @@ class Findings:
         rival_rows: rival -> seed -> row.
         rivals: AA against each rival.
         same: control -> why it is the same training as the chosen AA, and was not run.
+        reading: of Equation 7 that the chosen AA has; empty before one is chosen.
     """
 
     rows: ByMethod
@@ -66,6 +68,7 @@ class Findings:
     rival_rows: ByMethod
     rivals: Sequence[Compared]
     same: Mapping[str, str]
+    reading: str
 
     @property
     def looked(self) -> bool:
@@ -78,16 +81,17 @@ def findings_of(name: str, ledger: Ledger) -> Findings:
     rows = finals(name, ledger)
     others = {stage: finals(name, ledger, stage) for stage in (THIRD, "rivals-2")}
     against = {stage: _against(rows, others[stage], stage, ledger) for stage in others}
+    options = chosen_options(MAIN, name, ANCHOR_AWARE, ledger) or {}
     return Findings(
         rows, seeds_of_look(rows), len(complete_seeds(rows)), by_look(name, ledger), others[THIRD], against[THIRD],
-        others["rivals-2"], against["rivals-2"], _same(name, others[THIRD], ledger),
+        others["rivals-2"], against["rivals-2"], _same(name, others[THIRD], options),
+        str(options.get("proxy.reading", "")),
     )  # fmt: skip
 
 
-def _same(name: str, there: ByMethod, ledger: Ledger) -> dict[str, str]:
-    """Name the controls that were not run since they are the same training as the chosen AA."""
-    options = chosen_options(MAIN, name, ANCHOR_AWARE, ledger)
-    if options is None:
+def _same(name: str, there: ByMethod, options: JsonObject) -> dict[str, str]:
+    """Return the controls that were not run since they are the same training as the chosen AA, and why."""
+    if not options:
         return {}
     config = resolve(applied({**read_yaml(DEFAULT_METHOD), "data": name}, {"loss": ANCHOR_AWARE, **options}))
     same = {f"{ANCHOR_AWARE}, {control}": reason for control, reason in same_training(config).items()}

@@ -7,7 +7,7 @@ from aadml.reports.plan.answers import Findings, answers, findings_of
 from aadml.reports.plan.drawings import SHARES, drawings, share_drawing
 from aadml.reports.plan.hypotheses import sections_of_set
 from aadml.reports.plan.shares import section_of_shares
-from aadml.reports.plan.statistics import overall, verdict
+from aadml.reports.plan.statistics import Compared, corrected_flips, overall, verdict
 from aadml.reports.plan.tables import (
     control_table,
     difference_table,
@@ -22,6 +22,7 @@ from aadml.reports.plan.tables import (
     titled,
 )
 from aadml.reports.tables import Table, markdown
+from aadml.retrieval.significance import LEVEL
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
 from aadml.sweeps.plan.finals import LOOKS
 from aadml.sweeps.plan.ledger import Ledger
@@ -105,12 +106,14 @@ def _standing(found: Mapping[str, Findings], names: Sequence[str]) -> str:
             continue
         count = len(one.seeds)
         looked = f"{count} seeds" if one.looked else f"{count} of its {LOOKS[0]} seeds are finished"
-        lines.append(f"- **{name}**: {verdict(one.primary)} ({looked}).")
+        reading = f"; AA is reading {one.reading}" if one.reading else ""
+        lines.append(f"- **{name}**: {verdict(one.primary)} ({looked}{reading}).")
     lines += [f"- **{name}**: not run yet." for name in PRIMARY_SETS if name not in names and _is_own(names)]
     if _is_own(names):
         both = overall({name: found[name].primary if name in found else () for name in PRIMARY_SETS})
-        lines.append(f"- **Both primary sets, as the plan asks**: {both}.")
-    return "\n".join(lines)
+        lines.append(f"- **Both primary sets, by the plan's rule**: {both}.")
+    readings = _READINGS if any(one.reading for one in found.values()) else ""
+    return "\n".join([*lines, *([f"\n{readings}"] if readings else [])])
 
 
 def _is_own(names: Sequence[str]) -> bool:
@@ -140,12 +143,21 @@ def _of_set(name: str, found: Findings, ledger: Ledger) -> list[str]:
     parts = [f"## {name}", *titled("Options, chosen by validation MAP", option_table("stage-", name, ledger))]
     parts += _of_contenders(name, found, ledger) if found.rows else []
     parts += titled("Controls of the chosen AA", final_table(found.control_rows, every_seed(found.control_rows)))
-    parts += [markdown(control_table(found.controls))] if found.controls else []
+    parts += [markdown(control_table(found.controls)), *_nothing_found(found.controls)] if found.controls else []
     parts += [f"{control}: the same training as the chosen AA, not run ({why})." for control, why in found.same.items()]
     parts += titled("Options of the rivals", option_table("rivals-", name, ledger))
     parts += titled("Rivals", final_table(found.rival_rows, every_seed(found.rival_rows)))
     parts += [markdown(control_table(found.rivals))] if found.rivals else []
     return parts + sections_of_set(name, ledger)
+
+
+def _nothing_found(controls: Sequence[Compared]) -> list[str]:
+    if any(p < LEVEL for p in corrected_flips(controls).values()):
+        return []
+    return [
+        f"None of the {len(controls)} differences is found after the correction for their number: these rows show "
+        "neither what a gain of AA is due to, nor that any part of AA has no effect."
+    ]
 
 
 def _of_contenders(name: str, found: Findings, ledger: Ledger) -> list[str]:
@@ -157,7 +169,8 @@ def _of_contenders(name: str, found: Findings, ledger: Ledger) -> list[str]:
         parts += [f"![paired differences]({figure_name(name, 'differences')})"]
     parts += titled("What the stop leaves out", full_table(name, ledger))
     of_protocols = titled("Protocols (H7)", protocol_table(found.rows, found.seeds))
-    return parts + of_protocols + ([_BANK] if of_protocols else [])
+    parts += of_protocols + ([_BANK] if of_protocols else [])
+    return parts + ([_BANK_OF_R5] if of_protocols and found.reading == "R5" else [])
 
 
 def _seeds_said(found: Findings) -> str:
@@ -183,6 +196,12 @@ power: of that t at 5 % and one look, at the standard deviation seen here."""
 
 _BANK = """`bank` chooses the number of neighbors by validation MAP and may choose none; its figure is then that of
 `inductive`."""
+
+_BANK_OF_R5 = """Under R5 an item alone has no proxy: `bank` uses attention without parameters, not what was trained."""
+
+_READINGS = """AA's reading of Equation 7 was chosen on each set by validation MAP. Under R5 the values of a proxy are
+all clips of the batch, of all classes, and neighbors of the class act as keys alone. Under R6 the anchor and its
+neighbors are keys and values."""
 
 _LAST = """## Going on
 

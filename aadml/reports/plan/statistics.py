@@ -142,35 +142,57 @@ def corrected_flips(found: Sequence[Compared]) -> dict[Pair, float]:
 
 
 def verdict(found: Sequence[Compared]) -> str:
-    """Say what the rules of the plan make of the comparisons on one data set; what another set says comes on top."""
+    """Return what the looks decide on one data set; "AA helps" is a verdict on both primary sets, see `overall`."""
     if not found or len(found[0].values) < LOOKS[0]:
         return "no verdict: the first look is not complete"
-    plain, memory, bank = found
+    plain, memory, _ = found
     if plain.sign > 0 and memory.sign > 0:
-        return "AA helps: it is above the plain loss and above the memory"
-    if bank.sign > 0:
+        return "AA is above the plain loss and above the memory"
+    if plain.over_both.high > MARGIN and not _memory_helps(found):
+        return f"undecided: a gain by AA of up to {plain.over_both.high:.3f} is not excluded"
+    return _without_help(found)
+
+
+def _memory_helps(found: Sequence[Compared]) -> bool:
+    _, memory, bank = found
+    return bank.sign > 0 and memory.sign <= 0
+
+
+def _without_help(found: Sequence[Compared]) -> str:
+    """Return the plan's second or third verdict on a set, for sets where "AA helps" does not hold."""
+    if _memory_helps(found):
         return "a memory helps, not AA"
-    high = plain.over_both.high
-    if high > MARGIN:
-        return f"undecided: a gain by AA of up to {high:.3f} is not excluded"
-    return f"AA does not help by more than {max(high, 0.0):.3f}"
+    plain = found[0]
+    bound = max(plain.over_both.high, 0.0)
+    return f"AA does not help by more than {bound:.3f} (power to find 0.01: {plain.power(0.01):.2f})"
 
 
 def overall(found: Mapping[str, Sequence[Compared]]) -> str:
-    """Say what the rules of the plan make of its primary sets together: no gain on one is enough if another denies it.
+    """Return the verdict on the primary sets together, by the rules of docs/experiments/plan.md to the letter.
+
+    "AA helps" needs AA - plain and AA - XBM both significantly above zero on one set, each corrected for the number of
+    sets (Holm), and neither mean below zero on any other set.
 
     Args:
-        found: primary set -> its primary comparisons; the p of AA - plain are corrected for their number (Holm).
+        found: primary set -> its primary comparisons.
     """
-    looked = [one for one in found.values() if one and len(one[0].values) >= LOOKS[0]]
-    if len(looked) < len(found):
+    if any(not one or len(one[0].values) < LOOKS[0] for one in found.values()):
         return "open: the first look is not complete on every primary set"
-    p = holm({name: one[0].over_seeds.p for name, one in found.items()})
-    helped = [name for name, one in found.items() if p[name] < LOOK_LEVEL and one[0].sign > 0 and one[1].sign > 0]
-    if helped and all(one[0].sign >= 0 for one in found.values()):
-        return f"AA helps ({', '.join(helped)})"
-    if any(one[2].sign > 0 for one in looked) and not helped:
-        return "; ".join(f"{name}: {verdict(one)}" for name, one in found.items())
-    if all(one[0].over_both.high > MARGIN for one in looked):
-        return "undecided"
-    return f"AA does not help by more than {max(max(one[0].over_both.high, 0.0) for one in looked):.3f}"
+    p = [holm({name: one[place].over_seeds.p for name, one in found.items()}) for place in (0, 1)]
+    above = [
+        name
+        for name, one in found.items()
+        if all(one[place].over_seeds.mean > 0 and p[place][name] < LOOK_LEVEL for place in (0, 1))
+    ]
+    below = [
+        f"{' - '.join(difference.pair)} is below zero on {name} ({difference.over_seeds.mean:+.2g})"
+        for name, one in found.items()
+        for difference in one[:2]
+        if difference.over_seeds.mean < 0
+    ]
+    if above and not below:
+        return f"AA helps ({', '.join(above)})"
+    parts = [f'not "AA helps", as {" and ".join(below)}'] if above else []
+    if all(one[0].over_both.high > MARGIN and not _memory_helps(one) for one in found.values()):
+        return "; ".join([*parts, "undecided"])
+    return "; ".join([*parts, *(f"{name}: {_without_help(one)}" for name, one in found.items())])

@@ -19,7 +19,7 @@ from feature_extraction.ground.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LEFT = {Mapping, Callable, np.ndarray}  # kinds that a function looks at by itself
+_LEFT = {Any, Mapping, Callable, np.ndarray}  # kinds that a function looks at by itself
 _KINDS: Mapping[object, type] = {int: numbers.Integral, float: numbers.Real}
 _WORDS: Mapping[object, str] = {
     str: "text",

@@ -3,9 +3,9 @@ import sys
 
 import pytest
 
-from feature_extraction.ground.errors import InputError
 from feature_extraction.ground import places
 from feature_extraction.ground.consent import UntrustedCodeError, consent_to, is_place, trusting
+from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.places import first_line, imported_with_consent, search_beside
 
 MODULE = '''
@@ -97,7 +97,7 @@ def test_without_consent_nothing_is_imported_and_no_folder_enters_the_path(folde
     put(folder, "made_of_places", "raise RuntimeError\n")
     before = [*sys.path]
     search_beside(folder)
-    with pytest.raises(UntrustedCodeError, match="made_of_places:f.*--trust-code"):
+    with pytest.raises(UntrustedCodeError, match=r"made_of_places:f.*--trust-code"):
         imported_with_consent("made_of_places:f", "loss")
     assert sys.path == before
     assert "made_of_places" not in sys.modules

@@ -73,13 +73,13 @@ def test_consent_lasts_as_long_as_the_call_and_is_not_seen_by_other_threads():
     assert work("x", trust_code=True) == "x"
     assert seen == [False]
     assert not is_consented("a:b")
-    with pytest.raises(UntrustedCodeError, match="^x names a:b"):
+    with pytest.raises(UntrustedCodeError, match=r"^x names a:b"):
         work("x")
 
 
 @pytest.mark.parametrize("consented", ["yes", 1, None])
 def test_consent_is_true_or_false(consented):
-    with pytest.raises(InputError, match="trust_code of type .*; possible are True and False"):
+    with pytest.raises(InputError, match=r"trust_code of type .*; possible are True and False"):
         with_consent()(lambda *, trust_code=False: None)(trust_code=consented)
 
 

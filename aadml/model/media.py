@@ -14,7 +14,7 @@ from aadml.data.media_files import MediaFiles
 from aadml.data.texts import Captions
 from aadml.data.waveforms import Waveforms
 from aadml.model.facts import Facts, difference, fingerprint
-from feature_extraction.backbones import Extractor, extractor, options_of
+from feature_extraction.backbones import EXTRACTORS, Extractor, extractor, options_of
 from feature_extraction.extract import extract
 from feature_extraction.feature_file import read_features
 from feature_extraction.ground.consent import UntrustedCodeError
@@ -102,9 +102,9 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
             f"{modality}: the model's features were made by {name}, which is not an extractor that is installed here; "
             "embed arrays instead of files"
         ) from None
-    options = {key: _published(parameters[key]) for key in known if key in parameters} | dict(
-        nested(expected, "source")
-    )
+    options = {key: parameters[key] for key in known if key in parameters} | dict(nested(expected, "source"))
+    if "weights" in options and name in EXTRACTORS[modality].places:
+        options["weights"] = _published(options["weights"])
     built = extractor(name, modality, options)
     if built.fit is not None:
         raise InputError(
@@ -119,13 +119,16 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
 
 
 def _published(value: Json) -> Json:
-    """Find the file of weights that a parameter names by its checksum, "auto" where that is unknown.
+    """Return the file of weights that a parameter names by its checksum, "auto" where that is unknown.
 
     The features were then made with a file of one's own, or with a published one without a published checksum; which of
-    the two, the comparison of the fingerprints says.
+    the two, the comparison of the fingerprints says. A path or an address is unknown too: it comes from a file, and a
+    SavedModel that it leads to would run.
     """
-    if not isinstance(value, str) or not _CHECKSUM.fullmatch(value):
+    if value == "untrained":
         return value
+    if not isinstance(value, str) or not _CHECKSUM.fullmatch(value):
+        return "auto"
     known = {one.sha256: name for name, one in WEIGHTS.items() if one.sha256}
     return next((str(weights_path(name)) for digest, name in known.items() if value.startswith(digest)), "auto")
 

@@ -1,0 +1,33 @@
+"""Extractors that a model names: built again from what a file says, which may come from a stranger."""
+
+from dataclasses import replace
+
+import pytest
+
+import aadml
+from aadml.model import media
+from feature_extraction.backbones.descriptors import log_mel
+from feature_extraction.ground.errors import InputError
+
+
+@pytest.fixture
+def asked_for(monkeypatch):
+    """The options with which an extractor was built."""
+    options = {}
+
+    def built(name, modality, given):
+        options.update(given)
+        return log_mel()
+
+    monkeypatch.setattr(media, "extractor", built)
+    return options
+
+
+@pytest.mark.parametrize("place", ["/tmp/saved_model", "https://example.org/model", "saved_model", "~/x"])
+@pytest.mark.parametrize("where", ["parameters", "source"])
+def test_weights_at_a_place_that_a_file_names_are_not_opened(asked_for, place, where):
+    origin = {"extractor": "vggish-hub", "parameters": {}, where: {"weights": place}}
+    facts = replace(aadml.fit("synthetic:ave", method="cca").facts, features={"audio": origin})
+    with pytest.raises(InputError, match="other features than can be made here"):
+        media.extractor_of(facts, "audio")
+    assert asked_for["weights"] == "auto"

@@ -98,7 +98,7 @@ def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: 
 
 def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
     """Name the folder of a run."""
-    return folder / RUNS / f"{cell.name}_seed={seed}"
+    return folder / RUNS / cell.folder(f"seed{seed}")
 
 
 def collected(

@@ -27,7 +27,7 @@ def test_every_run_gets_a_folder_and_a_second_sweep_keeps_them(base, tmp_path):
     todo = jobs(base, tmp_path)
     assert [outcome.reason for outcome in sweep(todo, workers=0)] == [""] * 4
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
-        f"proxy.k={k}_seed={seed}" for k in (1, 2) for seed in (0, 1)
+        f"proxy.k--{k}_seed{seed}" for k in (1, 2) for seed in (0, 1)
     ]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")}
     again = sweep(todo, workers=0)

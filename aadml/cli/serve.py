@@ -13,7 +13,8 @@ from aadml.cli.trust import trust_option
 def command(index: str, port: int, model: str | None) -> None:
     """Serve a page on which INDEX is asked: drop a sound, a picture or a clip, and play what fits.
 
-    Only this machine can open the page; the index and its media are read, and nothing is written. Ctrl-C ends it.
+    Only this machine can open the page; the index and its media are read, and nothing is written. Each printed address
+    opens the page in one browser; the next address is printed then. Ctrl-C ends it.
     """
     from feature_extraction.ground.errors import InputError
 
@@ -23,4 +24,9 @@ def command(index: str, port: int, model: str | None) -> None:
         raise InputError(
             f"aadml serve needs {error.name}, which is not installed: pip install 'aadml[serve]'"
         ) from error
-    serve(index, port=port, model=model, on_note=lambda address: click.echo(f"{address} (Ctrl-C ends it)"))
+    serve(
+        index,
+        port=port,
+        model=model,
+        on_note=lambda address: click.echo(f"{address} (opens one browser; Ctrl-C ends it)"),
+    )

@@ -14,11 +14,10 @@ from aadml.retrieval.requested import check_columns
 from aadml.runs.data import place_of
 from aadml.runs.sample_data import sample_features
 from aadml.sweeps import compare as rows_of
-from aadml.sweeps.ablate import collected, jobs_of
+from aadml.sweeps.ablate import collected, jobs_of, run_folder
 from aadml.sweeps.compare import Row
 from aadml.sweeps.compare import Settings as Shared
 from aadml.sweeps.folder import refuse_foreign, sole_owner
-from aadml.sweeps.job import Job
 from aadml.sweeps.results import CellScores
 from aadml.sweeps.shards import WHOLE, Division
 from aadml.sweeps.sweep import Outcome
@@ -116,7 +115,7 @@ def compare(
         outcomes = division.worked_off(jobs, lambda own: work(own, workers), note)
         if division.shard:
             return SweepResult((), tuple(outcomes), folder, None)
-        scores = _scored(rows, range(seeds), folder, jobs, records, outcomes)
+        scores = _scored(rows, range(seeds), folder, records, outcomes)
         found, page = write_comparison(
             rows, scores, range(seeds), folder, baseline=baseline, notes=notes, command=command, metrics=columns
         )
@@ -127,15 +126,15 @@ def _scored(
     rows: Sequence[Row],
     seeds: range,
     folder: Path,
-    jobs: Sequence[Job],
     records: Mapping[str, str],
     outcomes: Sequence[Outcome],
 ) -> dict[str, CellScores]:
     """Read the scores of every row with every seed; the record of its trials goes into each run folder."""
-    for job in jobs:
-        if job.folder.is_dir() and records:
-            write_text(job.folder / RECORD, records[job.folder.name.rsplit("_seed=", 1)[0]])
-    return collected(rows_of.cells_of_rows(rows), seeds, folder, outcomes)
+    cells = rows_of.cells_of_rows(rows)
+    for place, record in ((run_folder(folder, cell, seed), records.get(cell.name)) for cell in cells for seed in seeds):
+        if record and place.is_dir():
+            write_text(place / RECORD, record)
+    return collected(cells, seeds, folder, outcomes)
 
 
 def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:

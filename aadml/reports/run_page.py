@@ -24,6 +24,7 @@ from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
 from aadml.runs.environment import Environment, read_environment
 from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run, read_evaluation
+from aadml.runs.naming import file_name
 from aadml.runs.session import read_records
 from feature_extraction.ground.atomic import refuse_other_kind, write_text
 from feature_extraction.ground.consent import with_consent
@@ -71,7 +72,9 @@ def write_report(
     folder = Path(run)
     if allow_other_features and data is None:
         raise InputError("report: allow_other_features is for other data than the run's own; give data too")
-    target = Path(output) if output else folder / (REPORT if data is None else f"report-{Path(data).stem}.html")
+    target = (
+        Path(output) if output else folder / (REPORT if data is None else f"report-{file_name(Path(data).stem)}.html")
+    )
     refuse_other_kind(target, "a page", page.is_page)
     if data is None:
         opened, verdicts = load_run(folder), read_evaluation(folder).verdicts or []

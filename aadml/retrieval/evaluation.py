@@ -156,8 +156,8 @@ class _Task:
             self.made[one, other] = source
         return source
 
-    def result(self, direction: Direction, sides: Sides) -> DirectionResult:
-        """Score the queries of some sides."""
+    def result(self, direction: Direction, sides: Sides, items: int) -> DirectionResult:
+        """Score the queries of one pair of sides; `items` is the smallest gallery of the direction."""
         relevance, names = self.embeddings.relevant, self.embeddings.class_names
         relevant, groups = _relevant(self.embeddings, direction, sides), relevance.groups(self.embeddings)
         return score_relevance(
@@ -167,7 +167,7 @@ class _Task:
             direction=direction,
             ids=[self.embeddings.ids[i] for i in sides.queries],
             names=dict(enumerate(names)),
-            extra=self.extra if relevance is LABEL else self._also(len(sides.gallery)),
+            extra=self.extra if relevance is LABEL else self._also(items),
             cutoffs=self.cutoffs,
             partner=_partner(relevant, sides, self.gallery),
             exclude_partner=self.gallery == "without-partner",
@@ -183,7 +183,8 @@ class _Task:
 def _with_other_galleries(task: _Task, direction: Direction, asking: Indices | None) -> DirectionResult:
     """Score a direction, with the figures of other galleries that were asked for by name; None lets all ask."""
     ways = asked_by(sides_of(task.embeddings, direction, task.gallery), asking)
-    found = [task.result(direction, sides) for sides in ways]
+    items = min(len(sides.gallery) for sides in ways) - (task.gallery == "without-partner")
+    found = [task.result(direction, sides, items) for sides in ways]
     result = found[0] if len(found) == 1 else both_ways(*found)
     figures = dict(result.figures)
     for metric in task.extra:

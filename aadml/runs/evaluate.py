@@ -210,7 +210,7 @@ def _of_run(
     protocol = protocol or run.model.facts.protocol
     splits = run.splits if relevance is None else with_relevance(run.splits, relevance)
     evaluation = _scored(subject_of(run.config, splits, run.model), protocol, split, options)
-    chosen = [] if relevance is None else [f"relevance-{Path(relevance).stem}"]
+    chosen = [] if relevance is None else [f"relevance-{relevance}"]
     keep(folder, {file_of(protocol, split, *options.changed(), *chosen): _kept(evaluation, run.model)}, note)
     return evaluation
 

@@ -1,11 +1,26 @@
-"""Where new runs go, and how their later evaluations are called."""
+"""Names of run folders and of the files in them."""
 
+import hashlib
+import re
 import time
 from pathlib import Path
 
 from feature_extraction.ground.errors import InputError
 
-EVALUATIONS = "evaluations"
+EVALUATIONS, LONGEST = "evaluations", 100
+
+
+def file_name(text: str) -> str:
+    """Return a name of at most 109 of the characters `[A-Za-z0-9._-]`.
+
+    A text that is such a name stays as it is, and `=` becomes `--`. Every other text gets a hash, and so does a text
+    with `--` or `-=`, so that different texts have different names.
+    """
+    written = text.replace("=", "--")
+    plain = re.sub("[^A-Za-z0-9._-]+", "-", written).strip("-.")
+    if plain and plain == written and len(plain) <= LONGEST and not re.search("--|-=", text):
+        return plain
+    return f"{plain[:LONGEST]}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}".lstrip("-")
 
 
 def new_run_folder(runs: Path, label: str, seed: int) -> Path:
@@ -16,7 +31,7 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     for number in range(1000):
-        folder = runs / (f"{stamp}-{label}-seed{seed}" + (f"-{number}" if number else ""))
+        folder = runs / (f"{stamp}-{file_name(label)}-seed{seed}" + (f"-{number}" if number else ""))
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
@@ -32,5 +47,5 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
 
 
 def file_of(protocol: str, split: str, *changed: str) -> str:
-    """Name the file that keeps a further evaluation in its run; what was scored otherwise is part of the name."""
-    return f"{EVALUATIONS}/{'-'.join([protocol.replace(':', '-'), split, *changed])}.json"
+    """Return the name of the file of a further evaluation in its run; every changed option is part of the name."""
+    return f"{EVALUATIONS}/{file_name('-'.join([protocol, split, *changed]))}.json"

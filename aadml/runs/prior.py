@@ -44,7 +44,7 @@ def folder_of(place: Path, config: Config, prior: Prior) -> Path:
     digest.update(f"{installed('aadml')} {installed('torch')}".encode())
     for part in _content(config):
         digest.update(part)
-    return place / f"{prior.name}-{digest.hexdigest()[:12]}_seed={config.common.seed}"
+    return place / f"{prior.name}-{digest.hexdigest()[:12]}_seed{config.common.seed}"
 
 
 def _content(config: Config) -> Iterator[bytes]:

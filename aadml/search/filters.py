@@ -19,19 +19,23 @@ FUNCTIONS = frozenset(
     }
 )
 """What a condition may call."""
-LONGEST, SECONDS, STEPS = 2000, 5.0, 10_000
-"""Characters of a condition, seconds that it may take, and steps of SQLite from one look at the clock to the next."""
+LONGEST, SECONDS, STEPS, LARGEST = 2000, 5.0, 100, 100_000
+"""Characters of a condition, seconds of processor time that it may take, steps of SQLite between two readings of the
+clock, and bytes of a text that a condition may read or make."""
 
 _READ = {"item", "extra"}
 
 
-def matching(database: sqlite3.Connection, where: str, parameters: Sequence[Value] = ()) -> NDArray[np.int64]:
+def matching(
+    database: sqlite3.Connection, where: str, parameters: Sequence[Value] = (), *, seconds: float = SECONDS
+) -> NDArray[np.int64]:
     """Find the numbers of the items (m,) that meet a condition, ascending.
 
     Args:
         database: of the index, in a transaction that reads.
         where: as `label = 'dog' AND seconds > 3`; each `?` in it stands for a parameter.
         parameters: values, which are never read as SQL.
+        seconds: of processor time that the condition may take.
 
     Raises:
         InputError: not a condition, an unknown column, anything but reading, or too long a time.
@@ -40,16 +44,18 @@ def matching(database: sqlite3.Connection, where: str, parameters: Sequence[Valu
         raise InputError(f"--where: {len(where)} characters given; at most {LONGEST} are possible")
     further = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'extra'").fetchone() is not None
     tables = "item JOIN extra USING (number)" if further else "item"
-    until = time.monotonic() + SECONDS
+    until = time.thread_time() + seconds
+    largest = database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
     database.set_authorizer(_authorized)
-    database.set_progress_handler(lambda: int(time.monotonic() > until), STEPS)
+    database.set_progress_handler(lambda: int(time.thread_time() > until), STEPS)
     try:
         # the condition ends with its line, so that a comment in it ends there too
         query = f"SELECT number FROM {tables} WHERE number IN (SELECT number FROM {tables} WHERE ({where}\n))"
         found = np.fromiter((row[0] for row in database.execute(query, tuple(parameters))), dtype=np.int64)
     except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"--where {where!r}: {_said(database, error)}") from error
+        raise InputError(f"--where {where!r}: {_said(database, error, seconds)}") from error
     finally:
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, largest)
         database.set_authorizer(None)
         database.set_progress_handler(None, STEPS)
     return np.sort(found)
@@ -64,13 +70,16 @@ def _authorized(action: int, first: str | None, second: str | None, *_: str | No
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-def _said(database: sqlite3.Connection, error: Exception) -> str:
+def _said(database: sqlite3.Connection, error: Exception, seconds: float) -> str:
     said = str(error)
     if said.startswith("no such column"):
         return f"{said}; there are {', '.join(columns_to_ask(database))}"
-    if said in ("not authorized", "interrupted") or said.startswith(("access to", "not authorized")):
-        why = "takes longer than is allowed" if said == "interrupted" else "may only read and compare columns"
-        return f"the condition {why}"
+    if said == "interrupted":
+        return f"the condition takes longer than {seconds:g} s; simplify it"
+    if said == "string or blob too big":
+        return f"the condition reads or makes a text of more than {LARGEST:,} bytes; simplify it"
+    if said.startswith(("access to", "not authorized")):
+        return "the condition may only read and compare columns"
     return said
 
 

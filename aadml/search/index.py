@@ -21,7 +21,7 @@ from aadml.search.contents import items_of, meta_of
 from aadml.search.encoders import Encoder, load_encoder
 from aadml.search.exact import Gallery
 from aadml.search.exporting import export
-from aadml.search.filters import Value, columns_to_ask, matching
+from aadml.search.filters import SECONDS, Value, columns_to_ask, matching
 from aadml.search.moments import best_moment, read_moments
 from aadml.search.state import Where, read_state
 from aadml.search.store import Item, connect, reading
@@ -42,6 +42,10 @@ class Index:
         model: where its model lies now, if it was moved; or the model.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
 
+    Attributes:
+        path: of the index.
+        filter_seconds: of processor time that the condition of a search may take.
+
     Raises:
         InputError: no index there.
 
@@ -57,6 +61,7 @@ class Index:
     @checked_call
     def __init__(self, path: str | Path, *, model: Model | str | Path | None = None, trust_code: bool = False) -> None:
         self.path = Path(path)
+        self.filter_seconds = SECONDS
         self._model, self._trust_code = model, trust_code
         self._lock = threading.RLock()
         self._database = connect(self.path)
@@ -262,7 +267,7 @@ class Index:
         if (to, where) not in kept:
             if len(kept) >= _FILTERS:
                 kept.pop(next(iter(kept)))
-            numbers = matching(self._database, *where)
+            numbers = matching(self._database, *where, seconds=self.filter_seconds)
             kept[to, where] = np.flatnonzero(np.isin(self._gallery(to)[0], numbers)).astype(np.int64)
         return kept[to, where]
 

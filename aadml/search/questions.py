@@ -23,6 +23,7 @@ class Limits:
         answers: questions that are worked on at a time.
         waiting: seconds that a question waits for its turn.
         connections: that are open at a time.
+        filter: seconds of processor time that the condition of a question may take.
     """
 
     bytes: int = 100_000_000
@@ -30,6 +31,7 @@ class Limits:
     answers: int = 2
     waiting: float = 60.0
     connections: int = 64
+    filter: float = 0.2
 
 
 class Refused(Exception):  # noqa: N818 - said to the client, not an error of the program
@@ -49,7 +51,7 @@ async def uploaded(request: Request, limits: Limits) -> AsyncIterator[Path]:
     """
     size = request.headers.get("content-length", "0")
     if not size.isascii() or not size.isdecimal() or int(size) > limits.bytes:
-        await _discard(request, limits.seconds)
+        await discard(request, limits.seconds)
         raise _too_large(limits)
     name = unquote(request.headers.get("x-name", ""))
     suffix = Path(name).suffix.lower()
@@ -69,7 +71,7 @@ def _too_large(limits: Limits) -> Refused:
     return Refused(413, f"the file is larger than {limits.bytes / 1e6:g} MB")
 
 
-async def _discard(request: Request, seconds: float) -> None:
+async def discard(request: Request, seconds: float) -> None:
     """Read the rest of a body and keep none of it: many clients listen only after they have sent everything."""
     if request.headers.get("expect", "").lower() == "100-continue":
         return  # such a client waits for a word before it sends

@@ -12,14 +12,14 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from aadml.comparison.features import Modality
 from aadml.reports.page import STYLE
 from aadml.reports.preview_cache import make_previews
 from aadml.reports.previews import Source
+from aadml.search.access import HEADERS, Access, Guard
 from aadml.search.answers import Found
 from aadml.search.encoders import ModelEncoder
 from aadml.search.index import Index
@@ -29,41 +29,9 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject
 from feature_extraction.media import REASONS
 
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
-    "media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 MOST_HITS, MOST_PREVIEWS = 100, 8
 
 Handler = Callable[[Request], Awaitable[JsonObject | list[JsonObject]]]
-
-
-class Guard:
-    """Answer only what is addressed to this machine by name, and not what another page sends.
-
-    Args:
-        app: that is guarded.
-        hosts: that a request may be addressed to.
-    """
-
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
-        self._app, self._hosts = app, hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
-        if scope["type"] == "http":
-            request = Request(scope)
-            origin = request.headers.get("origin")
-            known = request.headers.get("host", "") in self._hosts
-            if not known or (origin is not None and origin.removeprefix("http://") not in self._hosts):
-                refused = PlainTextResponse("this page is for this machine alone\n", 403, HEADERS)
-                await refused(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
 
 
 class Service:
@@ -205,16 +173,16 @@ def _file(name: str, kind: str, before: str = "") -> Callable[[Request], Awaitab
     return answer
 
 
-def application(index: Index, port: int, limits: Limits | None = None) -> Starlette:
-    """Make the app of an index.
+def application(index: Index, access: Access, limits: Limits) -> Starlette:
+    """Build the app of an index.
 
     Args:
-        index: that is asked; it is only read.
-        port: on which it is served.
+        index: that is searched; it is only read, and closed when the app ends.
+        access: the token of the printed address, and the cookie.
         limits: of clients.
     """
-    service = Service(index, limits or Limits())
-    hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+    service = Service(index, limits)
+    index.filter_seconds = limits.filter
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -231,7 +199,7 @@ def application(index: Index, port: int, limits: Limits | None = None) -> Starle
             Route("/like", _answering(service.like)),
             Route("/previews", _answering(service.previews)),
         ],
-        middleware=[Middleware(Guard, hosts=hosts)],
+        middleware=[Middleware(Guard, access=access, limits=limits)],
         lifespan=lifespan,
     )
 
@@ -246,12 +214,16 @@ def serve(
 ) -> None:
     """Serve the page of an index on this machine alone, until it is interrupted.
 
+    Data are answered only to a browser that opened the address that was printed last. An address opens the page in one
+    browser, and the next address is printed then.
+
     Args:
         index: the file.
         port: of the loopback interface.
         model: where the model of the index lies now, if it was moved.
         trust_code: import the code from outside aadml that the index or its model names as `module:name`.
-        on_note: called with the page's address when it can be opened.
+        on_note: called with the page's address when it can be opened, and with the next address when a browser has
+            opened it.
 
     Raises:
         InputError: no index, a model that is not there, or a port that is taken.
@@ -260,10 +232,5 @@ def serve(
 
     opened = Index(index, model=model, trust_code=trust_code)
     _ = opened.encoder  # a model that is not there is better known now
-    limits = Limits()
-    run(
-        application(opened, port, limits),
-        port,
-        limits,
-        lambda: on_note(f"http://127.0.0.1:{port}/") if on_note else None,
-    )
+    limits, access = Limits(), Access(port, on_note or (lambda _: None))
+    run(application(opened, access, limits), port, limits, access.renew)

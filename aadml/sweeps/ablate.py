@@ -97,8 +97,9 @@ def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: 
 
 
 def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
-    """Name the folder of a run."""
-    return folder / RUNS / f"{cell.name}_seed={seed}"
+    """Return the folder of a run; one that the second edition named is kept."""
+    before = folder / RUNS / f"{cell.name}_seed={seed}"
+    return before if before.is_dir() else folder / RUNS / cell.folder(f"seed{seed}")
 
 
 def collected(

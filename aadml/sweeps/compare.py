@@ -15,7 +15,7 @@ from aadml.objective.recipes import RECIPES
 from aadml.proxies.anchor_aware import AnchorAware
 from aadml.runs.data import takes_captions
 from aadml.sweeps.controls import ALONE, NONE, controls, rivals, weighted
-from aadml.sweeps.grid import Cell, file_name, without_proxy
+from aadml.sweeps.grid import Cell, without_proxy
 from aadml.sweeps.limits import at_most
 from aadml.sweeps.published_figures import published
 from feature_extraction.ground.errors import InputError
@@ -273,7 +273,7 @@ def _with_cells(found: Sequence[Draft]) -> list[Row]:
     rows = []
     for table, item, control, config, space in found:
         label = " ".join(part for part in (item, control) if part)
-        cell = cells.setdefault(config.yaml(), Cell(file_name(label.replace(", ", " ").replace(" ", "-")), config, {}))
+        cell = cells.setdefault(config.yaml(), Cell(label.replace(", ", " ").replace(" ", "-"), config, {}))
         rows.append(Row(table, item, control, cell, space))
     return rows
 

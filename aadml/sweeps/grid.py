@@ -11,12 +11,12 @@ import yaml
 from aadml.configuration import plain_yaml
 from aadml.configuration.changes import IDENTITY, proxy_prefix_of, with_setting
 from aadml.configuration.config import Config, resolve
+from aadml.runs.naming import file_name
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import Json, JsonObject
 
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
 _LATER = ("loss", "loss.", "selection", "directions")
-NAME_LENGTH = 100
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Cell:
     """One point of a grid, or one row of a comparison: a config without its seed, under a name.
 
     Attributes:
-        name: unique among the cells; it names the run folders.
+        name: unique among the cells.
         config: resolved; its seed is replaced by that of each run.
         settings: key -> value of the axes; None where the key changes nothing.
     """
@@ -52,6 +52,10 @@ class Cell:
     name: str
     config: Config
     settings: JsonObject
+
+    def folder(self, end: str) -> str:
+        """Return the name of a folder of this cell: that of the cell, and an end such as "seed0"."""
+        return f"{file_name(self.name)}_{end}"
 
 
 def axes_of(over: Mapping[str, Sequence[Json]] | Sequence[str]) -> list[Axis]:
@@ -167,14 +171,6 @@ def plain_settings(settings: JsonObject) -> JsonObject:
     return kept
 
 
-def file_name(text: str) -> str:
-    """Make a name that every file system takes; what had to be changed is told apart by a hash."""
-    plain = re.sub(r"[^A-Za-z0-9.=+_-]+", "-", text).strip("-.") or "cell"
-    if plain == text and len(plain) <= NAME_LENGTH:
-        return plain
-    return f"{plain[:NAME_LENGTH]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
 def folder_name(base: JsonObject, axes: Sequence[Axis]) -> str:
     """Name the folder of a grid: the same grid has the same name, so that it goes on where it was stopped."""
     text = yaml.safe_dump([dict(base), [[axis.key, list(axis.values)] for axis in axes]], default_flow_style=True)
@@ -201,7 +197,7 @@ def _names(found: Sequence[Point]) -> list[str]:
     names: list[str] = []
     for settings, config in found:
         parts = [f"{key}={shown(value)}" for key, value in settings.items() if value is not None]
-        name = file_name("_".join(parts) or config.label())
+        name = "_".join(parts) or config.label()
         if name in names:
             name = f"{name}-{hashlib.sha256(config.yaml().encode()).hexdigest()[:8]}"
         names.append(name)

@@ -57,7 +57,7 @@ def trials_of(row: Row, count: int, seed: int, folder: Path) -> list[Trial]:
         found.setdefault(config.yaml(), (points[number], config))
     trials = []
     for number, (settings, config) in enumerate(list(found.values())[:count]):
-        place = folder / TRIALS / f"{row.cell.name}_trial={number}"
+        place = folder / TRIALS / row.cell.folder(f"trial{number}")
         trials.append(Trial(settings, Job(place, config.seeded(seed), "valid")))
     return trials
 
@@ -74,7 +74,7 @@ def chosen_row(row: Row, trials: Sequence[Trial], outcomes: Mapping[str, Outcome
     scored = [(score_of(trial), trial) for trial in trials if not outcomes[str(trial.job.folder)].reason]
     best = max(scored, key=lambda pair: pair[0])[1].settings if scored else {}
     config = resolve(applied(row.cell.config.values, best))
-    return replace(row, cell=Cell(f"{row.cell.name}_trials={budget}", config, best))
+    return replace(row, cell=Cell(f"{row.cell.name}_trials{budget}", config, best))
 
 
 def score_of(trial: Trial) -> float:

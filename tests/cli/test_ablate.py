@@ -100,7 +100,7 @@ def test_a_failed_run_is_told_and_the_rest_is_tabulated(aadml, features, tmp_pat
         "-o", tmp_path / "out",
     )  # fmt: skip
     assert code == 1
-    assert "method.dimension=500_seed=0 failed" in err
+    assert "method.dimension--500_seed0 failed" in err
     assert "failed: " in said
     assert "2 of 4 runs failed" in err
 

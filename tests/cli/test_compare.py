@@ -88,13 +88,13 @@ def test_equal_budgets_choose_on_validation_clips_and_are_recorded(aadml, featur
     trials = [json.loads(path.read_text()) for path in out.glob("trials/*/evaluation.json")]
     assert len(trials) == 1 + 3  # the random baseline has nothing to search
     assert {trial["split"] for trial in trials} == {"valid"}
-    record = json.loads((out / "runs" / "clip_trials=3_seed=0" / "trials.json").read_text())
+    record = json.loads((out / "runs" / "clip_trials3_seed0" / "trials.json").read_text())
     assert record["trials"][0]["settings"] == {}
     best = max(record["trials"], key=lambda trial: trial["valid map_mean"])
     assert record["chosen"] == best["settings"]
-    chosen = read_yaml(out / "runs" / "clip_trials=3_seed=0" / "config.yaml")
+    chosen = read_yaml(out / "runs" / "clip_trials3_seed0" / "config.yaml")
     assert all(chosen[key.split(".")[0]][key.split(".")[1]] == value for key, value in record["chosen"].items())
-    assert json.loads((out / "runs" / "clip_trials=3_seed=0" / "evaluation.json").read_text())["split"] == "test"
+    assert json.loads((out / "runs" / "clip_trials3_seed0" / "evaluation.json").read_text())["split"] == "test"
     code, _, err = aadml("compare", *arguments)
     assert code == 0
     assert "4 runs were finished before" in err

@@ -11,6 +11,7 @@ from aadml.reports.reproduction.audio_text_tables import (
     laid_out,
     planned,
     refuse_overridden,
+    slug,
     starting_config,
 )
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
@@ -28,6 +29,7 @@ def test_every_row_is_a_config_that_resolves(name, base):
     for dataset in ("AudioCaps", "Clotho"):
         rows = planned(name, read_yaml(base), dataset)
         assert rows
+        assert len({slug(row.cells) for row, _ in rows}) == len(rows), "every row has run folders of its own"
         for row, values in rows:
             assert resolve(values).method == row.method
 

@@ -153,12 +153,12 @@ def test_judged_figures_equal_trec_eval():
         assert found.figure(ours) == pytest.approx(np.mean([one[name] for one in theirs.values()]), abs=1e-6)
 
 
-def embedded(relevance):
+def embedded(relevance, clips=12):
     generator = torch.Generator().manual_seed(0)
-    vectors = {m: torch.randn(12, 4, generator=generator) for m in ("audio", "visual")}
-    marked = torch.rand(12, 3, generator=generator) < 0.5
+    vectors = {m: torch.randn(clips, 4, generator=generator) for m in ("audio", "visual")}
+    marked = torch.rand(clips, 3, generator=generator) < 0.5
     marked[:, 0] |= ~marked.any(1)
-    ids = tuple(map(str, range(12)))
+    ids = tuple(map(str, range(clips)))
     labels = marked.int().argmax(1)
     return Embeddings(vectors, labels, ids, all_labels=marked, relevance=relevance)
 
@@ -190,6 +190,15 @@ def test_the_own_clip_is_taken_out_of_graded_rankings_too():
         if grades.any():
             expected.append(ndcg_score([grades], [scores[row, others]]))
     assert found["audio-visual"].figures["metrics", "ndcg"] == pytest.approx(np.mean(expected), abs=1e-5)
+
+
+@pytest.mark.parametrize("gallery", ["full", "without-partner", "disjoint"])
+@pytest.mark.parametrize("clips", [9, 10, 11, 19, 20, 21])
+def test_ndcg_is_cut_off_at_ten_where_ten_items_are_ranked(gallery, clips):
+    found = evaluate(embedded(RULES["labels"], clips), gallery=gallery)["audio-visual"]
+    ranked = {"full": clips, "without-partner": clips - 1, "disjoint": clips // 2}[gallery]
+    assert (("metrics", "ndcg@10") in found.figures) == (ranked >= 10)
+    assert (("metrics", "ndcg") in found.figures) == (ranked < 10)
 
 
 def test_a_gallery_without_the_own_clip_needs_it_to_be_relevant():

@@ -1,9 +1,12 @@
 """Where new runs go: folders that no other run has, and what is said where there can be none."""
 
+import re
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aadml.runs import naming
 from feature_extraction.ground.errors import InputError
@@ -49,4 +52,39 @@ def test_the_search_for_a_free_name_ends(tmp_path, monkeypatch):
 
 def test_what_was_scored_otherwise_is_part_of_the_name():
     assert naming.file_of("inductive", "test") == "evaluations/inductive-test.json"
-    assert naming.file_of("legacy:pca", "valid", "euclidean") == "evaluations/legacy-pca-valid-euclidean.json"
+    assert naming.file_of("inductive", "valid", "euclidean") == "evaluations/inductive-valid-euclidean.json"
+    other = naming.file_of("legacy:pca", "test")
+    assert re.fullmatch(r"evaluations/legacy-pca-test-[0-9a-f]{8}\.json", other)
+    assert other != naming.file_of("legacy-pca", "test")
+    assert len(naming.file_of("inductive", "test", *(f"recall@{k}" for k in range(1, 100)))) < 130
+
+
+def test_a_run_folder_of_outside_code_has_a_plain_name_of_its_own(tmp_path):
+    labels = [
+        "my_losses:mine",
+        "my_losses-mine",
+        "my_losses mine",
+        "../up",
+        "a/b",
+        "Zürich",
+        "ü",
+        ".",
+        "\ud800",
+        "x" * 300,
+    ]
+    made = [naming.new_run_folder(tmp_path / "runs", label, 0) for label in labels]
+    assert all(re.fullmatch("[A-Za-z0-9._-]+", folder.name) for folder in made)
+    assert len({folder.name for folder in made}) == len(labels)
+    assert {folder.parent for folder in made} == {tmp_path / "runs"}
+    assert made[1].name == "20260102-030405-my_losses-mine-seed0"
+    assert re.fullmatch("20260102-030405-my_losses-mine-[0-9a-f]{8}-seed0", made[0].name)
+
+
+TEXTS = st.text(max_size=200) | st.text("a=-._:", max_size=5)
+
+
+@given(TEXTS, TEXTS)
+def test_names_of_files_are_plain_and_differ(one, other):
+    names = [naming.file_name(text) for text in (one, other)]
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,108}", name) for name in names)
+    assert (names[0] == names[1]) == (one == other)

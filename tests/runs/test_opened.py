@@ -229,16 +229,24 @@ def test_evaluate_wants_one_thing_to_score_and_one_gallery(made, run, other):
     assert len({one.map_mean for one in (whole, without, halves)}) == 3
 
 
-def test_what_is_scored_otherwise_is_kept_under_a_name_of_its_own(made, run):
+def test_what_is_scored_otherwise_is_kept_under_a_name_of_its_own(made, run, tmp_path):
     aadml.evaluate(run)
     aadml.evaluate(run, similarity="euclidean", metrics="recall@3", queries=5, query_seed=7)
     aadml.evaluate(run, split="valid", relevance="own")
     evaluate_under_each(run, ["legacy:partner"], split="valid")
-    kept = {path.name for path in (run / "evaluations").iterdir()}
-    assert kept == {
-        "inductive-test.json", "inductive-test-euclidean-recall@3-queries-5-seed-7.json",
-        "inductive-valid-relevance-own.json", "legacy-partner-valid.json",
-    }  # fmt: skip
+    for folder in (tmp_path / "one", tmp_path / "other"):  # judgments of one name in two places
+        folder.mkdir()
+        ids = load_run(run).splits.valid.ids
+        (folder / "judged.txt").write_text("".join(f"{name} 0 {name} 1\n" for name in ids))
+        aadml.evaluate(run, split="valid", relevance=folder / "judged.txt")
+    kept = sorted(path.name for path in (run / "evaluations").iterdir())
+    expected = [
+        r"inductive-test-euclidean-recall-3-queries-5-seed-7-[0-9a-f]{8}\.json", r"inductive-test\.json",
+        *[r"inductive-valid-relevance-[A-Za-z0-9._-]+-[0-9a-f]{8}\.json"] * 2, r"inductive-valid-relevance-own\.json",
+        r"legacy-partner-valid-[0-9a-f]{8}\.json",
+    ]  # fmt: skip
+    assert len(kept) == len(expected)
+    assert all(re.fullmatch(pattern, name) for pattern, name in zip(expected, kept, strict=True)), kept
     record = json.loads((run / "evaluations" / "inductive-test.json").read_text())
     assert (record["label"], record["seed"], record["split"]) == ("cca", 0, "test")
     assert record["map_mean"] == made.evaluation["map_mean"]

@@ -9,18 +9,28 @@ import pytest
 
 
 class Site:
-    """A server in a thread of its own, and clients that speak to it."""
+    """A server in a thread of its own, and clients with its cookie.
+
+    Attributes:
+        addresses: all that were printed.
+        answered: path, `Sec-Fetch-Site` and status of every response.
+    """
 
     def __init__(self, index, limits):
         import uvicorn
 
+        from aadml.search.access import Access
         from aadml.search.server import Impatient, listening
         from aadml.search.serving import application
 
+        self.addresses, self.answered = [], []
         self.socket = listening(0)
         self.port = self.socket.getsockname()[1]
+        self.access = Access(self.port, self.addresses.append)
+        self.access.renew()
+        self.app = application(index, self.access, limits)
         config = uvicorn.Config(
-            application(index, self.port, limits), http=Impatient, ws="none", log_level="critical",
+            self.recording(self.app), http=Impatient, ws="none", log_level="critical",
             limit_concurrency=limits.connections, timeout_graceful_shutdown=1,
         )  # fmt: skip
         self.server = uvicorn.Server(config)
@@ -30,6 +40,29 @@ class Site:
         while not self.server.started and time.monotonic() < until:
             time.sleep(0.02)
         assert self.server.started
+        self.cookie = self.opened_browser()
+
+    def recording(self, app):
+        async def recorded(scope, receive, send):
+            async def noted(message):
+                if message["type"] == "http.response.start":
+                    site = dict(scope["headers"]).get(b"sec-fetch-site", b"").decode()
+                    self.answered.append((scope["path"], site, message["status"]))
+                await send(message)
+
+            await app(scope, receive, noted if scope["type"] == "http" else send)
+
+        return recorded
+
+    def opened_browser(self):
+        """Open the address that was printed last, and return the cookie."""
+        before = len(self.addresses)
+        status, _, headers = self.ask(self.addresses[-1].removeprefix(f"http://127.0.0.1:{self.port}"), Cookie="")
+        assert (status, headers["location"]) == (303, "/")
+        until = time.monotonic() + 30
+        while len(self.addresses) == before and time.monotonic() < until:
+            time.sleep(0.01)
+        return headers["set-cookie"].partition(";")[0]
 
     def stop(self):
         self.server.should_exit = True
@@ -39,6 +72,7 @@ class Site:
     def ask(self, path, method="GET", body=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
+        named.setdefault("Cookie", getattr(self, "cookie", ""))
         try:
             connection.request(method, path, body, named)
             reply = connection.getresponse()

@@ -62,7 +62,7 @@ def opened(browser, site):
         page.on("pageerror", lambda error: events.append(f"error: {error}"))
         page.on("request", lambda one: one.url.startswith((own, "blob:", "data:")) or events.append(one.url))
         page.add_init_script("window.harmed = 0; window.harm = () => { window.harmed += 1; };")
-        page.goto(own)
+        page.goto(site.addresses[-1])
         page.wait_for_function("() => document.title === 'my clips.index'", timeout=WAIT)
         return page, events
 

@@ -3,6 +3,7 @@
 import json
 import socket
 import time
+from urllib.parse import quote
 
 import cv2
 import numpy as np
@@ -12,7 +13,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from aadml.data.synthetic import synthetic
-from aadml.search import Index
+from aadml.search import Index, access
 from aadml.search import server as server_room
 from aadml.search.questions import Limits
 from feature_extraction.feature_file import write_features
@@ -111,6 +112,79 @@ def test_what_is_not_addressed_to_this_machine_is_refused(site, headers):
     assert b"items" not in content
 
 
+def test_every_route_but_the_page_needs_the_cookie(site):
+    paths = {route.path for route in site.app.routes}
+    assert paths > {"/", "/page.css", "/page.js", "/facts"}
+    for path in paths:
+        method = "POST" if path == "/search" else "GET"
+        for cookie in ("", f"{site.cookie}x", site.cookie[:-1], site.cookie.replace("=", "x="), "\xff="):
+            status, content, _ = site.ask(path, method, Cookie=cookie)
+            if path in ("/", "/page.css", "/page.js"):
+                assert status == 200
+                continue
+            assert status == 403
+            assert json.loads(content) == {"error": access.UNKNOWN_BROWSER}
+    assert site.ask("/nowhere", Cookie="")[0] == 403
+    assert site.ask("/nowhere")[0] == 404
+
+
+@pytest.mark.parametrize("kind", ["cross-site", "same-site", "None", ""])
+def test_other_pages_get_the_page_and_no_data(site, kind):
+    for path in ("/facts", "/like?number=3&from=audio&to=audio", "/previews?numbers=1", "/nowhere"):
+        status, content, _ = site.ask(path, Sec_Fetch_Site=kind)
+        assert (status, content) == (403, b"the index is not open to other pages\n")
+    assert site.ask("/search?kind=audio&to=audio", "POST", b"x", Sec_Fetch_Site=kind)[:2] == (403, content)
+    assert site.ask("/", Sec_Fetch_Site=kind)[0] == 200
+
+
+@pytest.mark.parametrize("kind", ["same-origin", "none"])
+def test_the_page_and_bookmarks_get_data(site, kind):
+    status, content, _ = site.ask("/like?number=3&from=audio&to=audio&k=5", Sec_Fetch_Site=kind)
+    assert status == 200
+    assert len(json.loads(content)["hits"]) == 5
+
+
+def test_a_printed_address_opens_one_browser_and_the_next_one_another(site):
+    printed = len(site.addresses)
+    first = site.addresses[-1].removeprefix(f"http://127.0.0.1:{site.port}")
+    assert site.ask(f"{first}x", Cookie="")[2]["set-cookie"] is None
+    assert site.ask(first, "HEAD", Cookie="")[2]["set-cookie"] is None  # a look ahead does not use it up
+    assert len(site.addresses) == printed
+    assert site.opened_browser() == site.cookie
+    assert len(site.addresses) == printed + 1
+    status, _, headers = site.ask(first, Cookie="")
+    assert (status, headers["location"], headers["set-cookie"]) == (303, "/", None)
+    assert site.opened_browser() == site.cookie
+    assert len(set(site.addresses)) == len(site.addresses) == printed + 2
+
+
+def test_the_cookie_is_for_this_site_and_not_for_scripts_and_is_not_the_token(site):
+    headers = site.ask(site.addresses[-1].removeprefix(f"http://127.0.0.1:{site.port}"), Cookie="")[2]
+    cookie, *attributes = headers["set-cookie"].split("; ")
+    name, _, value = cookie.partition("=")
+    assert name == f"aadml-{site.port}"
+    assert {one.lower() for one in attributes} == {"httponly", "path=/", "samesite=strict"}
+    assert len(value) >= 43  # 32 random bytes
+    assert all(value not in address for address in site.addresses)
+    other = access.Access(site.port, site.addresses.append)
+    assert other.exchange("").headers.get("set-cookie") is None  # nothing was printed
+
+
+def test_an_upload_without_the_cookie_hears_why(site):
+    for _ in range(5):
+        status, content, _ = site.ask("/search?kind=audio&to=audio", "POST", b"x" * 3_000_000, Cookie="")
+        assert (status, json.loads(content)["error"]) == (403, access.UNKNOWN_BROWSER)
+
+
+def test_a_filter_of_the_page_gets_a_fifth_of_a_second(site):
+    slow = (
+        "exists(select 1 from item a, item b, item c, item d, item e where a.id || b.id || c.id || d.id || e.id = '')"
+    )
+    status, content, _ = site.ask(f"/like?number=3&from=audio&to=audio&where={quote(slow)}")
+    assert status == 400
+    assert json.loads(content)["error"].endswith("the condition takes longer than 0.2 s; simplify it")
+
+
 def test_it_listens_to_this_machine_alone_and_a_taken_port_is_one_line(site):
     assert site.socket.getsockname()[0] == "127.0.0.1"
     with pytest.raises(InputError, match=r"cannot be opened.*choose another"):
@@ -149,7 +223,8 @@ def test_who_sends_too_much_before_it_listens_hears_why(site):
 
 def test_who_asks_before_it_sends_too_much_is_told_at_once(site):
     with socket.create_connection(("127.0.0.1", site.port), timeout=30) as one:
-        head = f"Host: 127.0.0.1:{site.port}\r\nContent-Length: 9000000\r\nExpect: 100-continue\r\n\r\n"
+        head = f"Host: 127.0.0.1:{site.port}\r\nCookie: {site.cookie}\r\n"
+        head += "Content-Length: 9000000\r\nExpect: 100-continue\r\n\r\n"
         one.sendall(b"POST /search?kind=audio&to=audio HTTP/1.1\r\n" + head.encode())
         assert one.recv(4096).startswith(b"HTTP/1.1 413")
 
@@ -165,7 +240,7 @@ def test_slow_clients_are_ended_and_others_are_answered(site, monkeypatch):
     monkeypatch.setattr(server_room, "HEADER_SECONDS", 1.0)
     slow = [socket.create_connection(("127.0.0.1", site.port), timeout=30) for _ in range(4)]
     slow[0].sendall(b"GET /facts HTTP/1.1\r\nHost: ")  # never a whole head
-    host = f"127.0.0.1:{site.port}".encode()
+    host = f"127.0.0.1:{site.port}\r\nCookie: {site.cookie}".encode()
     head = b"POST /search?kind=audio&to=audio HTTP/1.1\r\nHost: " + host + b"\r\nContent-Length: 1000\r\n\r\n"
     slow[1].sendall(head + b"a")  # never a whole body
     slow[2].sendall(b"GET /facts HTTP/1.1\r\nHost: " + host + b"\r\n\r\nGET /facts HT")  # never a second head

@@ -39,9 +39,9 @@ def read(path):
         return [item.id for item in items], None if found is None else found.values[:, 0].tolist()
 
 
-def asked(path, where, parameters=()):
+def asked(path, where, parameters=(), **seconds):
     with closing(connect(path)) as database, reading(database, path):
-        return [item.id for item in items_of(database, matching(database, where, parameters).tolist())]
+        return [item.id for item in items_of(database, matching(database, where, parameters, **seconds).tolist())]
 
 
 def test_what_is_written_is_read_in_the_order_of_the_ids(index):
@@ -178,10 +178,20 @@ def test_anything_but_reading_columns_is_refused_in_one_line(index, where):
 
 
 def test_a_condition_that_would_take_for_ever_is_ended(index, monkeypatch):
-    monkeypatch.setattr("aadml.search.filters.SECONDS", 0.0)
     monkeypatch.setattr("aadml.search.filters.STEPS", 10)
-    with pytest.raises(InputError, match="takes longer than is allowed"):
-        asked(index, "id IN (SELECT a.id FROM item a, item b, item c WHERE a.id || b.id || c.id LIKE '%abc')")
+    with pytest.raises(InputError, match="takes longer than 0 s; simplify it"):
+        asked(
+            index, "id IN (SELECT a.id FROM item a, item b, item c WHERE a.id || b.id || c.id LIKE '%abc')", seconds=0
+        )
+
+
+def test_a_condition_makes_no_long_text_and_the_limit_ends_with_it(index):
+    long = "replace(" * 9 + "id || 'a'" + f", 'a', '{'a' * 99}')" * 9
+    with closing(connect(index)) as database, reading(database, index):
+        before = database.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
+        with pytest.raises(InputError, match="reads or makes a text of more than 100,000 bytes; simplify it"):
+            matching(database, f"{long} = 'b'")
+        assert database.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == before
 
 
 @settings(max_examples=30)

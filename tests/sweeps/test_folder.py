@@ -21,7 +21,7 @@ def refused(words, *more):
 
 
 def begun(folder):
-    (folder / "runs" / "proxy.k=1_seed=0").mkdir(parents=True)
+    (folder / "runs" / "proxy.k--1_seed0").mkdir(parents=True)
 
 
 def test_a_folder_on_other_data_is_refused(features, tmp_path):

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from aadml.configuration.assembly import assemble
@@ -10,7 +12,6 @@ from aadml.sweeps.grid import (
     applied,
     axes_of,
     cells_of,
-    file_name,
     folder_name,
     parse_axis,
     plain_settings,
@@ -123,11 +124,12 @@ def test_options_of_a_loss_are_set_after_the_loss():
     assert hard.config["selection"]["name"] == "hardest"
 
 
-def test_names_of_cells_are_file_names_and_differ():
-    names = [cell.name for cell in cells("network.hidden=[16],[32, 8],[32]", "label_loss=ce,row-norm")]
-    assert len(set(names)) == 6
-    assert all(file_name(name) == name for name in names)
-    assert len(file_name("x" * 500)) < 120
+def test_names_and_folders_of_cells_differ():
+    found = cells("network.hidden=[16],[32, 8],[32]", "label_loss=ce,row-norm")
+    assert found[0].name == "network.hidden=[16]_label_loss=ce"
+    assert len({cell.name for cell in found}) == len({cell.folder("seed0") for cell in found}) == 6
+    assert all(re.fullmatch("network[A-Za-z0-9._-]+_seed0", cell.folder("seed0")) for cell in found)
+    assert cells("proxy.k=1", "loss=aa-triplet")[0].folder("seed0") == "proxy.k--1_loss--aa-triplet_seed0"
 
 
 def test_the_folder_of_a_grid_is_the_same_each_time_and_another_for_another_grid():

@@ -27,12 +27,21 @@ def test_every_run_gets_a_folder_and_a_second_sweep_keeps_them(base, tmp_path):
     todo = jobs(base, tmp_path)
     assert [outcome.reason for outcome in sweep(todo, workers=0)] == [""] * 4
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
-        f"proxy.k={k}_seed={seed}" for k in (1, 2) for seed in (0, 1)
+        f"proxy.k--{k}_seed{seed}" for k in (1, 2) for seed in (0, 1)
     ]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")}
     again = sweep(todo, workers=0)
     assert all(outcome.kept for outcome in again)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")} == before
+
+
+def test_runs_in_folders_that_the_second_edition_named_are_kept(base, tmp_path):
+    (job,) = jobs(base, tmp_path, "proxy.k=1", seeds=(0,))
+    sweep([job], workers=0)
+    job.folder.rename(tmp_path / "runs" / "proxy.k=1_seed=0")
+    (again,) = sweep(jobs(base, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
+    assert again.kept
+    assert again.job.folder.name == "proxy.k=1_seed=0"
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from aadml.configuration.changes import setting_pairs
 from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
 from aadml.reports.plan.page import summary, write_plan_page
+from aadml.reports.plan.tables import figure_name
 from aadml.reports.reproduction.procedure import Plan
 from aadml.reports.sweep_result import SweepResult
 from aadml.runs.data import load_splits
@@ -69,7 +70,7 @@ def _data_sets(data: Sequence[str], plan: Plan) -> dict[str, DataSet]:
     places: dict[str, str] = {}
     for place in data:
         name = Path(place).stem
-        if name in places:
+        if figure_name(name, "") in {figure_name(other, "") for other in places}:
             raise InputError(f"reproduce plan: two files are called {name}; give them different names")
         places[name] = place
     return _read_sets(places, plan)

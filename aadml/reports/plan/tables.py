@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from aadml.reports.plan.statistics import ByMethod, Compared, complete_seeds, corrected_flips
 from aadml.reports.tables import Cell, Table, markdown
 from aadml.retrieval.significance import LEVEL, Difference, spread
+from aadml.runs.naming import file_name
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
 from aadml.sweeps.plan.experiment import PROTOCOLS
 from aadml.sweeps.plan.finals import (
@@ -62,8 +63,8 @@ _FIGURES = {
 
 
 def figure_name(data_set: str, kind: str) -> str:
-    """Name the file of a figure; a space would end its address in Markdown."""
-    return f"{data_set}-{kind}.svg".replace(" ", "-")
+    """Return the name of the file of a figure, which is an address in Markdown."""
+    return file_name(f"{data_set}-{kind}".replace(" ", "-")) + ".svg"
 
 
 def set_table(facts: Mapping[str, SetFacts], ledger: Ledger) -> Table:

@@ -56,7 +56,7 @@ def runs_of(
     jobs = {prior.config.yaml(): prior for prior in priors.values() if prior}
     for row, configs in rows:
         for config in configs:
-            own = place / f"{slug(row.cells)}_seed={config.common.seed}"
+            own = place / f"{slug(row.cells)}_seed{config.common.seed}"
             jobs.setdefault(config.yaml(), Job(own, config, needs=priors[config.yaml()]))
     return [PaperRun(row, tuple(jobs[config.yaml()] for config in configs)) for row, configs in rows]
 

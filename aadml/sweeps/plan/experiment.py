@@ -14,9 +14,10 @@ from aadml.methods.session import numbers
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Values
 from aadml.runs.environment import commit, read_environment
+from aadml.runs.naming import file_name
 from aadml.sweeps.compare import Setting, Settings, fitted_config, values_of
 from aadml.sweeps.folder import RUNS
-from aadml.sweeps.grid import applied, file_name
+from aadml.sweeps.grid import applied
 from aadml.sweeps.job import Job, scored_under
 from aadml.sweeps.plan.contenders import TRAIN_MAP
 from aadml.sweeps.plan.ledger import Key, Ledger, Row
@@ -120,7 +121,7 @@ class Run:
     def job(self, folder: Path) -> Job:
         """Say where it is worked off."""
         digest = hashlib.sha256(self.key.options.encode()).hexdigest()[:8]
-        name = file_name(f"{self.key.data_set}_{self.key.method}_{digest}_seed={self.key.seed}")
+        name = file_name(f"{self.key.data_set}_{self.key.method}_{digest}_seed{self.key.seed}")
         protocols = tuple(PROTOCOLS[one] for one in self.protocols)
         return Job(folder / RUNS / self.stage / name, self.config, self.split, protocols=protocols)
 

@@ -111,12 +111,12 @@ def paper_runs(
     for row in losses:
         if row.item in BEST_K:
             neighbors[row.item] = {
-                k: known.cell(f"{row.item}-k={k}", resolve(with_setting(row.cell.config.values, "proxy.k", k)))
+                k: known.cell(f"{row.item}-k{k}", resolve(with_setting(row.cell.config.values, "proxy.k", k)))
                 for k in K_SWEPT
             }
     others = {
         seed: tuple(
-            replace(row, cell=known.cell(f"{row.item}-draw={seed}", row.cell.config.on(place)))
+            replace(row, cell=known.cell(f"{row.item}-draw{seed}", row.cell.config.on(place)))
             for row in losses
             if row.item in DRAWN
         )

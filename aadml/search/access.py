@@ -1,0 +1,100 @@
+"""Access to the data of a served index: only for pages of this server, in browsers that opened a printed address."""
+
+import secrets
+from collections.abc import Awaitable, Callable
+
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from aadml.search.questions import Limits, discard
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+    "media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+PAGE = frozenset({"/", "/page.css", "/page.js"})
+"""Paths that hold nothing of the index; every other path needs the cookie."""
+UNKNOWN_BROWSER = "this browser has not opened the address that `aadml serve` printed last; open that address"
+
+
+class Access:
+    """Token of the printed address, and the cookie that a browser gets for the token.
+
+    Every token is exchanged once. A new token follows each exchange, so the address that was printed last always opens
+    one more browser. The cookie is valid until the server ends.
+
+    Args:
+        port: of the server; part of the cookie's name, because browsers send cookies to every port of a host.
+        on_address: called with the address that holds the newest token.
+    """
+
+    def __init__(self, port: int, on_address: Callable[[str], None]) -> None:
+        self.port = port
+        self._on_address = on_address
+        self._cookie, self._secret = f"aadml-{port}", secrets.token_urlsafe(32)
+        self._token: str | None = None
+
+    def renew(self) -> None:
+        """Make a new token and announce the address that holds it."""
+        self._token = secrets.token_urlsafe(32)
+        self._on_address(f"http://127.0.0.1:{self.port}/?token={self._token}")
+
+    def exchange(self, token: str) -> Response:
+        """Redirect to the address without a token; set the cookie if the token is the current one."""
+        response = RedirectResponse("/", 303, HEADERS)
+        if self._token is not None and _equal(token, self._token):
+            self._token = None
+            response.set_cookie(self._cookie, self._secret, httponly=True, samesite="strict")
+            response.background = BackgroundTask(self.renew)
+        return response
+
+    def known(self, request: Request) -> bool:
+        """Check the cookie of a request."""
+        return _equal(request.cookies.get(self._cookie, ""), self._secret)
+
+
+class Guard:
+    """Refuse requests to other hosts, from other pages, and requests for data without the cookie.
+
+    Args:
+        app: answers the other requests.
+        access: token and cookie.
+        limits: of clients.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access, limits: Limits) -> None:
+        self._app, self._access, self._limits = app, access, limits
+        self._hosts = frozenset(f"{name}:{access.port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        app: Callable[[Scope, Receive, Send], Awaitable[None]] = self._app
+        if scope["type"] == "http":
+            app = await self._refused(Request(scope, receive)) or app
+        await app(scope, receive, send)
+
+    async def _refused(self, request: Request) -> Response | None:
+        """Return the response to a request that is not passed on."""
+        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
+        addressed = request.headers.get("host", "") in self._hosts
+        if not addressed or (origin is not None and origin.removeprefix("http://") not in self._hosts):
+            return PlainTextResponse("this page is for this machine alone\n", 403, HEADERS)
+        if request.url.path in PAGE:
+            exchanged = request.method == "GET" and "token" in request.query_params
+            return self._access.exchange(request.query_params["token"]) if exchanged else None
+        if site not in ("same-origin", "none"):
+            return PlainTextResponse("the index is not open to other pages\n", 403, HEADERS)
+        if not self._access.known(request):
+            await discard(request, self._limits.seconds)
+            return JSONResponse({"error": UNKNOWN_BROWSER}, 403, HEADERS)
+        return None
+
+
+def _equal(given: str, secret: str) -> bool:
+    return secrets.compare_digest(given.encode("utf-8", "replace"), secret.encode())

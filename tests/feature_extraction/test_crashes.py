@@ -26,5 +26,5 @@ def test_crashes_are_charged_to_the_clips_that_cause_them(pictures, tmp_path, mo
     monkeypatch.setattr(sys, "path", [*sys.path])
     report = pictures.crashes(tmp_path / "b", {pictures.GOOD: 8, pictures.RED: 3, pictures.BLUE: 2}, 0, 2)
     assert "| 8 good | 8 | 0 |" in report
-    assert "| 3 kills its process | 0 | 3 crashed: the decoding process ended with SIGSEGV |" in report
-    assert "| 2 kills at the next clip | 2 | 0 |" in report
+    assert "| 3 that kill their process | 0 | 3 crashed: the decoding process ended with SIGSEGV |" in report
+    assert "| 2 that kill it at the next clip | 2 | 0 |" in report

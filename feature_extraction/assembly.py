@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from feature_extraction.backbones import Description, Extractor
 from feature_extraction.class_codes import class_codes
@@ -50,11 +51,13 @@ class Account:
     """What became of the clips of a job.
 
     Attributes:
+        modalities: that are written.
         failures: the clips that are absent, in the manifest's order.
         lacking: what clips that are kept never had, in the manifest's order.
         warnings: id and remark of clips that were accepted but are odd.
     """
 
+    modalities: tuple[str, ...]
     failures: tuple[Failure, ...]
     lacking: tuple[Failure, ...]
     warnings: tuple[tuple[str, str], ...]
@@ -128,12 +131,13 @@ def assemble(
         for modality, track in tracks.items():
             track.add(records.get(modality))
         warnings += [(row.id, remark) for record in records.values() for remark in record.warnings]
-    assembled = None
+    assembled, modalities = None, tuple(one.modality for one in plan.extractors)
     if good or plan.shard[1] > 1:
         assembled = _assembled(
             plan, ledger, [plan.rows[number] for number in good], tracks, _shard(plan, good, failures)
         )
-    return assembled, Account(tuple(failure for _, failure in failures), tuple(lacking), tuple(warnings))
+        modalities = tuple(assembled.rows)
+    return assembled, Account(modalities, tuple(failure for _, failure in failures), tuple(lacking), tuple(warnings))
 
 
 def _troubles(row: Row, records: Iterable[Record | None]) -> list[Failure]:
@@ -167,8 +171,13 @@ def _assembled(
 ) -> Assembled:
     splits = tuple(row.split for row in rows)
     labels, all_labels = class_codes(plan.manifest, rows)
-    made, fitted, own_names = {}, {}, [one.modality for one in plan.extractors]
+    own_names = [one.modality for one in plan.extractors]
+    if shard is None:
+        own_names = written_modalities({modality: tracks[modality].present for modality in own_names})
+    made, fitted = {}, {}
     for modality, one in plan.by_modality.items():
+        if modality not in own_names and not modality.startswith(FURTHER_TEXT):
+            continue
         read = partial(tracks[modality].descriptions, ledger)
         if one.fit is not None and modality not in plan.pending:
             own = (split for split, has in zip(splits, tracks[modality].present, strict=True) if has)
@@ -192,6 +201,17 @@ def _assembled(
         texts=_texts(made, tracks),
     )
     return Assembled(head, {modality: made[modality] for modality in own_names})
+
+
+def written_modalities(present: Mapping[str, NDArray[np.bool_]]) -> list[str]:
+    """Return the modalities that some clip has; all where there are no clips.
+
+    A shard keeps all modalities, as a clip of another shard may have them.
+
+    Args:
+        present: (n,) by modality, the clips that have the modality.
+    """
+    return [modality for modality, clips in present.items() if clips.any() or not len(clips)]
 
 
 def _texts(made: Mapping[str, ModalityRows], tracks: Mapping[str, Track]) -> Texts | None:

@@ -1,4 +1,4 @@
-"""Decoding in processes of a pool: whatever a file does to its decoder costs one clip."""
+"""Decoding in processes of a pool: whatever a file does to its decoder costs that clip alone."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -84,6 +84,9 @@ def decode_all(
 ) -> Generator[tuple[Task, list[Part]]]:
     """Decode clips in processes of their own.
 
+    A clip during which a process died is decoded again at the end, alone in a fresh process: an earlier clip may have
+    damaged the process, or clips beside it may have taken the memory. Only a second death is the clip's own.
+
     Args:
         tasks: the clips; the next one is asked for when a process is free.
         wanted: what is wanted of each modality.
@@ -101,8 +104,13 @@ def decode_all(
     Raises:
         RuntimeError: a process ended before it was ready: a defect of the installation, not of a clip.
     """
-    with decoders(wanted, workers=workers, time_limit=time_limit, limits=limits, gives_way=gives_way) as pool:
-        yield from decoded_by(pool, tasks)
+    start = partial(decoders, wanted, time_limit=time_limit, limits=limits, gives_way=gives_way)
+    suspects: list[Task] = []
+    with start(workers=workers) as pool:
+        yield from decoded_by(pool, tasks, suspects)
+    for task in suspects:
+        with start(workers=1) as pool:
+            yield from decoded_by(pool, iter([task]))
 
 
 def decoders(
@@ -113,16 +121,28 @@ def decoders(
     return WorkerPool(partial(_decoded, dict(wanted), limits), workers, conditions)
 
 
-def decoded_by(pool: WorkerPool[Task], tasks: Iterator[Task]) -> Generator[tuple[Task, list[Part]]]:
-    """Decode clips in processes that are there; see `decode_all`."""
+def decoded_by(
+    pool: WorkerPool[Task], tasks: Iterator[Task], suspects: list[Task] | None = None
+) -> Generator[tuple[Task, list[Part]]]:
+    """Decode clips in the processes of a pool; see `decode_all`.
+
+    Args:
+        pool: of `decoders`.
+        tasks: the clips.
+        suspects: collects the clips during which a process died, to be decoded again; None: they come back as
+            `crashed`.
+    """
     parts: dict[int, list[Part]] = {}
     for event in pool.work_off(tasks):
         known = parts.setdefault(event.task.number, [])
         if isinstance(event, Reported):
             known.append(event.value)
             continue
-        yield event.task, _without(known, event) if isinstance(event, Lost) else [*known, event.value]
         del parts[event.task.number]
+        if isinstance(event, Lost) and not event.late and suspects is not None:
+            suspects.append(event.task)
+        else:
+            yield event.task, _without(known, event) if isinstance(event, Lost) else [*known, event.value]
 
 
 def _without(known: Sequence[Part], event: Lost[Task]) -> list[Part]:

@@ -46,7 +46,7 @@ class Outcome:
         warnings: id and remark of clips that were accepted but are odd.
         reused: clips that needed no work, as the ledger had them.
         seconds: the job took.
-        extractors: what described the clips.
+        extractors: of the modalities that are written: all but those that every clip lacks.
         lacking: what clips that are kept never had: a silent video its sound, a recording its picture.
     """
 
@@ -141,7 +141,7 @@ def extract(
         warnings=account.warnings,
         reused=job.reused,
         seconds=time.monotonic() - begin,
-        extractors=plan.extractors,
+        extractors=tuple(each for each in plan.extractors if each.modality in account.modalities),
         lacking=account.lacking,
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.assembly import PENDING_NOTE, Assembled, refuse_foreign, write
+from feature_extraction.assembly import PENDING_NOTE, Assembled, refuse_foreign, write, written_modalities
 from feature_extraction.backbones import Description, Fit, mean_over_time
 from feature_extraction.failures import Failure
 from feature_extraction.feature_file import (
@@ -162,6 +162,8 @@ def _joined(parts: Sequence[_Part]) -> Assembled:
         flat = [text for part in column for text in part]
         return tuple(flat[row] for row in order)
 
+    present = {name: np.concatenate([content.has(name) for content in contents])[order] for name in first.rows}
+    written = written_modalities(present)
     head = FeatureFile(
         features={},
         labels=np.concatenate([content.labels for content in contents])[order],
@@ -169,22 +171,23 @@ def _joined(parts: Sequence[_Part]) -> Assembled:
         splits=ordered([content.splits for content in contents]),
         class_names=first.content.class_names,
         all_labels=None if first.content.all_labels is None else _all_labels(contents)[order],
-        provenance={name: _origin(first, name) for name in first.rows},
+        provenance={name: _origin(first, name) for name in written},
         columns={name: ordered([c.columns[name] for c in contents]) for name in first.content.columns},
         fingerprints={
             name: np.concatenate([c.fingerprints[name] for c in contents])[order]
             for name in first.content.fingerprints
-            if all(name in c.fingerprints for c in contents)
+            if name in written and all(name in c.fingerprints for c in contents)
         },
         texts=_texts(parts, order),
     )
-    present = {name: np.concatenate([content.has(name) for content in contents])[order] for name in first.rows}
-    rows = {name: _interleaved([part.rows[name] for part in parts], order) for name in first.rows}
+    rows = {name: _interleaved([part.rows[name] for part in parts], order) for name in written}
     fitted = {}
     for name, pending in first.shard.pending.items():
+        if name not in written:
+            continue
         fit, there = _fit(pending, first), present[name]
         rows[name], fitted[name] = _fitted(rows[name], fit, head.splits, there, keep=first.shard.sequence)
-    lacking = {name: there for name, there in present.items() if not there.all()}
+    lacking = {name: present[name] for name in written if not present[name].all()}
     return Assembled(replace(head, fitted=fitted, present=lacking), rows)
 
 

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("manifest", type=click.Path())
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="F.h5", help="The feature file to write.")
-@click.option("--audio", metavar="NAME", help="Audio extractor, or 'none'.  [default: log-mel, which needs no weights]")
-@click.option(
-    "--visual", metavar="NAME", help="Visual extractor, or 'none'.  [default: hog-color, which needs no weights]"
-)
+@click.option("--audio", metavar="NAME", help="Audio extractor.  [default: log-mel, if no extractor is named]")
+@click.option("--visual", metavar="NAME", help="Visual extractor.  [default: hog-color, if no extractor is named]")
 @click.option("--text", metavar="NAME", help="Text extractor, for a column text or caption.  [default: none]")
 @click.option(
     "--recipe", metavar="NAME", help="Both extractors with their options by one name; see `aadml list feature-recipes`."
@@ -81,28 +79,28 @@ def command(
     kept, media are relative to it; --text reads a column text or caption. The same command continues a job that was
     interrupted, and does nothing twice. Exit status 1 if any clip failed; F.h5.failures.csv then says which and why.
 
+    Only the modalities that --audio, --visual, --text or --recipe name are described. Without any of these, sound and
+    pictures are described by extractors that need no weights; `--audio none` or `--visual none` leaves one of them
+    out. A modality that every clip lacks is not written.
+
     NAME is an extractor of `aadml list extractors`, hf:MODEL[@revision][#pooling] for a pretrained network of
     transformers (MODEL is a folder, or a name on the Hugging Face Hub), or package.module:name.
     """
     from aadml.cli.progress import failures, goes_on
     from aadml.cli.sweeps import command_line
-    from feature_extraction.ground.errors import InputError
     from feature_extraction.ground.progress_bar import Bar
-    from feature_extraction.job import DEFAULTS, extract
+    from feature_extraction.job import DEFAULTS, extract, named_extractors
     from feature_extraction.manifest import read_manifest
     from feature_extraction.shard_names import read_shard
 
     rows, part, options = read_manifest(manifest), read_shard(shard), read_settings(settings)
     names = {"audio": audio, "visual": visual, "text": text}
-    if recipe is not None and (audio or visual):
-        raise InputError("extract: --recipe names both extractors; leave --audio and --visual out")
-    for modality, name in names.items():
-        if name is None and recipe is None and modality in DEFAULTS:
-            click.echo(f"aadml: no --{modality} given: {DEFAULTS[modality]}, which needs no weights", err=True)
-    chosen = {modality: None if name == "none" else name or DEFAULTS.get(modality) for modality, name in names.items()}
+    defaults = [name for modality, name in DEFAULTS.items() if names[modality] is None]
+    if recipe is None and defaults and not named_extractors(names):
+        click.echo(f"aadml: no extractor named: {', '.join(defaults)}, without pretrained weights", err=True)
     with goes_on(), Bar(len(rows.rows[part[0] :: part[1]]), "clip", "extract") as bar:
         outcome = extract(
-            rows, output, **chosen, recipe=recipe, options=options, weights=weights, engine=engine,
+            rows, output, **names, recipe=recipe, options=options, weights=weights, engine=engine,
             workers=workers, time_limit=time_limit, max_seconds=max_seconds, shard=part,
             retry_failed=retry_failed, sequence=sequence, incomplete=incomplete, command=command_line(),
             progress=lambda done, failed: bar.show(done, failures(failed)),
@@ -155,8 +153,12 @@ def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
     for reason in REASONS:
         if counts[reason]:
             click.echo(f"{reason:<10} {counts[reason]:>8,}  {REASONS[reason]}")
+    written = {one.modality for one in outcome.extractors}
     for (modality, reason), count in sorted(Counter((one.modality, one.reason) for one in outcome.lacking).items()):
-        click.echo(f"{reason:<10} {count:>8,}  kept without {modality}, masked: {REASONS[reason]}")
+        what = (
+            f"kept without {modality}, masked" if modality in written else f"every clip lacks {modality}: not written"
+        )
+        click.echo(f"{reason:<10} {count:>8,}  {what}: {REASONS[reason]}")
     click.echo(f"{'all':<10} {outcome.clips:>8,}  in {outcome.seconds:.1f} s, {outcome.reused:,} of them known before")
     if outcome.failures:
         click.echo(f"the failed clips: {outcome.path or output}.failures.csv")
@@ -172,6 +174,7 @@ def _print_json(outcome: "Outcome", counts: Mapping[str, int], good: int) -> Non
 
     result = {
         "path": outcome.path,
+        "modalities": [one.modality for one in outcome.extractors],
         "clips": outcome.clips,
         "ok": good,
         "failed": dict(counts),

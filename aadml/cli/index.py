@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 @click.option(
     "--model", type=click.Path(), metavar="RUN", help="A run or model folder; without it, features as they are."
 )
-@click.option("--audio", metavar="NAME", help="Without a model: audio extractor, or 'none'.  [default: log-mel]")
-@click.option("--visual", metavar="NAME", help="Without a model: visual extractor, or 'none'.  [default: hog-color]")
+@click.option(
+    "--audio", metavar="NAME", help="Without a model: audio extractor.  [default: log-mel, if no extractor is named]"
+)
+@click.option(
+    "--visual",
+    metavar="NAME",
+    help="Without a model: visual extractor.  [default: hog-color, if no extractor is named]",
+)
 @click.option("--set", "settings", multiple=True, metavar="MODALITY.KEY=VALUE", help="Set an option of an extractor.")
 @click.option("--weights", metavar="auto|FILE|untrained", help="Weights for the extractors that take them.")
 @click.option("--media", type=click.Path(), metavar="MANIFEST", help="Where the media of a feature file are.")
@@ -73,16 +79,12 @@ def command(
     from aadml.cli.extract import read_settings
     from aadml.cli.progress import JobBar, goes_on, note
     from aadml.search.building import build
-    from feature_extraction.job import DEFAULTS
 
-    names = {"audio": audio, "visual": visual}
-    chosen = {m: None if name == "none" else name or DEFAULTS[m] for m, name in names.items()}
     with goes_on(), JobBar() as bar:
         changes = build(
-            source, output, model=model, audio=chosen["audio"], visual=chosen["visual"],
-            options=read_settings(settings), weights=weights, media=media, moments=moments,
-            allow_other_features=allow_other_features, workers=workers, calibrate=calibrate, precision=precision,
-            approximate=approximate, progress=bar.show, on_note=note,
+            source, output, model=model, audio=audio, visual=visual, options=read_settings(settings), weights=weights,
+            media=media, moments=moments, allow_other_features=allow_other_features, workers=workers,
+            calibrate=calibrate, precision=precision, approximate=approximate, progress=bar.show, on_note=note,
         )  # fmt: skip
     _print(changes, output, as_json)
     if changes.failures:

@@ -128,7 +128,7 @@ def _there(train: Clips, modality: Modality) -> Matrix:
     """
     rows = train.rows(modality)
     if not len(rows):
-        raise InputError(f"no training clip has {modality}; leave it out (--modalities)")
+        raise InputError(f"no training clip has {modality}; leave it out (--set modalities=A,B names the others)")
     features = train.vectors(modality)
     if len(rows) == len(train):
         return features

@@ -67,7 +67,8 @@ class Context:
         if len(self.modalities) != 2:
             raise InputError(
                 f"{method} learns from two modalities, and these clips have {', '.join(self.modalities)}; choose two "
-                f"(--modalities {','.join(self.modalities[:2])}), or take a method of any number (pairs, clip, aadml)"
+                f"(--set modalities={','.join(self.modalities[:2])}), or take a method of any number (pairs, clip, "
+                "aadml)"
             )
         self.need_vectors(method)
         first, second = self.modalities

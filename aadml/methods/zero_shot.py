@@ -14,7 +14,10 @@ from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import JsonObject, inner
 from feature_extraction.hub.families import FAMILIES
 
-_HOW = "extract both with one model of two towers (`--audio hf:MODEL --text hf:MODEL`; docs/encoders.md says which)"
+_HOW = (
+    "extract both with one model of two towers (`aadml extract M.csv -o F.h5 --audio hf:MODEL --text hf:MODEL`; "
+    "docs/encoders.md lists such models)"
+)
 
 
 class ZeroShot(Method):
@@ -55,10 +58,14 @@ def zero_shot(context: Context, settings: Training) -> Method:
     """
     if len(context.modalities) < 2:
         raise InputError(f"zero-shot: needs two modalities; the data have {', '.join(context.modalities)}")
-    spaces = {modality: _space(context, modality) for modality in context.modalities}
+    spaces = {m: shared_space(context.features.get(m) or {}, m) for m in context.modalities}
+    how = _how(spaces)
+    for modality, space in spaces.items():
+        if space is None:
+            raise InputError(f"zero-shot: {_origin(context, modality)}, which shares no space; {how}")
     if len(set(spaces.values())) > 1:
-        named = ", ".join(f"{m} {one.family} {one.weights[:12]}" for m, one in spaces.items())
-        raise InputError(f"zero-shot: the features are of different models ({named}); {_HOW}")
+        named = ", ".join(f"{m} {one.family} {one.weights[:12]}" for m, one in spaces.items() if one is not None)
+        raise InputError(f"zero-shot: the features are of different models ({named}); {how}")
     return ZeroShot()
 
 
@@ -88,11 +95,17 @@ def shared_space(origin: JsonObject, modality: Modality) -> SharedSpace | None:
     return SharedSpace(family, weights) if own else None
 
 
-def _space(context: Context, modality: Modality) -> SharedSpace:
+def _how(spaces: Mapping[Modality, SharedSpace | None]) -> str:
+    """Return what to do: choose modalities that share a space, where there are two, or extract such ones."""
+    for space in spaces.values():
+        sharing = [modality for modality, other in spaces.items() if other == space]
+        if space is not None and len(sharing) > 1:
+            return f"choose those of one model (--set modalities={','.join(sharing)})"
+    return _HOW
+
+
+def _origin(context: Context, modality: Modality) -> str:
     origin = context.features.get(modality) or {}
-    found = shared_space(origin, modality)
-    if found is None:
-        family = str(inner(origin, "parameters", "family") or "")
-        made = f"by {origin['extractor']}{f' ({family})' if family else ''}" if origin else "by what is not known"
-        raise InputError(f"zero-shot: the {modality} features were made {made}, which shares no space; {_HOW}")
-    return found
+    family = str(inner(origin, "parameters", "family") or "")
+    extractor = f"by {origin['extractor']}{f' ({family})' if family else ''}" if origin else "by what is not known"
+    return f"the {modality} features were made {extractor}"

@@ -99,8 +99,8 @@ def _whole(clips: Clips, place: str, *, texts: bool = False) -> Clips:
         return clips
     if not len(clips.whole):
         raise InputError(
-            f"{place or 'the data'}: no clip has all of {', '.join(clips.modalities)}; choose fewer (--modalities), or "
-            "take a method that learns from the others too (pairs, clip)"
+            f"{place or 'the data'}: no clip has all of {', '.join(clips.modalities)}; choose fewer "
+            "(--set modalities=A,B), or take a method that learns from the others too (pairs, clip)"
         )
     if not texts:
         return clips.select(clips.whole)

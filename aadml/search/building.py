@@ -32,7 +32,7 @@ from feature_extraction.ground.calls import checked_call
 from feature_extraction.ground.consent import with_consent
 from feature_extraction.ground.errors import InputError
 from feature_extraction.ground.json_values import typed
-from feature_extraction.job import DEFAULTS, Options, choose_extractors
+from feature_extraction.job import Options, choose_extractors, named_extractors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,8 @@ def build(
     output: str | Path,
     *,
     model: Model | str | Path | None = None,
-    audio: str | None = DEFAULTS["audio"],
-    visual: str | None = DEFAULTS["visual"],
+    audio: str | None = None,
+    visual: str | None = None,
     options: Options | None = None,
     weights: str | None = None,
     media: str | Path | None = None,
@@ -84,8 +84,9 @@ def build(
         source: a feature file, a manifest, or a folder of media.
         output: the index.
         model: a model, or the path of a run or model folder; None: features as they are.
-        audio: name of the audio extractor where there is no model; None for none.
-        visual: name of the visual extractor where there is no model; None for none.
+        audio: name of the audio extractor where there is no model; only the modalities that are named are indexed, and
+            both, by `log-mel` and `hog-color`, without any name. "none" leaves sound out of these.
+        visual: of the visual extractor, alike.
         options: of these extractors, by modality.
         weights: "auto", a file, or "untrained", for extractors that take weights.
         media: a manifest that says where the media of a feature file are.
@@ -129,7 +130,7 @@ def build(
 def _refuse_idle(choices: _Choices, *, of_media: bool) -> None:
     """Refuse what was given and would change nothing."""
     extractors = {"audio": choices.audio, "visual": choices.visual}
-    given = {name for name, one in extractors.items() if one not in (None, DEFAULTS[name])}
+    given = set(named_extractors(extractors))
     given |= {name for name, one in {"options": choices.options, "weights": choices.weights}.items() if one}
     if given and (choices.model is not None or not of_media):
         why = "the model names the extractors" if choices.model is not None else "the source has features already"
@@ -183,10 +184,9 @@ def _same_extractors(encoder: Encoder, choices: _Choices, path: Path) -> None:
     """Refuse extractors other than those of the index."""
     if isinstance(encoder, ModelEncoder):
         return
-    for modality, name in (("audio", choices.audio), ("visual", choices.visual)):
-        known = {str(m): origin.get("extractor") for m, origin in encoder.facts.features.items()}
-        given = name not in (None, DEFAULTS[modality])
-        if given and known.get(modality) != name:
+    known = {str(m): origin.get("extractor") for m, origin in encoder.facts.features.items()}
+    for modality, name in named_extractors({"audio": choices.audio, "visual": choices.visual}).items():
+        if known.get(modality) != name:
             raise InputError(f"--{modality} {name}: {path} was made with {known.get(modality)}; build another index")
 
 

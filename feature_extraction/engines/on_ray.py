@@ -43,8 +43,10 @@ class Decoder:
         self._pool = pool().__enter__()
 
     def decode(self, task: Task) -> list[Part]:
-        """Decode a clip."""
-        ((_, parts),) = decoded_by(self._pool, iter([task]))
+        """Decode a clip; where the process died, once more in the fresh one that replaced it."""
+        suspects: list[Task] = []
+        decoded = [*decoded_by(self._pool, iter([task]), suspects)]
+        ((_, parts),) = decoded or decoded_by(self._pool, iter(suspects))
         return parts
 
 

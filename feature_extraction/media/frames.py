@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Pictures
 from feature_extraction.media.pictures import fitted, wanted_size
 from feature_extraction.media.streams import Source, source
-from feature_extraction.media.upright import upright
+from feature_extraction.media.upright import Orientation
 
 _EARLY = 1e-6  # in steps of the grid: times are rounded fractions
 
@@ -105,6 +105,7 @@ class _Grid:
     def __init__(self, inputs: Frames) -> None:
         self._inputs = inputs
         self._shown: Any = None
+        self._orientation = Orientation()
         self.kept: list[NDArray[np.uint8]] = []
 
     @property
@@ -131,7 +132,7 @@ class _Grid:
 
     def _picture(self, frame: Any) -> NDArray[np.uint8]:
         """Turn a decoded frame into an upright RGB picture of the wanted size, or of the size of the clip's first."""
-        picture = upright(frame.to_ndarray(format="rgb24"), frame)
+        picture = self._orientation.upright(frame.to_ndarray(format="rgb24"), frame)
         if isinstance(self._inputs, Pictures):
             return fitted(picture, self._inputs, self.kept[0].shape[:2] if self.kept else None)
         first = self.kept[0] if self.kept else picture

@@ -1,42 +1,64 @@
 """Frames as they are to be seen: turned and mirrored as their file says (a phone held on its side, a front camera)."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from av.filter import Graph
 from numpy.typing import NDArray
 
+_TIME_BASE = Fraction(1, 1000)  # of a graph that reads no times
+_KINDS = 64  # of side data; FFmpeg 8.1 numbers 33
+_MATRIX = 6  # AV_FRAME_DATA_DISPLAYMATRIX
 
-def upright(picture: NDArray[np.uint8], frame: Any) -> NDArray[np.uint8]:
-    """Turn a picture (h, w, 3) by quarters, and mirror it, as the display matrix of its frame says.
 
-    The matrix takes column x and row y to column `a x + c y` and row `b x + d y`; the nearest of the eight ways in
-    which that is a rectangle again is taken.
+class Orientation:
+    """Display matrices of the frames of one stream.
+
+    PyAV (18.1) frees the metadata of side data, such as the name of an ICC profile, a second time after it has listed
+    the side data of a frame. So a filter graph first removes all side data but the matrix, which has no metadata.
     """
-    matrix = _side_data(frame).get("DISPLAYMATRIX")
-    if matrix is None:
-        return picture
-    (a, b, _), (c, d, _), _ = np.frombuffer(matrix, dtype=np.int32).reshape(3, 3).tolist()
-    if abs(b) + abs(c) > abs(a) + abs(d):
-        picture, a, d = picture.swapaxes(0, 1), c, b
-    return np.ascontiguousarray(picture[:: -1 if d < 0 else 1, :: -1 if a < 0 else 1])
+
+    def __init__(self) -> None:
+        self._kind: tuple[int, int, str] | None = None
+        self._graph = Graph()
+
+    def upright(self, picture: NDArray[np.uint8], frame: Any) -> NDArray[np.uint8]:
+        """Turn a picture (h, w, 3) by quarters, and mirror it, as the display matrix of its frame says.
+
+        The matrix takes column x and row y to column `a x + c y` and row `b x + d y`; the nearest of the eight ways in
+        which that is a rectangle again is taken.
+        """
+        matrix = self._matrix(frame)
+        if matrix is None:
+            return picture
+        (a, b, _), (c, d, _), _ = np.frombuffer(matrix, dtype=np.int32).reshape(3, 3).tolist()
+        if abs(b) + abs(c) > abs(a) + abs(d):
+            picture, a, d = picture.swapaxes(0, 1), c, b
+        return np.ascontiguousarray(picture[:: -1 if d < 0 else 1, :: -1 if a < 0 else 1])
+
+    def _matrix(self, frame: Any) -> Any:
+        kind = (frame.width, frame.height, frame.format.name)
+        if kind != self._kind:
+            self._kind, self._graph = kind, _matrix_filter(frame)
+        self._graph.push(frame)
+        try:
+            oriented: Any = self._graph.pull()
+        except BlockingIOError:  # the frame has no matrix
+            return None
+        return oriented.side_data["DISPLAYMATRIX"]
 
 
-def _side_data(frame: Any) -> Any:
-    """Give what is said beside a frame; PyAV gives nothing where there is a kind it does not know, so that goes."""
-    try:
-        return frame.side_data
-    except ValueError as error:  # "31 is not a valid Type": EXIF
-        return _side_data(_without(int(str(error).split()[0]), frame))
-
-
-def _without(kind: int, frame: Any) -> Any:
-    """Take a kind of side data off a frame."""
+def _matrix_filter(frame: Any) -> Graph:
+    """Build a graph for frames like this one: those with a display matrix pass, without any other side data."""
     graph = Graph()
-    size = {"width": frame.width, "height": frame.height, "format": frame.format, "time_base": frame.time_base}
+    if hasattr(graph, "threads"):  # not in PyAV 15
+        graph.threads = 1
     graph.link_nodes(
-        graph.add_buffer(**size), graph.add("sidedata", f"mode=delete:type={kind}"), graph.add("buffersink")
+        graph.add_buffer(width=frame.width, height=frame.height, format=frame.format, time_base=_TIME_BASE),
+        graph.add("sidedata", f"mode=select:type={_MATRIX}"),
+        *(graph.add("sidedata", f"mode=delete:type={kind}") for kind in range(_KINDS) if kind != _MATRIX),
+        graph.add("buffersink"),
     )
     graph.configure()
-    graph.push(frame)
-    return graph.pull()
+    return graph

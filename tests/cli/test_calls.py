@@ -58,12 +58,7 @@ a name it is `options(kind, name)`, the neighbor of `listing`; `aadml search --e
 `aadml reproduce --yes` answers a question that Python leaves to a callback."""
 
 OTHER_DEFAULTS = {
-    "extract": {
-        "shard": ("0/1", (0, 1)),
-        "audio": (None, "log-mel"),  # the command line says so, and says that it needs no weights
-        "visual": (None, "hog-color"),
-    },
-    "index": {"audio": (None, "log-mel"), "visual": (None, "hog-color")},
+    "extract": {"shard": ("0/1", (0, 1))},
     "compare": {"with_controls": (True, True)},
     "merge": {"shards": (None, inspect.Parameter.empty)},  # none: the shards named after the output
     "train": {"runs": ("runs", None)},  # Python trains in memory where no folder is named

@@ -124,7 +124,7 @@ def test_shards_of_one_name_never_overwrite_each_other(aadml, clips, tmp_path):
     [
         (["--audio", "vgish"], "did you mean 'vggish'"),
         (["--visual", "log-mel"], "no visual extractor 'log-mel'"),
-        (["--audio", "none", "--visual", "none"], "one extractor a modality is needed"),
+        (["--audio", "none", "--visual", "none"], "nothing is left to describe; name the extractor"),
         (["--shard", "1"], "write I/N"),
         (["--shard", "0/0"], "write I/N"),
         (["--shard", "3/3"], "write I/N with I from 0 to N-1"),

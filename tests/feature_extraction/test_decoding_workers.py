@@ -2,11 +2,13 @@ import importlib
 import os
 import signal
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 
-from feature_extraction.decoding_workers import Task, Wanted, decode_all
+from feature_extraction.decoding_workers import Task, Wanted, decode_all, decoders
+from feature_extraction.engines.on_ray import Decoder
 from feature_extraction.media import Frames, Limits, Sound
 
 # What a hostile file does to a decoder, done on purpose to clips of a certain length.
@@ -30,6 +32,15 @@ def prepare(samples):
     if tenths == 17:
         raise MemoryError
     return np.array([float(tenths)])
+
+damages = []
+
+def damaging(samples):
+    if damages or round(len(samples) / 1600) == 14:
+        os.abort()
+    if round(len(samples) / 1600) == 20:
+        damages.append("as the second release of memory: whatever this process does next kills it")
+    return samples
 
 def leave(samples):
     os._exit(3)
@@ -82,6 +93,39 @@ def test_a_part_that_came_before_the_crash_is_kept(tmp_path, render, hostile):
     audio, visual = run([{"audio": path, "visual": path}], wanted, workers=1)[0]
     assert (audio.reason, len(audio.prepared)) == ("", 19_200)
     assert (visual.reason, visual.detail) == ("crashed", "the decoding process ended with exit status 3")
+
+
+@pytest.fixture
+def sounds(tmp_path, render):
+    def rendered(*tenths):
+        return [
+            str(render(tmp_path / f"{each}.wav", seconds=each / 10, picture=False, codecs=("", "pcm_s16le")))
+            for each in tenths
+        ]
+
+    return rendered
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_death_that_an_earlier_clip_caused_is_not_charged_to_the_next_one(sounds, hostile, workers):
+    paths = sounds(10, 20, 11, 14, 12, 20, 13)
+    done = run([{"audio": path} for path in paths], {"audio": Wanted(Sound(16_000), hostile.damaging, 0.0)}, workers)
+    assert {number: part.reason for number, (part,) in done.items()} == {
+        **dict.fromkeys((0, 1, 2, 4, 5, 6), ""),
+        3: "crashed",
+    }
+    assert done[3][0].detail == "the decoding process ended with SIGABRT"
+    assert len(done[2][0].prepared) == 17_600
+
+
+def test_an_actor_of_ray_decodes_a_clip_again_whose_process_died(sounds, hostile):
+    wanted = {"audio": Wanted(Sound(16_000), hostile.damaging, 0.0)}
+    decoder = Decoder(partial(decoders, wanted, workers=1, time_limit=30.0, limits=Limits()))
+    try:
+        clips = [decoder.decode(Task(number, {"audio": path})) for number, path in enumerate(sounds(20, 11, 14, 12))]
+    finally:
+        decoder._pool.__exit__(None, None, None)
+    assert [part.reason for (part,) in clips] == ["", "", "crashed", ""]
 
 
 def test_silence_is_accepted_with_a_remark(tmp_path, render):

@@ -62,6 +62,10 @@ def test_a_shared_space_names_the_modalities_whose_towers_end_in_it():
         ),
         ({"audio": origin("audio", extractor="vggish"), "text": origin("text")}, "audio features were made by vggish"),
         ({"audio": {}, "text": origin("text")}, "audio features were made by what is not known"),
+        (
+            {"audio": origin("audio"), "visual": origin("visual", extractor="hog-color"), "text": origin("text")},
+            r"visual features were made by hog-color .*; choose those of one model \(--set modalities=audio,text\)",
+        ),
         ({"audio": origin("audio")}, "needs two modalities; the data have audio"),
         ({"visual": origin("visual"), "text": origin("text")}, r"visual features were made by hf-visual \(clap\)"),
     ],

@@ -58,7 +58,8 @@ again = aadml.load(model.save("model"))
 row = again.embed(audio="media/3.mp4")
 np.testing.assert_allclose(row, again.embed(audio=content.features["audio"][3]), atol=1e-5)
 """
-    extract = ["-m", "aadml", "extract", "media/m.csv", "-o", "f.h5", "--audio", "yamnet:yamnet", "--workers", "1"]
+    names = ["--audio", "yamnet:yamnet", "--visual", "hog-color"]
+    extract = ["-m", "aadml", "extract", "media/m.csv", "-o", "f.h5", *names, "--workers", "1"]
     for arguments in (extract, ["-c", script]):
         done = subprocess.run(
             [sys.executable, "-W", "ignore", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=300,

@@ -45,9 +45,10 @@ AUDIO = {"spec_size": 128, "patch_size": 4, "patch_stride": [4, 4], "num_mel_bin
 CLIP_SIZES = {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}}
 
 
-def clap(folder, *, fusion=False):
-    text = TEXT | {"pad_token_id": 1, "projection_dim": 12}
-    config = t.ClapConfig(text_config=text, audio_config=AUDIO | {"enable_fusion": fusion}, projection_dim=12)
+def clap(folder, *, fusion=False, width=12):
+    text = TEXT | {"pad_token_id": 1, "projection_dim": width}
+    audio = AUDIO | {"enable_fusion": fusion, "projection_dim": width}
+    config = t.ClapConfig(text_config=text, audio_config=audio, projection_dim=width)
     save(t.ClapModel(config), folder)
     t.ClapFeatureExtractor(
         feature_size=32, sampling_rate=8000, hop_length=80, max_length_s=2, fft_window_size=256, frequency_max=4000,

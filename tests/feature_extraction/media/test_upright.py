@@ -1,4 +1,6 @@
 import struct
+import subprocess
+import sys
 
 import av
 import numpy as np
@@ -74,3 +76,29 @@ def test_a_picture_is_turned_and_mirrored_as_its_exif_says(tmp_path, name, orien
     found = first(tmp_path / name)
     assert found.shape == expected.shape
     assert np.abs(found - expected).mean() < 3
+
+
+DECODE = """
+import sys
+from feature_extraction.media import Frames, Limits, decode
+
+for path in sys.argv[1:]:
+    print(decode(path, Frames(), Limits(), 0.0).values.shape[1:3])
+"""
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg"])
+def test_pictures_with_color_profiles_are_decoded_and_turned(tmp_path, suffix):
+    chance, exif, pictures = np.random.default_rng(0), Image.Exif(), {}
+    for number in range(60):
+        path, height = tmp_path / f"{number}{suffix}", int(chance.integers(8, 64))
+        exif[0x0112] = number % 8 + 1
+        pixels = chance.integers(0, 256, (height, 2 * height, 3), dtype=np.uint8)
+        profile = chance.bytes(int(chance.integers(200, 5_000)))
+        Image.fromarray(pixels).save(path, icc_profile=profile, exif=exif)
+        with Image.open(path) as picture:
+            pictures[path] = ImageOps.exif_transpose(picture).size[::-1]
+    command = [sys.executable, "-c", DECODE, *map(str, pictures)]
+    decoding = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (decoding.returncode, decoding.stderr) == (0, "")  # -11: the decoder took the process down
+    assert decoding.stdout.splitlines() == [str(shape) for shape in pictures.values()]

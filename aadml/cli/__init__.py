@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the commands in the order of a session."""
-        return list(COMMANDS)
+        return [*COMMANDS]  # `list` may be the module of that command here
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command, or None where there is none of that name."""

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from aadml import losses
     from aadml.comparison.clips import Clips, Splits
     from aadml.data.sample_clips import sample_data
+    from aadml.feature_extraction.ground.consent import UntrustedCodeError
+    from aadml.feature_extraction.ground.errors import InputError
+    from aadml.feature_extraction.job import extract
     from aadml.model.model import Model
     from aadml.reports.ablation import ablate
     from aadml.reports.comparison import compare
@@ -30,9 +33,6 @@ if TYPE_CHECKING:
     from aadml.runs.fit import resume_run as resume
     from aadml.runs.loading import load
     from aadml.runs.verify import verify
-    from feature_extraction.ground.consent import UntrustedCodeError
-    from feature_extraction.ground.errors import InputError
-    from feature_extraction.job import extract
 
 __all__ = [
     "Clips",
@@ -59,16 +59,16 @@ __all__ = [
 
 _HOMES = {
     "Clips": "aadml.comparison.clips:Clips",
-    "InputError": "feature_extraction.ground.errors:InputError",
+    "InputError": "aadml.feature_extraction.ground.errors:InputError",
     "Model": "aadml.model.model:Model",
     "Splits": "aadml.comparison.clips:Splits",
-    "UntrustedCodeError": "feature_extraction.ground.consent:UntrustedCodeError",
+    "UntrustedCodeError": "aadml.feature_extraction.ground.consent:UntrustedCodeError",
     "ablate": "aadml.reports.ablation:ablate",
     "compare": "aadml.reports.comparison:compare",
     "audit": "aadml.runs.audit:audit",
     "embed": "aadml.runs.embed:embed_file",
     "evaluate": "aadml.runs.evaluate:evaluate",
-    "extract": "feature_extraction.job:extract",
+    "extract": "aadml.feature_extraction.job:extract",
     "fit": "aadml.runs.fit:fit",
     "load": "aadml.runs.loading:load",
     "losses": "aadml.losses:",
@@ -92,7 +92,7 @@ def __getattr__(name: str) -> Any:
     entry = getattr(found, attribute)
     if isinstance(entry, type):
         return entry
-    from feature_extraction.ground.calls import checked
+    from aadml.feature_extraction.ground.calls import checked
 
     return checked(entry, __name__, name)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.backbones import Description, Extractor
-from feature_extraction.class_codes import class_codes
-from feature_extraction.failures import Failure, deciding, is_list_of_failures, write_failures
-from feature_extraction.feature_file import (
+from aadml.feature_extraction.backbones import Description, Extractor
+from aadml.feature_extraction.class_codes import class_codes
+from aadml.feature_extraction.failures import Failure, deciding, is_list_of_failures, write_failures
+from aadml.feature_extraction.feature_file import (
     FeatureFile,
     ModalityRows,
     Rows,
@@ -23,11 +23,11 @@ from feature_extraction.feature_file import (
     spread,
     write_rows,
 )
-from feature_extraction.ground.atomic import refuse_other_kind, remove_leftovers
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ledger import Ledger, Record, Track
-from feature_extraction.manifest import FURTHER_TEXT, Row, is_text
-from feature_extraction.plan import Plan, fingerprint
+from aadml.feature_extraction.ground.atomic import refuse_other_kind, remove_leftovers
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ledger import Ledger, Record, Track
+from aadml.feature_extraction.manifest import FURTHER_TEXT, Row, is_text
+from aadml.feature_extraction.plan import Plan, fingerprint
 
 Descriptions = Callable[[], Iterator[Description]]
 PENDING_NOTE = "{}: of a shard, before what is fitted on all training clips; `aadml merge` fits it"

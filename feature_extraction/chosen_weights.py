@@ -5,9 +5,9 @@ from pathlib import Path
 
 from torch import Tensor
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.tensor_files import read_tensors, sha256
-from feature_extraction.weights import WEIGHTS, recognize, weights_folder, weights_path
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.tensor_files import read_tensors, sha256
+from aadml.feature_extraction.weights import WEIGHTS, recognize, weights_folder, weights_path
 
 _ENDINGS = (".safetensors", ".pth", ".pt", ".ckpt", ".npz", ".index")
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file import UNLABELLED
-from feature_extraction.manifest import Manifest, Row
+from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.manifest import Manifest, Row
 
 
 def class_codes(manifest: Manifest, rows: Sequence[Row]) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file import MODALITIES, UNLABELLED, check_modality
-from feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys, require_keys
-from feature_extraction.ground.archives import is_archive
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.text import as_text
+from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, check_modality
+from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys, require_keys
+from aadml.feature_extraction.ground.archives import is_archive
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.text import as_text
 
 LISTED = "modalities"
 """The key under which a file names its modalities, where some have other names than audio, visual and text."""

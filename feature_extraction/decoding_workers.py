@@ -10,10 +10,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.fingerprints import picture_fingerprint, sound_fingerprint
-from feature_extraction.ground.worker_pool import Lost, Reported, WorkerPool
-from feature_extraction.ground.worker_process import Conditions
-from feature_extraction.media import Frames, Limits, MediaFailure, Sound, Text, decode
+from aadml.feature_extraction.fingerprints import picture_fingerprint, sound_fingerprint
+from aadml.feature_extraction.ground.worker_pool import Lost, Reported, WorkerPool
+from aadml.feature_extraction.ground.worker_process import Conditions
+from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, Text, decode
 
 _PATIENCE = 30  # times the limit of processor time: what waits so long waits for a disk that is gone
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.backbones import Description, Extractor
-from feature_extraction.decoding_workers import Part
+from aadml.feature_extraction.backbones import Description, Extractor
+from aadml.feature_extraction.decoding_workers import Part
 
 _Queue = list[tuple[int, Part]]
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.progress_bar import Bar
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.progress_bar import Bar
 
 _PIECE = 1 << 20  # bytes read at once
 _FAILURES = (urllib.error.URLError, http.client.HTTPException, OSError)

@@ -17,19 +17,19 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from feature_extraction.assembly import Account, assemble, refuse_foreign, write
-from feature_extraction.backbones import Extractor
-from feature_extraction.decoding_workers import Part, Task, Wanted
-from feature_extraction.describing import Describer
-from feature_extraction.engines import Engine, engine_of, need_package
-from feature_extraction.failures import ABSENT, Failure, deciding_reason
-from feature_extraction.feature_file import Incomplete
-from feature_extraction.file_content import content_of, stamp_of, text_stamp
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
-from feature_extraction.manifest import Manifest, Row, is_text
-from feature_extraction.media import Limits
-from feature_extraction.plan import Plan
+from aadml.feature_extraction.assembly import Account, assemble, refuse_foreign, write
+from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.decoding_workers import Part, Task, Wanted
+from aadml.feature_extraction.describing import Describer
+from aadml.feature_extraction.engines import Engine, engine_of, need_package
+from aadml.feature_extraction.failures import ABSENT, Failure, deciding_reason
+from aadml.feature_extraction.feature_file import Incomplete
+from aadml.feature_extraction.file_content import content_of, stamp_of, text_stamp
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ledger import Beginning, DamagedValues, Ledger, Progress, Record, open_ledger
+from aadml.feature_extraction.manifest import Manifest, Row, is_text
+from aadml.feature_extraction.media import Limits
+from aadml.feature_extraction.plan import Plan
 
 _BLOCKING = ("timeout", "crashed")  # after these the other modality of the clip is not tried
 _NOTE_SECONDS = 1.0  # from one note of the progress to the next

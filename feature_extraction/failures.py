@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from feature_extraction.feature_file import Incomplete
-from feature_extraction.ground.atomic import atomic_path
-from feature_extraction.media import REASONS
+from aadml.feature_extraction.feature_file import Incomplete
+from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.media import REASONS
 
 ABSENT = {"audio": "no-audio", "visual": "no-video", "text": "no-text"}
 """By modality, the reason that says that a clip never had it; all other reasons say that it could not be read."""
@@ -22,7 +22,7 @@ class Failure:
         id: of the clip.
         media: the file at fault.
         modality: that could not be had.
-        reason: a key of `feature_extraction.media.REASONS`.
+        reason: a key of `aadml.feature_extraction.media.REASONS`.
         detail: what was seen.
     """
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject
 
 PREFIX = "hf:"
 

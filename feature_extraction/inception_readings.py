@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 
 from torch import Tensor
 
-from feature_extraction.chosen_weights import Weights
-from feature_extraction.inception_blocks import LastPool, PoolPadding
+from aadml.feature_extraction.chosen_weights import Weights
+from aadml.feature_extraction.inception_blocks import LastPool, PoolPadding
 
 _log = logging.getLogger(__name__)
 _IMAGENET_CLASSES = 1000

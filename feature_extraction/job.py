@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from feature_extraction.backbones import Extractor, extractor, options_of
-from feature_extraction.extract import Outcome
-from feature_extraction.extract import extract as carry_out
-from feature_extraction.feature_file import Incomplete
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ground.places import search_beside
-from feature_extraction.ground.tables import lookup
-from feature_extraction.manifest import Manifest, read_manifest
-from feature_extraction.media import Limits
-from feature_extraction.recipes import RECIPES
-from feature_extraction.shard_names import shard_path
+from aadml.feature_extraction.backbones import Extractor, extractor, options_of
+from aadml.feature_extraction.extract import Outcome
+from aadml.feature_extraction.extract import extract as carry_out
+from aadml.feature_extraction.feature_file import Incomplete
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.places import search_beside
+from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.manifest import Manifest, read_manifest
+from aadml.feature_extraction.media import Limits
+from aadml.feature_extraction.recipes import RECIPES
+from aadml.feature_extraction.shard_names import shard_path
 
 Options = Mapping[str, JsonObject]
 """Modality -> option of its extractor -> value."""

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 
 if TYPE_CHECKING:
     from torch import Tensor

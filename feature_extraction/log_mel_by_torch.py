@@ -1,6 +1,6 @@
 """Log-mel spectrograms made by PyTorch where the samples lie: a card then makes what its networks read.
 
-The definition is that of `feature_extraction.log_mel`, whose values these are up to rounding: in float32 within 1e-5 of
+The definition is that of `aadml.feature_extraction.log_mel`, whose values these are up to rounding: in float32 within 1e-5 of
 the largest value of a spectrogram. Their last bits may depend on the sounds of the batch and on the device.
 """
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from feature_extraction.log_mel import LogMelSettings, hann_window, mel_filters
+from aadml.feature_extraction.log_mel import LogMelSettings, hann_window, mel_filters
 
 
 def log_mel_by_torch(samples: Tensor, settings: LogMelSettings) -> Tensor:

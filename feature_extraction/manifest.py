@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 SPLITS = ("train", "valid", "test")
 ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.assembly import PENDING_NOTE, Assembled, refuse_foreign, write, written_modalities
-from feature_extraction.backbones import Description, Fit, mean_over_time
-from feature_extraction.failures import Failure
-from feature_extraction.feature_file import (
+from aadml.feature_extraction.assembly import PENDING_NOTE, Assembled, refuse_foreign, write, written_modalities
+from aadml.feature_extraction.backbones import Description, Fit, mean_over_time
+from aadml.feature_extraction.failures import Failure
+from aadml.feature_extraction.feature_file import (
     Cursor,
     FeatureFile,
     ModalityRows,
@@ -25,10 +25,10 @@ from feature_extraction.feature_file import (
     open_features,
     spread,
 )
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.shard_names import shard_paths
-from feature_extraction.whitening import FITS
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.shard_names import shard_paths
+from aadml.feature_extraction.whitening import FITS
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from feature_extraction.backbones import Extractor, mean_over_time
-from feature_extraction.feature_file import Incomplete
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.manifest import TEXT_COLUMNS, Manifest, Row
-from feature_extraction.media import Limits, decoder_versions
-from feature_extraction.whitening import FITS
+from aadml.feature_extraction.backbones import Extractor, mean_over_time
+from aadml.feature_extraction.feature_file import Incomplete
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.manifest import TEXT_COLUMNS, Manifest, Row
+from aadml.feature_extraction.media import Limits, decoder_versions
+from aadml.feature_extraction.whitening import FITS
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ ReLU, with AudioSet's PCA or without, as floats or in 8 bits. Each reading is a 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
 
 Options = Mapping[str, JsonObject]
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 _PART = re.compile(r"(?P<stem>.+)\.(?P<index>\d+)-of-(?P<count>\d+)")
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ledger import RECORDS, Beginning, Progress, is_in_use, notes_of
-from feature_extraction.shard_names import named_shards
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ledger import RECORDS, Beginning, Progress, is_in_use, notes_of
+from aadml.feature_extraction.shard_names import named_shards
 
 State = Literal["running", "stopped", "finished"]
 

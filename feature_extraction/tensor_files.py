@@ -21,11 +21,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from feature_extraction.foreign import npz_arrays, refuse_zip_bomb
-from feature_extraction.ground.archives import DAMAGED, is_archive
-from feature_extraction.ground.atomic import atomic_path
-from feature_extraction.ground.errors import InputError
-from feature_extraction.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
+from aadml.feature_extraction.foreign import npz_arrays, refuse_zip_bomb
+from aadml.feature_extraction.ground.archives import DAMAGED, is_archive
+from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
 _log = logging.getLogger(__name__)
 

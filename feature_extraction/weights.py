@@ -6,11 +6,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from feature_extraction.download import digest, download
-from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import suggestion
-from feature_extraction.tensor_files import sha256
+from aadml.feature_extraction.download import digest, download
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.tensor_files import sha256
 
 _log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.eight_bits import dequantize, quantize
-from feature_extraction.foreign import npy_array, read_npy
-from feature_extraction.ground.archives import DAMAGED
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.eight_bits import dequantize, quantize
+from aadml.feature_extraction.foreign import npy_array, read_npy
+from aadml.feature_extraction.ground.archives import DAMAGED
+from aadml.feature_extraction.ground.errors import InputError
 
 Floats = NDArray[np.floating[Any]]
 

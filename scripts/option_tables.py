@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from aadml.configuration.listing import SECTIONS, listing, options
+from aadml.feature_extraction.ground.options import Option, as_yaml, schema
 from aadml.losses import LOSSES
-from feature_extraction.ground.options import Option, as_yaml, schema
 
 DOCS = Path(__file__).parents[1] / "docs"
 LOSS_PAGE, OPTION_PAGE = DOCS / "losses.md", DOCS / "options.md"

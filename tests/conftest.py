@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from feature_extraction.foreign import hdf5, hdf5_look
-from feature_extraction.ground import consent
+from aadml.feature_extraction.foreign import hdf5, hdf5_look
+from aadml.feature_extraction.ground import consent
 
 # two test processes share the cores; and a child forked after threads of OpenMP have run waits for them for ever
 os.environ.setdefault("OMP_NUM_THREADS", "1")

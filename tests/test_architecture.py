@@ -113,7 +113,7 @@ def test_imports_go_down(package, floors):
     assert not wrong
 
 
-TABLE_ROOMS = ["aadml.losses", "aadml.selections", "feature_extraction.backbones"]
+TABLE_ROOMS = ["aadml.losses", "aadml.selections", "aadml.feature_extraction.backbones"]
 
 
 @pytest.mark.parametrize("room", TABLE_ROOMS)

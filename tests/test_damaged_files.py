@@ -13,12 +13,12 @@ import safetensors.torch
 import torch
 
 from aadml.data.reading import open_data
+from aadml.feature_extraction import tensor_files
+from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.tensor_files import read_tensors
+from aadml.feature_extraction.whitening import youtube8m_whitening
 from aadml.retrieval.embeddings_file import read_embeddings
-from feature_extraction import tensor_files
-from feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys
-from feature_extraction.ground.errors import InputError
-from feature_extraction.tensor_files import read_tensors
-from feature_extraction.whitening import youtube8m_whitening
 
 ARRAYS = {"audio": np.arange(8.0).reshape(4, 2), "visual": np.ones((4, 2)), "label": np.arange(4)}
 WHITENING = {"mean": np.zeros(2), "eigenvals": np.ones(2), "eigenvecs": np.eye(2)}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import aadml
 from aadml.data.splits import to_splits
 from aadml.data.synthetic import synthetic
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 REALS = ("float16", "float32", "float64", "longdouble", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import aadml
-from feature_extraction.ground.calls import plain
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.calls import plain
+from aadml.feature_extraction.ground.errors import InputError
 
 SMALL = {"network.hidden": [8], "training.batch": 200}
 

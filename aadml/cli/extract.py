@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from feature_extraction.ground.json_values import Json
+from aadml.feature_extraction.ground.json_values import Json
 
 if TYPE_CHECKING:
-    from feature_extraction.extract import Outcome
-    from feature_extraction.feature_file import Incomplete
+    from aadml.feature_extraction.extract import Outcome
+    from aadml.feature_extraction.feature_file import Incomplete
 
 
 @click.command()
@@ -88,10 +88,10 @@ def command(
     """
     from aadml.cli.progress import failures, goes_on
     from aadml.cli.sweeps import command_line
-    from feature_extraction.ground.progress_bar import Bar
-    from feature_extraction.job import DEFAULTS, extract, named_extractors
-    from feature_extraction.manifest import read_manifest
-    from feature_extraction.shard_names import read_shard
+    from aadml.feature_extraction.ground.progress_bar import Bar
+    from aadml.feature_extraction.job import DEFAULTS, extract, named_extractors
+    from aadml.feature_extraction.manifest import read_manifest
+    from aadml.feature_extraction.shard_names import read_shard
 
     rows, part, options = read_manifest(manifest), read_shard(shard), read_settings(settings)
     names = {"audio": audio, "visual": visual, "text": text}
@@ -113,7 +113,7 @@ def command(
 def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
     """Read `modality.key=value` settings; values are YAML."""
     from aadml.configuration import plain_yaml
-    from feature_extraction.ground.errors import InputError
+    from aadml.feature_extraction.ground.errors import InputError
 
     options: dict[str, dict[str, Json]] = {}
     for setting in settings:
@@ -131,7 +131,7 @@ def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
 def _print(outcome: "Outcome", output: str, as_json: bool) -> None:
     from collections import Counter
 
-    from feature_extraction.media import REASONS
+    from aadml.feature_extraction.media import REASONS
 
     counts = Counter(failure.reason for failure in outcome.failures)
     good = outcome.clips - len(outcome.failures)

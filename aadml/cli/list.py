@@ -31,8 +31,8 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
     With a NAME, list the options of that entry: `aadml list methods dscmr`. `aadml list sections` names the sections
     of a config, `aadml list sections training` the keys of one.
     """
-    from feature_extraction.ground.errors import InputError
-    from feature_extraction.ground.tables import suggestion
+    from aadml.feature_extraction.ground.errors import InputError
+    from aadml.feature_extraction.ground.tables import suggestion
 
     if kind is None:
         click.echo("\n".join(KINDS))
@@ -46,7 +46,7 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
 
 def _print_entries(kind: str, as_json: bool) -> None:
     from aadml.configuration.listing import listing
-    from feature_extraction.ground.tables import OWN
+    from aadml.feature_extraction.ground.tables import OWN
 
     entries = listing(kind)
     if as_json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from feature_extraction.ground.progress_bar import Bar
+from aadml.feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
     from aadml.methods.session import Record

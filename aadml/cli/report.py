@@ -24,8 +24,8 @@ from aadml.cli.trust import trust_option
 def command(runs: tuple[Path, ...], output: Path | None, **options: Any) -> None:
     """Write one self-contained HTML page about each of RUNS: curves, classes, map of the embeddings, queries."""
     from aadml.cli.progress import note
+    from aadml.feature_extraction.ground.errors import InputError
     from aadml.reports.run_page import write_report
-    from feature_extraction.ground.errors import InputError
 
     if output is not None and len(runs) > 1:
         raise InputError("report: --output names one page; give one run, or leave it out")

@@ -73,8 +73,8 @@ def command(as_json: bool, yes: bool, **options: Any) -> None:
 
 def _ask(forecast: "Forecast", *, yes: bool, quick: bool) -> None:
     """Ask before a long job; where nobody can answer, refuse in a line that says how to go on."""
+    from aadml.feature_extraction.ground.errors import InputError
     from aadml.sweeps.reproduce.cost import WORTH_ASKING, in_words
-    from feature_extraction.ground.errors import InputError
 
     if yes or forecast.wall < WORTH_ASKING:
         return

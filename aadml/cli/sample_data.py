@@ -17,7 +17,7 @@ def command(folder: str, clips: int, seconds: float, seed: int, difficulty: str,
     """
     from aadml.cli.progress import goes_on
     from aadml.data.sample_clips import SampleClips, sample_data
-    from feature_extraction.ground.progress_bar import Bar
+    from aadml.feature_extraction.ground.progress_bar import Bar
 
     with goes_on(), Bar(clips, "clip", "rendering") as bar:
         manifest = sample_data(

@@ -16,7 +16,7 @@ def command(index: str, port: int, model: str | None) -> None:
     Only this machine can open the page; the index and its media are read, and nothing is written. Each printed address
     opens the page in one browser; the next address is printed then. Ctrl-C ends it.
     """
-    from feature_extraction.ground.errors import InputError
+    from aadml.feature_extraction.ground.errors import InputError
 
     try:
         from aadml.search.serving import serve

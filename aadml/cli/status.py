@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from feature_extraction.status import Status
+    from aadml.feature_extraction.status import Status
 
 
 @click.command()
@@ -20,7 +20,7 @@ def command(output: str, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
-    from feature_extraction.status import status
+    from aadml.feature_extraction.status import status
 
     found = status(output)
     if as_json:
@@ -32,7 +32,7 @@ def command(output: str, as_json: bool) -> None:
 
 
 def _print(found: "Status", indent: str = "") -> None:
-    from feature_extraction.media import REASONS
+    from aadml.feature_extraction.media import REASONS
 
     share = f" ({100 * found.done // found.clips} %)" if found.clips else ""
     counted = f"{found.done:,} of {found.clips:,} clips done{share}, {sum(found.failed.values()):,} failed"

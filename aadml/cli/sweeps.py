@@ -10,14 +10,14 @@ import click
 
 from aadml.cli.progress import goes_on, note
 from aadml.cli.settings import GENERAL, key_flag
-from feature_extraction.ground.progress_bar import Bar
+from aadml.feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
+    from aadml.feature_extraction.ground.json_values import JsonObject
     from aadml.reports.sweep_result import SweepResult
     from aadml.reports.tables import Table
     from aadml.sweeps.job import Job
     from aadml.sweeps.sweep import Outcome
-    from feature_extraction.ground.json_values import JsonObject
 
 
 SHARDS = (

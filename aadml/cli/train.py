@@ -73,7 +73,7 @@ def command(
 
 def _refuse_beside_resume(context: click.Context, run: Path) -> None:
     """Refuse flags that a run which is resumed could not follow."""
-    from feature_extraction.ground.errors import InputError
+    from aadml.feature_extraction.ground.errors import InputError
 
     for option in context.command.params:
         given = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE

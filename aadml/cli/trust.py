@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from feature_extraction.ground.consent import trusting
+from aadml.feature_extraction.ground.consent import trusting
 
 
 def _trust(context: click.Context, _: click.Parameter, value: bool) -> None:

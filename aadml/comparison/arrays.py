@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 Array = NDArray[Any] | Tensor
 ArrayLike = NDArray[Any] | Tensor | Sequence[Any]

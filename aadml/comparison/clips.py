@@ -14,9 +14,9 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality, check_features, check_present
 from aadml.comparison.relevance import Relevance, relevance_of
 from aadml.comparison.stored_rows import StoredRows
-from feature_extraction.feature_file import UNLABELLED, Texts
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.feature_file import UNLABELLED, Texts
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from aadml.comparison import pairwise
 from aadml.comparison.masks import Mask, MaskCodes, RowsOfMask, rows_of
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 SCORES_KEPT = ("squared_distance", "distance", "dot", "cosine")
 """The scores of a comparison that are computed when first asked for."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from aadml.comparison.arrays import all_finite
 from aadml.comparison.features import Direction, Modality, check_present
 from aadml.comparison.relevance import Relevance, relevance_of
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 @dataclass(frozen=True)

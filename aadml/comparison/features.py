@@ -8,11 +8,11 @@ from torch import Tensor, nn
 
 from aadml.comparison.arrays import all_finite
 from aadml.comparison.stored_rows import StoredRows
-from feature_extraction.feature_file import check_modality
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import check_modality
+from aadml.feature_extraction.ground.errors import InputError
 
 Modality = str
-"""audio, visual, text, or any other name of a modality (see `feature_extraction.feature_file.names`)."""
+"""audio, visual, text, or any other name of a modality (see `aadml.feature_extraction.feature_file.names`)."""
 
 Direction = tuple[Modality, Modality]
 """(anchors or queries, candidates or gallery)."""

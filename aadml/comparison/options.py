@@ -1,10 +1,10 @@
-"""Types of options that recur, with what is valid; `feature_extraction.ground.options` reads them as the schema."""
+"""Types of options that recur, with what is valid; `aadml.feature_extraction.ground.options` makes them the schema."""
 
 from typing import Annotated, Literal
 
 from annotated_types import Interval, Len
 
-from feature_extraction.ground.markers import NoOption
+from aadml.feature_extraction.ground.markers import NoOption
 
 Share = Annotated[float, Interval(ge=0, le=1)]
 """A part of a whole."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from feature_extraction.feature_file import UNLABELLED
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.ground.errors import InputError
 
 Rows = NDArray[np.int64]
 Grades = NDArray[np.float32]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from aadml.comparison import Comparison
 from aadml.comparison.pairwise import counted
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 Positive = Literal["all", "random", "own", "hardest", "easiest"]
 """Which positives a selection keeps: every one, one at random, the partner, the farthest, the nearest."""

@@ -8,10 +8,10 @@ from aadml.configuration.changes import Settings, setting_pairs, with_setting
 from aadml.configuration.config import Config, resolve
 from aadml.configuration.files import ConfigFile, open_config
 from aadml.configuration.shipped import configs_folder
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.places import search_beside
+from aadml.feature_extraction.ground.tables import lookup
 from aadml.methods import METHODS
-from feature_extraction.ground.json_values import Json, JsonObject
-from feature_extraction.ground.places import search_beside
-from feature_extraction.ground.tables import lookup
 
 
 def assemble(

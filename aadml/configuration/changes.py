@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from aadml.configuration import plain_yaml
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.options import as_yaml
+from aadml.feature_extraction.ground.tables import Joined, require_entry
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.objective.sections import Named, named
 from aadml.proxies import PROXIES, prefix_of
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject
-from feature_extraction.ground.options import as_yaml
-from feature_extraction.ground.tables import Joined, require_entry
 
 IDENTITY = "identity"
 """The proxy by which every clip stands for itself."""

@@ -10,6 +10,13 @@ from annotated_types import Interval, Len, MinLen
 from aadml.comparison.options import Count, Seed
 from aadml.configuration import plain_yaml
 from aadml.configuration.changes import expand_loss, section_of
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject, inner
+from aadml.feature_extraction.ground.markers import Choice
+from aadml.feature_extraction.ground.options import REQUIRED, Default, as_yaml, schema, sections
+from aadml.feature_extraction.ground.places import search_beside
+from aadml.feature_extraction.ground.tables import Table, lookup, suggestion
+from aadml.feature_extraction.ground.validation import built, checked, checked_options
 from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS, READOUTS
 from aadml.methods.inputs import Inputs
@@ -23,13 +30,6 @@ from aadml.objective.recipes import RECIPES
 from aadml.objective.sections import Named
 from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject, inner
-from feature_extraction.ground.markers import Choice
-from feature_extraction.ground.options import REQUIRED, Default, as_yaml, schema, sections
-from feature_extraction.ground.places import search_beside
-from feature_extraction.ground.tables import Table, lookup, suggestion
-from feature_extraction.ground.validation import built, checked, checked_options
 
 DEFAULT_METHOD = "aadml"
 TUNING = "tuning"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from aadml.configuration import plain_yaml
 from aadml.configuration.shipped import configs_folder
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ground.tables import nearest
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.tables import nearest
 
 
 @dataclass(frozen=True)

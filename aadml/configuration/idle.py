@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from aadml.configuration.config import FIXED, TABLES, UNNAMED, Config
+from aadml.feature_extraction.ground.json_values import JsonObject, nested
+from aadml.feature_extraction.ground.options import idle
 from aadml.methods import METHODS
 from aadml.objective.composition import Weighted
-from feature_extraction.ground.json_values import JsonObject, nested
-from feature_extraction.ground.options import idle
 
 
 def idle_options(config: Config) -> list[str]:

@@ -4,26 +4,26 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import typed
+from aadml.feature_extraction.ground.options import Option, schema
+from aadml.feature_extraction.ground.places import first_line, imported
+from aadml.feature_extraction.ground.tables import OWN, Joined, Listed, Table, lookup
 from aadml.losses import LOSSES
 from aadml.objective.recipes import Recipe
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import typed
-from feature_extraction.ground.options import Option, schema
-from feature_extraction.ground.places import first_line, imported
-from feature_extraction.ground.tables import OWN, Joined, Listed, Table, lookup
 
 TABLES: dict[str, tuple[str, ...]] = {
     "losses": ("aadml.losses:LOSSES", "aadml.objective.recipes:RECIPES"),
     "proxies": ("aadml.proxies:PROXIES",),
     "selections": ("aadml.selections:SELECTIONS",),
     "methods": ("aadml.methods:METHODS",),
-    "extractors": ("feature_extraction.backbones:EXTRACTORS",),
+    "extractors": ("aadml.feature_extraction.backbones:EXTRACTORS",),
     "datasets": ("aadml.data:DATASETS",),
     "protocols": ("aadml.protocols:PROTOCOLS",),
     "metrics": ("aadml.retrieval:METRICS",),
     "label-losses": ("aadml.losses:LABEL_LOSSES",),
     "readouts": ("aadml.methods:READOUTS",),
-    "feature-recipes": ("feature_extraction.recipes:RECIPES",),
+    "feature-recipes": ("aadml.feature_extraction.recipes:RECIPES",),
     "configs": (),
     "sections": (),
 }

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json
 
 LARGEST = 1 << 20
 """Bytes that a config may have."""

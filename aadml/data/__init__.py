@@ -6,7 +6,7 @@ are made by `aadml.data.synthetic.synthetic`.
 
 from typing import TYPE_CHECKING
 
-from feature_extraction.ground.places import imported_on_demand
+from aadml.feature_extraction.ground.places import imported_on_demand
 
 if TYPE_CHECKING:
     from aadml.data.datasets import DATASETS

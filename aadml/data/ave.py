@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file import FeatureFile
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import texts
+from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import texts
 
 AVE15: dict[str, tuple[int, int, int]] = {
     "Clock": (80, 10, 10),

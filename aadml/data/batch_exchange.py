@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 Codes = Tensor | None
 """(n, k) int64: items that agree in any of the k codes are duplicates."""

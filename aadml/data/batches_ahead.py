@@ -19,9 +19,9 @@ from torch import Tensor
 
 from aadml.comparison.features import Features, Modality
 from aadml.data.loading import Loading
+from aadml.feature_extraction.ground.worker_process import RAISED, READY, Conditions, ending, start
 from aadml.processes import group
 from aadml.processes.launch import ProcessLost
-from feature_extraction.ground.worker_process import RAISED, READY, Conditions, ending, start
 
 _DEATH_SECONDS = 5.0  # a process that hung up may take a moment to end
 _ANSWER_SECONDS = 1800.0  # a batch of long videos on a busy machine

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 _CAPTION = re.compile(r"caption(?:_([1-9][0-9]*))?")
 _SHOWN = 5

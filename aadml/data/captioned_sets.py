@@ -13,10 +13,10 @@ from aadml.data.caption_tables import CaptionedFile, caption_columns, read_capti
 from aadml.data.captions import CLEANINGS
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms, unreadable
-from feature_extraction.foreign import open_hdf5
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
-from feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.foreign import open_hdf5
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.manifest import read_manifest
 
 PARTS = ("train", "valid", "test")
 _NAMES = {

@@ -5,7 +5,7 @@ import string
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 _SPACE_BEFORE = re.compile(r'\s([,.!?;:"](?:\s|$))')
 _SENTENCE_MARKS = re.compile(r'[,.!?;:"]')

@@ -14,11 +14,11 @@ from aadml.data.reading import SYNTHETIC, Views, open_data
 from aadml.data.released import RELEASED, like_released, write_split_keys
 from aadml.data.split_duplicates import without_duplicates
 from aadml.data.splits import without_incomplete_classes
-from feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, write_features
-from feature_extraction.ground.atomic import refuse_other_kind
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import inner, nested, texts
-from feature_extraction.manifest import SPLITS
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, write_features
+from aadml.feature_extraction.ground.atomic import refuse_other_kind
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import inner, nested, texts
+from aadml.feature_extraction.manifest import SPLITS
 
 
 def convert(

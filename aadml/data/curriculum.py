@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.data.batch_exchange import Codes, conflicts, refine, repair
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import lookup
 
 _SEEDS_AT_ONCE = 32
 _ROUNDS = 12  # of k-means

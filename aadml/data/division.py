@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import SPLITS
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import SPLITS
 
 _EMPTY = (1e8, 1e6, 1e7)  # the cost of a class without train, valid, test clips: above any distance from the shares
 _ORDER = (0, 2, 1)  # a class of one group is for train, one of two has test clips too

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from aadml.data.figures import Figures, figures_of, row_hashes
 from aadml.data.reading import Views, open_data
 from aadml.data.split_duplicates import SAMPLE_SEED, DuplicatePair, duplicate_pairs, searched
-from feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.manifest import SPLITS
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Timeline
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.manifest import SPLITS
 
 _SHOWN = 5
 

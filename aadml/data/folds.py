@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def folds_of(folder: Path) -> tuple[dict[str, str], list[str]]:

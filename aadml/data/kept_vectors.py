@@ -12,9 +12,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from feature_extraction.ground.atomic import write_bytes
-from feature_extraction.ground.errors import InputError
-from feature_extraction.weights import weights_folder
+from aadml.feature_extraction.ground.atomic import write_bytes
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.weights import weights_folder
 
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from aadml.data.loading import Loading
 from aadml.data.padded import Padded, pad
 from aadml.data.sound_batches import SoundBatch
 from aadml.data.waveforms import PackedWaveforms, Waveforms
-from feature_extraction.log_mel import LogMelSettings, log_mel
-from feature_extraction.media import Sound
+from aadml.feature_extraction.log_mel import LogMelSettings, log_mel
+from aadml.feature_extraction.media import Sound
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.data.kept_arrays import KeptArrays
-from feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
+from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 
 _THREADS = min(8, os.cpu_count() or 1)
 

@@ -11,10 +11,10 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Features
 from aadml.data.media_files import MediaFiles
 from aadml.data.texts import Captions
-from feature_extraction.class_codes import class_codes
-from feature_extraction.feature_file import FeatureFile, Texts
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import Manifest, Row, is_text, read_manifest
+from aadml.feature_extraction.class_codes import class_codes
+from aadml.feature_extraction.feature_file import FeatureFile, Texts
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import Manifest, Row, is_text, read_manifest
 
 
 def is_manifest(path: str | Path) -> bool:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts, check
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ground.text import as_text
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts, check
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.text import as_text
 
 
 def assemble(

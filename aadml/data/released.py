@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file import FeatureFile
-from feature_extraction.feature_file.output import hdf5_output
-from feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.feature_file.output import hdf5_output
+from aadml.feature_extraction.ground.atomic import atomic_path
 
 RELEASED = "split-keys"
 """The layout of the papers' files."""

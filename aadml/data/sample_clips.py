@@ -14,10 +14,10 @@ from aadml.data.samples.clip import FRAME_RATE, RenderedClip, render_clip
 from aadml.data.samples.events import EVENTS
 from aadml.data.samples.mp4 import write_mp4
 from aadml.data.samples.sound import RATE
-from feature_extraction.ground.atomic import atomic_path, write_text
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.worker_pool import Finished, WorkerPool, processors
-from feature_extraction.ground.worker_process import Conditions
+from aadml.feature_extraction.ground.atomic import atomic_path, write_text
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.worker_pool import Finished, WorkerPool, processors
+from aadml.feature_extraction.ground.worker_process import Conditions
 
 DIFFICULTIES = {"easy": 0.2, "normal": 0.5, "hard": 0.8}
 """Names for how much a clip is disturbed, 0 to 1."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.stored_rows import BLOCK, StoredRows
 from aadml.data.near_duplicates import SHARE, near_duplicates, usual_distance
-from feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.feature_file import FeatureFile
 
 FINGERPRINT_SHARES = {"audio": 0.2, "visual": 0.12}
 """Shares of the usual distance below which the fingerprints of two clips are one; where both modalities are compared

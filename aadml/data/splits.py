@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Features, Matrix
 from aadml.comparison.stored_rows import StoredRows
-from feature_extraction.feature_file import UNLABELLED, FeatureFile, in_order, is_large
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, in_order, is_large
+from aadml.feature_extraction.ground.errors import InputError
 
 Incomplete = Literal["refuse", "keep", "drop"]
 """What to do with classes that have no train or no test clips."""

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.data.splits import clips_of, require_one_label
-from feature_extraction.feature_file import UNLABELLED, FeatureFile
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
+from aadml.feature_extraction.ground.errors import InputError
 
 LEAST_CLASSES = 2
 """Retrieval among fewer classes asks nothing."""

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.ave import AVE15
-from feature_extraction.feature_file import DRAWN, FeatureFile
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
-from feature_extraction.manifest import SPLITS
+from aadml.feature_extraction.feature_file import DRAWN, FeatureFile
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.manifest import SPLITS
 
 
 class Shape(TypedDict):

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from aadml.data.media_files import MediaFiles, digest
 from aadml.data.padded import Padded, pad
-from feature_extraction.foreign import open_hdf5
-from feature_extraction.ground.errors import InputError
-from feature_extraction.media import Limits, MediaFailure, Sound, decode
-from feature_extraction.truncation import ending
+from aadml.feature_extraction.foreign import open_hdf5
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.media import Limits, MediaFailure, Sound, decode
+from aadml.feature_extraction.truncation import ending
 
 PACKED_RATE = 32_000
 _THREADS = min(8, os.cpu_count() or 1)

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin, Seed, Share, Size, Weight, Width
 from aadml.comparison.pairwise import at_least_float32
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import OnlyWith
 from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
     Form,
@@ -24,8 +26,6 @@ from aadml.losses.kernels.generated_negatives import (
     triple_cost,
     vector_penalty,
 )
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import OnlyWith
 
 PHASES = ("metric", "generator", "joint")
 

@@ -9,6 +9,8 @@ from torch.nn import functional as F
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Fidelity, Margin, Momentum, Seed, Share, Size, Weight, Width
 from aadml.comparison.pairwise import TINY, at_least_float32
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import OnlyWith
 from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
     Negatives,
@@ -24,8 +26,6 @@ from aadml.losses.kernels.generated_negatives import (
     triple_cost,
     vector_penalty,
 )
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import OnlyWith
 
 Form = Literal["triplet", "n-pair"]
 

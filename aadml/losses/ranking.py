@@ -8,11 +8,11 @@ from torch import Tensor
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
 from aadml.comparison.scores import Score
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.kernels.likelihood import some
 from aadml.losses.kernels.row_blocks import Costs, Rows, counted, ones, summed
 from aadml.losses.kernels.scores import dissimilarities
 from aadml.losses.kernels.violations import violations
-from feature_extraction.ground.errors import InputError
 
 FullReduce = Literal["hinge_then_mean", "mean_then_hinge"]
 

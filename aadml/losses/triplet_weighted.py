@@ -9,7 +9,7 @@ from torch import Tensor
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
 from aadml.comparison.pairwise import counted, masked_sum
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 PERFECT = 1 - 1e-5
 """From this cosine on the published code takes a positive for the anchor itself and skips it."""

@@ -5,9 +5,9 @@ from itertools import permutations
 
 from torch import nn
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.method import Context
 from aadml.methods.networks import layers
-from feature_extraction.ground.errors import InputError
 
 
 def heads(

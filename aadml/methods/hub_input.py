@@ -18,13 +18,13 @@ from aadml.data.media_files import MediaFiles
 from aadml.data.network_items import Item, ItemBatch, NetworkItems, text_items
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms
+from aadml.feature_extraction.backbones import mean_over_time
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.hub.blocks import train_only, trained_parts
+from aadml.feature_extraction.hub.networks import Preparation, Runner
+from aadml.feature_extraction.hub.towers import Kind, blank_tower, open_tower, preparation_in
+from aadml.feature_extraction.media import Sound, Text
 from aadml.methods.pretrained import Blocks
-from feature_extraction.backbones import mean_over_time
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.hub.blocks import train_only, trained_parts
-from feature_extraction.hub.networks import Preparation, Runner
-from feature_extraction.hub.towers import Kind, blank_tower, open_tower, preparation_in
-from feature_extraction.media import Sound, Text
 
 _AT_ONCE = 32
 

@@ -14,9 +14,9 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Matrix, Modality
 from aadml.comparison.moments import moments, parts
 from aadml.comparison.stored_rows import StoredRows
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import Choice, OnlyWith, Tuning
-from feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import Choice, OnlyWith, Tuning
+from aadml.feature_extraction.ground.tables import lookup
 
 
 @dataclass(frozen=True)

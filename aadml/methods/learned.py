@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.learner import Learner
 from aadml.methods.method import Context, Method, MetricLoss
 from aadml.methods.precision import resolved
@@ -16,7 +17,6 @@ from aadml.methods.session import Session
 from aadml.methods.settings import Precision, Training
 from aadml.methods.training import train as run_training
 from aadml.objective.left_out import LeftOut
-from feature_extraction.ground.json_values import JsonObject
 
 P = ParamSpec("P")
 

@@ -14,11 +14,11 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality, Source
 from aadml.data.padded import sent
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.method import MetricLoss
 from aadml.methods.settings import Training
 from aadml.methods.train_scores import map_scores
 from aadml.methods.training_warnings import collapse_warning
-from feature_extraction.ground.json_values import JsonObject
 
 EMBEDDING_BATCH = 1024
 """Items embedded at a time; 4,096 take up to half as long again, since what stands between layers leaves the caches."""

@@ -12,10 +12,10 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
 from aadml.comparison.stored_rows import BLOCK, StoredRows
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.session import Session
 from aadml.methods.settings import Precision, Training
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
 
 
 @dataclass(frozen=True)

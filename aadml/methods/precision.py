@@ -7,14 +7,14 @@ from typing import Literal, TypeVar
 import torch
 from torch import nn
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.network_run import bfloat16_units
 from aadml.layers.linear import Linear
 from aadml.layers.tanh import Tanh
 from aadml.methods.learner import Learner
 from aadml.methods.networks import Layers
 from aadml.methods.settings import Precision
 from aadml.processes import group
-from feature_extraction.ground.errors import InputError
-from feature_extraction.network_run import bfloat16_units
 
 _Module = TypeVar("_Module", bound=nn.Module)
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 
 from aadml.data.loading import Loading
-from feature_extraction.ground.markers import Written
-from feature_extraction.hub_names import PREFIX, without_folder
+from aadml.feature_extraction.ground.markers import Written
+from aadml.feature_extraction.hub_names import PREFIX, without_folder
 
 HubModel = Annotated[str, Written(PREFIX, f"{PREFIX}MODEL[@revision][#pooling]")]
 """A pretrained network of `transformers`."""

@@ -10,9 +10,9 @@ from torch import Tensor
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.comparison.options import Width
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
 
 
 class RandomMethod(Method):

@@ -10,11 +10,11 @@ from torch import Tensor
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature
+from aadml.feature_extraction.ground.tables import lookup
 from aadml.methods import READOUTS
 from aadml.objective.left_out import is_left_out
 from aadml.objective.sections import Section, named
 from aadml.retrieval.evaluation import mean_figure
-from feature_extraction.ground.tables import lookup
 
 TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 4.0)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
-from feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject
 
 Record = Mapping[str, float | str]
 """The figures of one epoch, a line of the log; the name of the stage is a word."""

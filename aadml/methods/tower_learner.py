@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.data.network_items import ItemBatch, NetworkItems
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.hub_input import HubInput
 from aadml.methods.inputs import Inputs, fit_scaling, scaling_of
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation
 from aadml.methods.method import MetricLoss
 from aadml.methods.pretrained import PretrainedOptions
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
 
 
 class TowerLearner(Learner):

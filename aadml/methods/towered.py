@@ -7,6 +7,8 @@ import torch
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.methods.hub_input import HubInput
 from aadml.methods.inputs import Inputs
 from aadml.methods.learned import LearnedMethod
@@ -15,8 +17,6 @@ from aadml.methods.pretrained import PretrainedOptions
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.methods.tower_learner import TowerLearner
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject, nested
 
 
 class TowerMethod(LearnedMethod):

@@ -12,6 +12,8 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
 from aadml.data.batches_ahead import BatchesAhead
 from aadml.data.several_texts import of_epoch
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import read_as
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, Validation, on_device
 from aadml.methods.optimization import Optimization
 from aadml.methods.precision import computed_in, passed_in_parts, resolved
@@ -27,8 +29,6 @@ from aadml.methods.training_warnings import (
 )
 from aadml.processes import group
 from aadml.retrieval.evaluation import mean_figure
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import read_as
 
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"
 

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject, inner
+from aadml.feature_extraction.hub.families import FAMILIES
 from aadml.methods.method import Context, Method
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject, inner
-from feature_extraction.hub.families import FAMILIES
 
 _HOW = (
     "extract both with one model of two towers (`aadml extract M.csv -o F.h5 --audio hf:MODEL --text hf:MODEL`; "

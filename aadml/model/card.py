@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 from aadml.comparison.relevance import LABEL
+from aadml.feature_extraction.ground.json_values import JsonObject, nested
+from aadml.feature_extraction.ground.markdown import one_line
 from aadml.model.facts import Facts
 from aadml.retrieval.record import DirectionRecord, EvaluationRecord
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
-from feature_extraction.ground.json_values import JsonObject, nested
-from feature_extraction.ground.markdown import one_line
 
 
 def card(facts: Facts, evaluation: JsonObject | None, audit: str) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from aadml.comparison.clips import Splits
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.methods.inputs import Inputs
 from aadml.methods.pretrained import PretrainedOptions
 from aadml.methods.settings import Training
-from feature_extraction.ground.json_values import JsonObject, nested
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,12 @@ from shlex import quote
 import torch
 from torch import Tensor
 
+from aadml.feature_extraction.ground.consent import named_in, remember
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject, nested, read_as
+from aadml.feature_extraction.ground.options import keywords
+from aadml.feature_extraction.ground.sealed import FileSum, read_sealed
+from aadml.feature_extraction.ground.tables import lookup
 from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD, Inputs, load_scaling
 from aadml.methods.method import Context, Method
@@ -18,12 +24,6 @@ from aadml.model.facts import Facts
 from aadml.model.model import Model
 from aadml.model.packing import FACTS, FORMAT, VERSION, WEIGHTS, unpack_tensors
 from aadml.objective.left_out import rebuilding
-from feature_extraction.ground.consent import named_in, remember
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject, nested, read_as
-from feature_extraction.ground.options import keywords
-from feature_extraction.ground.sealed import FileSum, read_sealed
-from feature_extraction.ground.tables import lookup
 
 FIRST_EDITION = "is a run of the first edition, which this aadml does not read; train again on its config.yaml"
 

@@ -12,16 +12,16 @@ from aadml.comparison.arrays import Array, ArrayLike, Media, paths_of, to_rows
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality
+from aadml.feature_extraction.ground.calls import checked_call
+from aadml.feature_extraction.ground.consent import named_in
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
 from aadml.model.card import card
 from aadml.model.facts import Facts
 from aadml.model.packing import FACTS, save_model
 from aadml.retrieval import score_source
-from feature_extraction.ground.calls import checked_call
-from feature_extraction.ground.consent import named_in
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
 
 
 class TopK(NamedTuple):

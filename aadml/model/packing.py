@@ -9,14 +9,14 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from aadml.feature_extraction.ground.atomic import write_bytes
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.sealed import FileSum, seal
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
 from aadml.model.card import card
 from aadml.model.facts import Facts
-from feature_extraction.ground.atomic import write_bytes
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject
-from feature_extraction.ground.sealed import FileSum, seal
 
 WEIGHTS = "model.safetensors"
 FACTS = "model.json"

@@ -11,6 +11,8 @@ from torch import nn
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Weight
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import Table, lookup
 from aadml.losses import LOSSES, OF_EACH_ANCHOR
 from aadml.objective.embedded import BOTH
 from aadml.objective.left_out import LeftOut, is_left_out
@@ -18,8 +20,6 @@ from aadml.objective.objective import ALL, Loss, Objective, ObjectiveOptions, pa
 from aadml.objective.sections import Named, Section, named
 from aadml.proxies import PROXIES, prefix_of
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import Table, lookup
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from aadml.comparison import Comparison
 from aadml.comparison.features import Modality
 from aadml.comparison.masks import MaskCodes
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.objective.neighbor_positives import Positives
-from feature_extraction.ground.errors import InputError
 
 Side = str
 """A modality, or BOTH: all of them together."""

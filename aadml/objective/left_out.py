@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from feature_extraction.ground.tables import Table
+from aadml.feature_extraction.ground.tables import Table
 
 _rebuilding: ContextVar[bool] = ContextVar("rebuilding", default=False)
 

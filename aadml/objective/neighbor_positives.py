@@ -11,10 +11,10 @@ from torch import Tensor
 from aadml.comparison import pairwise
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Share, Temperature
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import OnlyWith, OwnSection
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, random_neighbors
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import OnlyWith, OwnSection
 
 FURTHER = OnlyWith("positives", "own", "either", "agreeing", "all")
 

@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.feature_file import MODALITIES, is_modality
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import OwnSection
 from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
 from aadml.processes import group
 from aadml.proxies.unchanged import Unchanged
-from feature_extraction.feature_file import MODALITIES, is_modality
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import OwnSection
 
 Encode = Callable[[Modality, Tensor], Tensor]
 Loss = Callable[[Comparison], Terms]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject
 
 
 @dataclass(frozen=True)

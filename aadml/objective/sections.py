@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ground.markers import OwnSection
-from feature_extraction.ground.options import completed, keywords, made, schema
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.markers import OwnSection
+from aadml.feature_extraction.ground.options import completed, keywords, made, schema
 
 T = TypeVar("T")
 Section = Annotated[JsonObject | str, OwnSection()]

@@ -20,9 +20,9 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, distributed, nn
 
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.processes import launch
 from aadml.processes.launch import ProcessLost
-from feature_extraction.ground.json_values import JsonObject
 
 Name = TypeVar("Name", bound=str)
 

@@ -11,8 +11,8 @@ from torch import Tensor
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.fresh import Vectors, in_fresh_process
-from feature_extraction.ground.errors import InputError
 
 Embed = Callable[[Clips], Embeddings]
 

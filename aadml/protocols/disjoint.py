@@ -1,9 +1,9 @@
 """The protocol of classes never trained on."""
 
 from aadml.comparison.clips import Clips
+from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.protocol import Protocol, Subject
-from feature_extraction.feature_file import UNLABELLED
-from feature_extraction.ground.errors import InputError
 
 
 def unseen_classes(subject: Subject, split: str) -> Subject:

@@ -9,6 +9,8 @@ import numpy as np
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import lookup
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
 from aadml.retrieval import Evaluation, evaluate, running_average_precisions
@@ -16,8 +18,6 @@ from aadml.retrieval.galleries import sides_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, place_of
 from aadml.retrieval.sampling import drawn
 from aadml.retrieval.scores import Indices
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
 
 
 def evaluate_under(subject: Subject, name: str, *, split: str = "test", **options: Any) -> Evaluation:

@@ -14,7 +14,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 Vectors = Mapping[Any, Tensor]
 """Modality -> (n, e)."""

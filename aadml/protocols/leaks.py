@@ -12,9 +12,9 @@ from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.inputs import fit_scaling
 from aadml.protocols.protocol import Protocol, Subject, Vectors, free_proxy
-from feature_extraction.ground.errors import InputError
 
 BATCH = 32
 NEIGHBORS = 3

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.feature_file import FeatureFile, write_features
+from aadml.feature_extraction.foreign import open_hdf5
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import Embed
 from aadml.protocols.evaluation import embed_under, evaluate_under, prepared, protocols_of
 from aadml.protocols.protocol import Subject
-from feature_extraction.feature_file import FeatureFile, write_features
-from feature_extraction.foreign import open_hdf5
-from feature_extraction.ground.errors import InputError
 
 Arrays = Mapping[str, NDArray[Any]]
 Function = Callable[[Arrays, NDArray[np.int64]], Arrays]

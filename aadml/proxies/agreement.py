@@ -7,10 +7,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.pairwise import TINY
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies.exact_search import COLUMNS, SLACK_GROUPS, SLACK_ITEMS, group_size, least, unit_error, within_groups
 from aadml.proxies.exact_sums import DECIMALS, block_of, exact_scores
 from aadml.proxies.graph import NeighborLists, by_class
-from feature_extraction.ground.errors import InputError
 
 
 @torch.no_grad()

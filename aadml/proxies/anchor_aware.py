@@ -13,14 +13,14 @@ from torch import Tensor, nn
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Share
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.markers import Choice, OnlyWith
+from aadml.feature_extraction.ground.options import completed
 from aadml.proxies.attention import LEARNED, Attention, AttentionOptions
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, clique_pairs
 from aadml.proxies.readings import READINGS, Keys
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ground.markers import Choice, OnlyWith
-from feature_extraction.ground.options import completed
 
 GRAPH, ATTENDING = GraphOptions(), AttentionOptions()
 Encode = Callable[[Modality, Tensor], Tensor]

@@ -9,11 +9,11 @@ from annotated_types import Interval
 from torch import Tensor
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import Choice, OnlyWith
 from aadml.proxies.agreement import agreeing_neighbors
 from aadml.proxies.exact_sums import SIMILARITIES
 from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors, symmetrized, united
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import Choice, OnlyWith
 
 FOUND = OnlyWith("neighbors", "nearest")
 

@@ -17,6 +17,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from aadml.feature_extraction.ground.tables import lookup
 from aadml.proxies.exact_sums import (
     DECIMALS,
     LOOPED,
@@ -28,7 +29,6 @@ from aadml.proxies.exact_sums import (
     lengths_of_all,
     summed,
 )
-from feature_extraction.ground.tables import lookup
 
 # a bank of up to NARROW rows, or WIDE and WIDE_BY more a dimension, is looked through whole: opening groups costs more
 NARROW, WIDE, WIDE_BY = 2560, 1024, 32

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.processes import group
 from aadml.proxies.exact_search import nearest
-from feature_extraction.ground.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from torch import Tensor
 from aadml.comparison import Comparison
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies.unchanged import Unchanged
-from feature_extraction.ground.errors import InputError
 
 
 @dataclass(frozen=True)

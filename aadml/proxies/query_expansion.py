@@ -5,8 +5,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.pairwise import TINY
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies.graph import neighbors
-from feature_extraction.ground.errors import InputError
 
 
 @torch.no_grad()

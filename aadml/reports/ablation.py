@@ -6,6 +6,8 @@ from pathlib import Path
 
 from aadml.configuration.assembly import assemble
 from aadml.configuration.changes import Settings, setting_pairs
+from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.reports.ablation_page import write_ablation
 from aadml.reports.sweep_result import RunJobs, SweepResult, run_jobs
 from aadml.retrieval.requested import check_columns
@@ -15,8 +17,6 @@ from aadml.sweeps.ablate import collected, jobs_of, plan_ablation
 from aadml.sweeps.folder import refuse_foreign, sole_owner
 from aadml.sweeps.grid import axes_of, folder_name
 from aadml.sweeps.shards import Division
-from feature_extraction.ground.consent import with_consent
-from feature_extraction.ground.json_values import Json, JsonObject
 
 _log = logging.getLogger("aadml")
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import number
 from aadml.reports import page
 from aadml.reports.ablation_tables import describe, results_table
 from aadml.reports.page import Section
@@ -17,9 +20,6 @@ from aadml.reports.tables import Table, write_tables
 from aadml.sweeps.ablate import Ablation, config_of
 from aadml.sweeps.grid import Axis
 from aadml.sweeps.results import CellScores, difference, differences, mean_map
-from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import number
 
 REPORT = "report.html"
 LINES = 8

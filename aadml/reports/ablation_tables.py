@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from aadml.comparison.relevance import LABEL
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Difference, Pair
@@ -12,7 +13,6 @@ from aadml.retrieval.summary import RELEVANCE_IN_WORDS
 from aadml.runs.environment import Environment, read_environment
 from aadml.sweeps.ablate import Ablation, run_folder
 from aadml.sweeps.results import CellScores, differences, how_tested, in_words
-from feature_extraction.ground.errors import InputError
 
 
 def results_table(

@@ -6,6 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from aadml.configuration.changes import Settings, proxy_prefix_of, setting_pairs
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.places import search_beside
+from aadml.feature_extraction.ground.tables import Joined
+from aadml.feature_extraction.ground.text import listed
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.reports.comparison_page import check_baseline, write_comparison
@@ -22,12 +28,6 @@ from aadml.sweeps.results import CellScores
 from aadml.sweeps.shards import WHOLE, Division
 from aadml.sweeps.sweep import Outcome
 from aadml.sweeps.trials import RECORD, chosen_row, record_of, trials_of
-from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.consent import with_consent
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.places import search_beside
-from feature_extraction.ground.tables import Joined
-from feature_extraction.ground.text import listed
 
 _log = logging.getLogger("aadml")
 Note = Callable[[str], None]

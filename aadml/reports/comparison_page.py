@@ -6,6 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from aadml.configuration.config import DEFAULT_METHOD
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import lookup
 from aadml.reports import page
 from aadml.reports.ablation_tables import describe
 from aadml.reports.comparison_tables import pair_table, proxy_table, table_of
@@ -16,9 +19,6 @@ from aadml.reports.tables import Table, write_tables
 from aadml.sweeps.compare import Row
 from aadml.sweeps.published_figures import NOTE
 from aadml.sweeps.results import CellScores, differences, mean_map
-from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
 
 REPORT = "report.html"
 TITLES = {"methods": "Methods", "losses": "Losses, with and without anchor-aware proxies"}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Record, numbers
 from aadml.runs.diagnosis import without_diagnosis
-from feature_extraction.ground.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import Manifest, read_manifest
+from aadml.feature_extraction.media import REASONS
 from aadml.reports.page import text
 from aadml.reports.preview_cache import make_previews
 from aadml.reports.previews import SECONDS, Preview, Source
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import Manifest, read_manifest
-from feature_extraction.media import REASONS
 
 STYLE = """
 .player { display: block; position: relative; width: 100%; aspect-ratio: 4 / 3; padding: 0; border: 0; cursor: pointer;

@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from aadml.feature_extraction.ground.atomic import write_bytes
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.sealed import seal, unseal
+from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
+from aadml.feature_extraction.ground.worker_process import Conditions
+from aadml.feature_extraction.weights import weights_folder
 from aadml.reports.previews import Preview, Source, one_preview, quiet, rules
-from feature_extraction.ground.atomic import write_bytes
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.sealed import seal, unseal
-from feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
-from feature_extraction.ground.worker_process import Conditions
-from feature_extraction.weights import weights_folder
 
 PROCESSOR_SECONDS = 60.0
 """That the preview of one clip may take."""

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.failures import ABSENT
-from feature_extraction.ground.errors import InputError
-from feature_extraction.media import Clip, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
-from feature_extraction.media.encoding import Encoding, encode
+from aadml.feature_extraction.failures import ABSENT
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.media import Clip, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
+from aadml.feature_extraction.media.encoding import Encoding, encode
 
 SECONDS, FRAME_RATE, RATE = 5.0, 12, 48_000
 SIDES = range(176, 257, 16)

@@ -8,12 +8,12 @@ import torch
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction
+from aadml.feature_extraction.feature_file import UNLABELLED
 from aadml.reports.page import Section, text
 from aadml.reports.players import Gallery, Players, make_players
 from aadml.retrieval import DirectionResult, Evaluation, score_source
 from aadml.retrieval.galleries import items
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
-from feature_extraction.feature_file import UNLABELLED
 
 QUERIES = 6
 RESULTS = 6

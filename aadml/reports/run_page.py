@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import LABEL
 from aadml.configuration.config import Config
+from aadml.feature_extraction.ground.atomic import refuse_other_kind, write_text
+from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Record
 from aadml.model.facts import Facts
 from aadml.model.model import Model
@@ -26,9 +29,6 @@ from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run, read_evaluation
 from aadml.runs.naming import file_name
 from aadml.runs.session import read_records
-from feature_extraction.ground.atomic import refuse_other_kind, write_text
-from feature_extraction.ground.consent import with_consent
-from feature_extraction.ground.errors import InputError
 
 MAP_POINTS = 1500
 REPORT = "report.html"

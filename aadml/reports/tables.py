@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markdown import one_line
 from aadml.retrieval.significance import Spread
-from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markdown import one_line
 
 Cell = str | int | float | Spread | None
 """Text, a count, a figure, a figure over seeds, or nothing (not published, not run)."""

@@ -6,8 +6,8 @@ All names but METRICS are imported on first use, so that listing the metrics doe
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from feature_extraction.ground.places import imported_on_demand
-from feature_extraction.ground.tables import Table
+from aadml.feature_extraction.ground.places import imported_on_demand
+from aadml.feature_extraction.ground.tables import Table
 
 if TYPE_CHECKING:
     from aadml.retrieval.directions import score_direction

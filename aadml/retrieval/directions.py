@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.features import Direction
 from aadml.comparison.relevance import Grouped, Relevant
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.galleries import of_others, without_partner
@@ -20,7 +21,6 @@ from aadml.retrieval.results import SCOPE, Curves, DirectionResult
 from aadml.retrieval.running import running_by_chance
 from aadml.retrieval.scores import Indices, ScoreSource
 from aadml.retrieval.ties import Values
-from feature_extraction.ground.errors import InputError
 
 CUTOFFS = (1, 5, 10, 50, 100)
 

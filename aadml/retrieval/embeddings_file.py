@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.columns import LISTED, PRESENT, Columns, read_columns
+from aadml.feature_extraction.feature_file import UNLABELLED, check_modality, in_order
+from aadml.feature_extraction.foreign import npz_arrays, open_hdf5
+from aadml.feature_extraction.ground.archives import is_archive
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.manifest import ALIASES
 from aadml.retrieval.frame_word import FRAME_WORD
-from feature_extraction.columns import LISTED, PRESENT, Columns, read_columns
-from feature_extraction.feature_file import UNLABELLED, check_modality, in_order
-from feature_extraction.foreign import npz_arrays, open_hdf5
-from feature_extraction.ground.archives import is_archive
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
-from feature_extraction.manifest import ALIASES
 
 KEYS = ("label", "id", "split", "class_names")
 FORMAT = "aadml-embeddings"

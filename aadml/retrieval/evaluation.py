@@ -12,6 +12,8 @@ from torch import Tensor
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction, Modality
 from aadml.comparison.relevance import LABEL, Relevant
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import lookup
 from aadml.retrieval import metrics
 from aadml.retrieval.directions import CUTOFFS, score_relevance
 from aadml.retrieval.galleries import Sides, of_others, sides_of
@@ -24,8 +26,6 @@ from aadml.retrieval.running import running_average_precision
 from aadml.retrieval.sampling import QuerySample, asked_by, drawn
 from aadml.retrieval.scores import Indices, MatrixScores, ScoreSource, score_source
 from aadml.retrieval.ties import Values
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
 
 NDCG_AT = 10
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aadml.comparison.frame_word import Form
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 FRAME_WORD = "frame-word"
 FORMS: tuple[str, ...] = get_args(Form)

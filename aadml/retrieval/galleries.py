@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction, Modality
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.metric_names import Gallery
 from aadml.retrieval.metrics import average_precision
 from aadml.retrieval.ranking import Grades, Ranking
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
-from feature_extraction.ground.errors import InputError
 
 T = TypeVar("T")
 HALVES_SEED = 0

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
 from aadml.comparison.pairwise import TINY
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 Bias = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(gallery (n, d), bank of queries (m, d), bank of items as those of the gallery (p, d)) -> b (n,)."""

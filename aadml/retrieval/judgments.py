@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aadml.comparison.relevance import RULES, Judgments, Perceived, Relevance
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import suggestion
-from feature_extraction.manifest import split_labels
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.manifest import split_labels
 
 HEADER = ["query", "item", "grade"]
 _EVENTS = "_labels"  # at the end of the name of a column, after that of a modality

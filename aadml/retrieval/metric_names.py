@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 ALWAYS = ("map", "map-at-r", "mean-rank", "median-rank")
 """Metrics that every evaluation has; those of AT_CUTOFFS it has at the cutoffs of its tables."""

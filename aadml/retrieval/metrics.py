@@ -4,13 +4,13 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import suggestion
 from aadml.retrieval import ties
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import suggestion
 
 Normalizer = Literal["all", "min(R,k)", "hits"]
 NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import Indices, Scores
-from feature_extraction.ground.errors import InputError
 
 Bits = NDArray[np.signedinteger[Any]]
 SORTED = 1 << 16  # scores sorted at a time

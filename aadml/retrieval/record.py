@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from aadml.comparison.relevance import LABEL
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject, inner, nested, number, read_as
 from aadml.retrieval.metric_names import CHANCE_OF, OTHER_GALLERIES, place_of
 from aadml.retrieval.sampling import QuerySample
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject, inner, nested, number, read_as
 
 _RUN = ("label", "seed", "selected_epoch", "epochs", "steps", "train_map", "seconds", "parameters", "verdicts")
 

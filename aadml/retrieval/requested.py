@@ -6,14 +6,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import REQUIRED, schema
+from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.text import listed
 from aadml.retrieval import METRICS
 from aadml.retrieval.metric_names import ALWAYS, OTHER_GALLERIES, SMALLER_IS_BETTER, place_of, split_name
 from aadml.retrieval.ranking import Ranking
 from aadml.retrieval.ties import Values
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import REQUIRED, schema
-from feature_extraction.ground.tables import lookup
-from feature_extraction.ground.text import listed
 
 FAMILIES = {"map-at-k": ("map", "map-min", "map-hits")}
 """A name for several metrics, each at all cutoffs of the tables."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.features import Direction
 from aadml.comparison.relevance import LABEL
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.intervals import bootstrap_interval
 from aadml.retrieval.metric_names import CHANCE_OF, Gallery
@@ -17,7 +18,6 @@ from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerQuery, 
 from aadml.retrieval.sampling import QuerySample
 from aadml.retrieval.scores import Indices
 from aadml.retrieval.ties import Values
-from feature_extraction.ground.json_values import JsonObject
 
 SCOPE = tuple(range(10, 1001, 10))
 """The K of the scope curve, as far as the gallery goes."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aadml.comparison.features import Direction
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.galleries import Sides
 from aadml.retrieval.scores import Indices
-from feature_extraction.ground.errors import InputError
 
 FEWEST = 2
 """Queries of a sample: of one alone there is no interval."""

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.arrays import all_finite
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import lookup
 from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
 
 Scores = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]

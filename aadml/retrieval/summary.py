@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from aadml.comparison.relevance import LABEL, RULES, Judgments, Perceived
+from aadml.feature_extraction.ground.json_values import inner, nested, number
 from aadml.retrieval.metric_names import CHANCE_OF, OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.results import DirectionResult, Evaluation
 from aadml.retrieval.sampling import QuerySample
-from feature_extraction.ground.json_values import inner, nested, number
 
 GALLERY_IN_WORDS: dict[Gallery, str] = {
     "full": "full: every clip, the query's own included",

@@ -5,6 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from aadml.data import open_data, to_splits
+from aadml.feature_extraction.ground.consent import is_place, with_consent
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject, to_bytes
+from aadml.feature_extraction.ground.places import imported_with_consent, search_beside
 from aadml.methods.session import Record, numbers
 from aadml.methods.settings import AUTO
 from aadml.model.packing import CARD
@@ -19,10 +23,6 @@ from aadml.runs.later_data import read_for
 from aadml.runs.loading import AUDIT, Run, load, load_run, read_config, read_evaluation
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.session import read_records
-from feature_extraction.ground.consent import is_place, with_consent
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject, to_bytes
-from feature_extraction.ground.places import imported_with_consent, search_beside
 
 
 @with_consent("run", "data")

@@ -14,10 +14,10 @@ from aadml.data.reading import SYNTHETIC, Views
 from aadml.data.several_texts import with_captions, with_texts
 from aadml.data.splits import has_one_label, require_one_label
 from aadml.data.subsets import disjoint_classes, few_a_class, without_unlabelled
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, open_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.retrieval.judgments import chosen_relevance
-from feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, open_features
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject, typed
 
 PAIRS = "pairs"
 """The shipped config for clips that are not of one class each."""

@@ -5,10 +5,10 @@ from typing import TypedDict
 
 import torch
 
+from aadml.feature_extraction.network_run import bfloat16_units, chosen_device
+from aadml.feature_extraction.self_test import examine
+from aadml.feature_extraction.weights import WEIGHTS, weights_folder
 from aadml.runs.environment import installed
-from feature_extraction.network_run import bfloat16_units, chosen_device
-from feature_extraction.self_test import examine
-from feature_extraction.weights import WEIGHTS, weights_folder
 
 EXTRAS = {
     "tfhub": ("tensorflow", "tensorflow-hub"),

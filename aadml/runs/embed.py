@@ -15,15 +15,15 @@ from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
 from aadml.data.several_texts import every_text
 from aadml.data.splits import clips_of
+from aadml.feature_extraction.columns import LISTED
+from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.feature_file.output import hdf5_output
+from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind
+from aadml.feature_extraction.ground.consent import with_consent
 from aadml.model.model import Model
 from aadml.retrieval.embeddings_file import FORMAT, ONCE, is_embeddings_file
 from aadml.runs.later_data import check_features, read_for
 from aadml.runs.loading import load
-from feature_extraction.columns import LISTED
-from feature_extraction.feature_file import MODALITIES
-from feature_extraction.feature_file.output import hdf5_output
-from feature_extraction.ground.atomic import atomic_path, refuse_other_kind
-from feature_extraction.ground.consent import with_consent
 
 
 @with_consent("model", "features")

@@ -13,10 +13,10 @@ import torch
 import aadml
 from aadml.comparison.clips import Splits
 from aadml.comparison.features import Features, StoredSource
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import parse_object, read_as
 from aadml.processes import group
 from aadml.runs.manifest import ENVIRONMENT, read_file
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import parse_object, read_as
 
 _ROWS_AT_ONCE = 1 << 14
 

@@ -13,6 +13,8 @@ from aadml.configuration.assembly import assemble
 from aadml.configuration.changes import Settings
 from aadml.configuration.config import Config
 from aadml.data.splits import stratified
+from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Callbacks, Record, Session
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
@@ -28,8 +30,6 @@ from aadml.runs.scoring import TEST, score_model
 from aadml.runs.store import begun, opened
 from aadml.runs.together import callbacks_of_one, check_together, folder_of_all, follow
 from aadml.runs.train import fit_model, train_prior, train_run
-from feature_extraction.ground.consent import with_consent
-from feature_extraction.ground.errors import InputError
 
 _log = logging.getLogger("aadml")
 

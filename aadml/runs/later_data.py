@@ -13,12 +13,12 @@ from aadml.data.captioned_sets import is_captioned
 from aadml.data.media_sets import read_media, with_media
 from aadml.data.several_texts import every_text
 from aadml.data.splits import clips_of
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.model.facts import difference, fingerprint
 from aadml.model.model import Model
 from aadml.runs.data import read_captioned, takes_captions
-from feature_extraction.feature_file import UNLABELLED, FeatureFile
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
 
 Note = Callable[[str], None]
 

@@ -9,6 +9,10 @@ import torch
 from aadml.comparison.clips import Splits
 from aadml.configuration.config import Config, resolve
 from aadml.configuration.files import parse_yaml
+from aadml.feature_extraction.ground.consent import named_in, with_consent
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
+from aadml.feature_extraction.network_run import chosen_device
 from aadml.model.files import load_model
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
@@ -16,10 +20,6 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.data import load_splits
 from aadml.runs.environment import data_hash, read_environment
 from aadml.runs.manifest import CONFIG, EVALUATION, Manifest, is_finished, is_run, read_file, read_manifest
-from feature_extraction.ground.consent import named_in, with_consent
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject, parse_object
-from feature_extraction.network_run import chosen_device
 
 AUDIT = "audit.json"
 """The last audit of a run under its own protocol."""

@@ -5,7 +5,7 @@ import re
 import time
 from pathlib import Path
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 EVALUATIONS, LONGEST = "evaluations", 100
 

@@ -8,6 +8,10 @@ import torch
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Features, Matrix
 from aadml.configuration.config import Config
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json
+from aadml.feature_extraction.hub_names import PREFIX, without_folder
+from aadml.feature_extraction.network_run import chosen_device
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.settings import AUTO
@@ -18,10 +22,6 @@ from aadml.processes import group
 from aadml.retrieval.requested import check_cutoff
 from aadml.runs.data import load_splits, protocol_of
 from aadml.runs.environment import data_hash
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json
-from feature_extraction.hub_names import PREFIX, without_folder
-from feature_extraction.network_run import chosen_device
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aadml.configuration.config import Config, resolve
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.options import schema, sections
+from aadml.feature_extraction.network_run import chosen_device
 from aadml.methods import METHODS
 from aadml.methods.method import Prior
 from aadml.model.packing import WEIGHTS
 from aadml.runs.environment import installed
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ground.options import schema, sections
-from feature_extraction.network_run import chosen_device
 
 
 def config_of(config: Config, prior: Prior) -> Config:

@@ -2,13 +2,13 @@
 
 from aadml.configuration.config import Config
 from aadml.configuration.idle import idle_options
+from aadml.feature_extraction.ground.json_values import nested
+from aadml.feature_extraction.hub_names import PREFIX
 from aadml.methods.settings import AUTO, Training
 from aadml.methods.teacher import smaller_batch
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.runs.forecast import forecast
 from aadml.runs.prepare import Prepared
-from feature_extraction.ground.json_values import nested
-from feature_extraction.hub_names import PREFIX
 
 
 def config_warnings(config: Config) -> list[str]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from aadml.configuration.config import Config
 from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
+from aadml.feature_extraction.feature_file import FeatureFile, write_features
 from aadml.methods.session import Session
 from aadml.model.model import Model
 from aadml.protocols.audit import Finding, Verdict
@@ -20,7 +21,6 @@ from aadml.retrieval import evaluate
 from aadml.runs.loading import Run
 from aadml.runs.prepare import prepare
 from aadml.runs.train import fit_model
-from feature_extraction.feature_file import FeatureFile, write_features
 
 CLOSE = 1e-4
 """Largest relative difference of weights that another order of sums may cause."""

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from aadml.configuration.config import Config
 from aadml.data import SampleClips, write_sample_clips
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.extract import extract
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.weights import weights_folder
 from aadml.runs.data import takes_captions
-from feature_extraction.backbones import extractor
-from feature_extraction.extract import extract
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import read_manifest
-from feature_extraction.weights import weights_folder
 
 
 def with_sample_data(config: Config, say: Callable[[str], None]) -> Config:

@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from aadml.feature_extraction.ground.atomic import append_all, flush_to_disk, write_bytes
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.sealed import FileSum
 from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, Manifest, read_file, read_log, read_manifest
-from feature_extraction.ground.atomic import append_all, flush_to_disk, write_bytes
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.sealed import FileSum
 
 FLUSH_SECONDS = 60.0
 """Files are forced to the disk at the end of a training, and before that at most so often."""

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import SILENT, Callbacks, Session
 from aadml.model.model import Model
 from aadml.processes import group
 from aadml.runs.prepare import Prepared
 from aadml.runs.train import fit_model
-from feature_extraction.ground.errors import InputError
 
 
 def check_together(prepared: Prepared) -> None:

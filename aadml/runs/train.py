@@ -8,6 +8,9 @@ import torch
 
 from aadml.comparison.clips import Splits
 from aadml.configuration.config import Config
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import parse_object, to_bytes, typed
+from aadml.feature_extraction.network_run import chosen_device
 from aadml.methods.session import SILENT, Callbacks, Session
 from aadml.model.files import load_model
 from aadml.model.model import Model
@@ -25,9 +28,6 @@ from aadml.runs.remarks import foretold
 from aadml.runs.scoring import TEST, Scoring, score_model
 from aadml.runs.session import RunSession, read_records
 from aadml.runs.store import RunStore, begun, opened
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import parse_object, to_bytes, typed
-from feature_extraction.network_run import chosen_device
 
 
 def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> Model:

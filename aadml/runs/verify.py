@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.files import is_model, verify_model
 from aadml.model.packing import CARD, FACTS, WEIGHTS
 from aadml.runs.manifest import ENVIRONMENT, MANIFEST, is_run, read_file, read_log, read_manifest
-from feature_extraction.ground.errors import InputError
 
 
 def verify(path: str | Path) -> list[str]:

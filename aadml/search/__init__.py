@@ -8,7 +8,7 @@
 
 from typing import TYPE_CHECKING
 
-from feature_extraction.ground.places import imported_on_demand
+from aadml.feature_extraction.ground.places import imported_on_demand
 
 if TYPE_CHECKING:
     from aadml.search.answers import Found, Hit

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.search.calibration import Calibration
 from aadml.search.moments import Moment
 from aadml.search.store import Item
-from feature_extraction.ground.json_values import Json, JsonObject
 
 
 @dataclass(frozen=True)

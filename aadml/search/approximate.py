@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.exact import Gallery
-from feature_extraction.ground.errors import InputError
 
 SMALLEST = 100_000
 """Items below which exact search takes milliseconds, and no cells are made."""

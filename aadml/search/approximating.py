@@ -10,15 +10,15 @@ import numpy as np
 import torch
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject, number, read_as, typed
 from aadml.model.model import Model
 from aadml.search.approximate import QUESTIONS, Cells, K, Questions, make_cells
 from aadml.search.contents import Vectors, cells_of, meta_of, vectors_of
 from aadml.search.encoders import load_encoder
 from aadml.search.exact import Gallery
 from aadml.search.store import WrittenCells, connect, reading, set_meta
-from feature_extraction.feature_file import MODALITIES
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject, number, read_as, typed
 
 APPROXIMATE = "approximate"
 """Name of the fact that holds what was asked for: the recall, and the generation the cells were made for."""

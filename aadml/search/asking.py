@@ -7,10 +7,10 @@ from torch import Tensor
 
 from aadml.comparison.arrays import ArrayLike, to_rows
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.encoders import Encoder, PlainEncoder, embed_media
 from aadml.search.sources import may_have
-from feature_extraction.feature_file import MODALITIES
-from feature_extraction.ground.errors import InputError
 
 Question = str | Path | ArrayLike
 """A file, words, or features (d,)."""

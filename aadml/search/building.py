@@ -7,6 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aadml.data.reading import SYNTHETIC
+from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.ground.calls import checked_call
+from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import typed
+from aadml.feature_extraction.job import Options, choose_extractors, named_extractors
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.model import Model
 from aadml.runs.later_data import check_features
@@ -26,13 +33,6 @@ from aadml.search.raw_media import of_raw_media
 from aadml.search.sources import Source, Work, is_media, of_features, of_media
 from aadml.search.store import connect, only_writer, reading
 from aadml.search.writing import Changes, write
-from feature_extraction.backbones import Extractor
-from feature_extraction.feature_file import MODALITIES
-from feature_extraction.ground.calls import checked_call
-from feature_extraction.ground.consent import with_consent
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import typed
-from feature_extraction.job import Options, choose_extractors, named_extractors
 
 
 @dataclass(frozen=True, kw_only=True)

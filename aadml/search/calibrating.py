@@ -7,6 +7,9 @@ from pathlib import Path
 import torch
 
 from aadml.data.reading import SYNTHETIC
+from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.file_content import content_of, stamp_of
+from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.model.model import Model
 from aadml.search.contents import labels_of, meta_of, vectors_of
 from aadml.search.encoders import load_encoder, near
@@ -14,9 +17,6 @@ from aadml.search.exact import Gallery
 from aadml.search.filters import matching
 from aadml.search.store import connect, reading, set_meta
 from aadml.search.validation import FORM, Asked, calibrations, other_clips, own_clips
-from feature_extraction.feature_file import MODALITIES
-from feature_extraction.file_content import content_of, stamp_of
-from feature_extraction.ground.json_values import JsonObject, typed
 
 CALIBRATION, OWN = "calibration", "the index"
 """Name of the fact that holds all calibrations, and what it says of clips of the index itself."""

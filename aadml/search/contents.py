@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.search.store import Item, WrittenCells, columns_in
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
 
 _BLOCK = 4096  # vectors read at a time
 

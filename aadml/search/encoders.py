@@ -13,6 +13,11 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.features import Features, Modality
+from aadml.feature_extraction.backbones import Extractor, extractor
+from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.ground.consent import remember
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject, nested, typed
 from aadml.methods.inputs import Inputs, Scaling, load_scaling
 from aadml.methods.settings import Training
 from aadml.methods.zero_shot import SharedSpace, shared_space
@@ -21,11 +26,6 @@ from aadml.model.media import described, extractor_of, media_features
 from aadml.model.model import Model
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.runs.loading import load
-from feature_extraction.backbones import Extractor, extractor
-from feature_extraction.feature_file import MODALITIES
-from feature_extraction.ground.consent import remember
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject, nested, typed
 
 _PART = 4096  # items embedded at a time
 

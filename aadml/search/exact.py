@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.retrieval.scores import Indices, score_source, unit_of_scores
-from feature_extraction.ground.errors import InputError
 
 Floats = NDArray[np.floating[Any]]
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.contents import items_of
 from aadml.search.exact import Gallery
 from aadml.search.store import columns_in
-from feature_extraction.ground.atomic import atomic_path
-from feature_extraction.ground.errors import InputError
 
 Galleries = Mapping[Modality, tuple[NDArray[np.int64], Gallery]]
 """Modality -> numbers of the items, and their vectors."""

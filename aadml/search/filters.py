@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.store import OWN_COLUMNS
-from feature_extraction.ground.errors import InputError
 
 Value = str | int | float | None
 

@@ -13,6 +13,10 @@ from torch import Tensor
 from aadml.comparison.arrays import ArrayLike
 from aadml.comparison.features import Modality
 from aadml.data.reading import SYNTHETIC
+from aadml.feature_extraction.ground.calls import checked_call
+from aadml.feature_extraction.ground.consent import named_in, trusting
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import typed
 from aadml.model.model import Model
 from aadml.search.answers import Found, Hit
 from aadml.search.asking import check, question
@@ -26,10 +30,6 @@ from aadml.search.moments import best_moment, read_moments
 from aadml.search.state import Where, read_state
 from aadml.search.store import Item, connect, reading
 from aadml.search.writing import Changes
-from feature_extraction.ground.calls import checked_call
-from feature_extraction.ground.consent import named_in, trusting
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import typed
 
 _FILTERS = 32  # conditions whose items are remembered
 

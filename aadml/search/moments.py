@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.search.exact import Gallery
-from feature_extraction.feature_file import MODALITIES
 
 SCHEMA = tuple(
     f"CREATE TABLE IF NOT EXISTS moment_{name} (number INTEGER PRIMARY KEY, times BLOB NOT NULL, content BLOB NOT NULL)"

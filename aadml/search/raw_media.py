@@ -16,13 +16,13 @@ from torch import Tensor
 from aadml.comparison.features import Modality
 from aadml.data.media_files import MediaFiles
 from aadml.data.waveforms import Waveforms
+from aadml.feature_extraction.failures import ABSENT, Failure
+from aadml.feature_extraction.file_content import content_of, stamp_of
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import Row
 from aadml.model.media import raw_media
 from aadml.search.encoders import ModelEncoder
 from aadml.search.sources import Present, Source, Work, listed, may_have, with_any
-from feature_extraction.failures import ABSENT, Failure
-from feature_extraction.file_content import content_of, stamp_of
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import Row
 
 _BATCH = 16
 

@@ -16,6 +16,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.media import REASONS
 from aadml.reports.page import STYLE
 from aadml.reports.preview_cache import make_previews
 from aadml.reports.previews import Source
@@ -24,10 +28,6 @@ from aadml.search.answers import Found
 from aadml.search.encoders import ModelEncoder
 from aadml.search.index import Index
 from aadml.search.questions import Limits, Refused, uploaded
-from feature_extraction.feature_file import MODALITIES
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.media import REASONS
 
 MOST_HITS, MOST_PREVIEWS = 100, 8
 

@@ -9,6 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.search.approximate import Cells
 from aadml.search.approximating import read_cells
 from aadml.search.calibration import Calibration
@@ -16,9 +19,6 @@ from aadml.search.contents import meta_of, vectors_of
 from aadml.search.exact import Gallery
 from aadml.search.filters import Value
 from aadml.search.validation import read_calibrations
-from feature_extraction.feature_file import MODALITIES
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject, typed
 
 Where = tuple[str, tuple[Value, ...]]
 """An SQL condition, and the values for each `?` in it."""

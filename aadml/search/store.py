@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.search import moments
 from aadml.search.moments import Moments, write_moments
-from feature_extraction.feature_file import MODALITIES
-from feature_extraction.ground.atomic import atomic_path, remove_leftovers
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
 
 APPLICATION, VERSION = 0x61614D58, 1
 OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "rowid", "oid", "_rowid_")

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
 from aadml.runs.later_data import check_features
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
 from aadml.search.encoders import Encoder, ModelEncoder
 from aadml.search.exact import Gallery
 from aadml.search.sources import of_features
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject, read_as
 
 FORM = 2
 """Of the curves that an index writes down; those of another form are fitted anew by the next `aadml index`."""

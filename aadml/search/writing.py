@@ -11,13 +11,13 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.failures import Failure
+from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.search.calibrating import CALIBRATION, outdated
 from aadml.search.encoders import Encoder
 from aadml.search.moments import Moments
 from aadml.search.sources import Source
 from aadml.search.store import Entry, change, columns_of, create
-from feature_extraction.failures import Failure
-from feature_extraction.ground.json_values import JsonObject, typed
 
 _PART = 1024  # items embedded and written at a time
 

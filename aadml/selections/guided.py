@@ -7,7 +7,7 @@ import torch
 
 from aadml.comparison import Comparison
 from aadml.comparison.row_choice import lowest
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def text_based_hard(comparison: Comparison, generator: torch.Generator) -> Comparison:

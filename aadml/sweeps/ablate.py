@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.configuration.config import Config, resolve
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.retrieval.significance import Pair
 from aadml.sweeps.folder import RUNS
 from aadml.sweeps.grid import (
@@ -21,7 +22,6 @@ from aadml.sweeps.grid import (
 from aadml.sweeps.job import Job
 from aadml.sweeps.results import CellScores, read_run
 from aadml.sweeps.sweep import Outcome
-from feature_extraction.ground.json_values import JsonObject
 
 
 @dataclass(frozen=True)

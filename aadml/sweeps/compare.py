@@ -9,6 +9,10 @@ from aadml.configuration.changes import expand_loss, with_setting
 from aadml.configuration.config import DEFAULT_METHOD, Config, resolve, tuning_space
 from aadml.configuration.files import read_yaml
 from aadml.configuration.shipped import configs_folder
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.tables import Joined, lookup
+from aadml.feature_extraction.ground.text import listed
 from aadml.losses import LOSSES
 from aadml.methods import METHODS
 from aadml.objective.recipes import RECIPES
@@ -18,10 +22,6 @@ from aadml.sweeps.controls import ALONE, NONE, controls, rivals, weighted
 from aadml.sweeps.grid import Cell, without_proxy
 from aadml.sweeps.limits import at_most
 from aadml.sweeps.published_figures import published
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject
-from feature_extraction.ground.tables import Joined, lookup
-from feature_extraction.ground.text import listed
 
 if TYPE_CHECKING:
     from aadml.methods.method import Method

@@ -2,12 +2,12 @@
 
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import Config, resolve
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.options import completed, schema
 from aadml.objective.composition import Weighted
 from aadml.proxies.anchor_aware import AnchorAware, reaches_no_encoder
 from aadml.proxies.correlation import GraphOptions
 from aadml.sweeps.grid import without_proxy
-from feature_extraction.ground.json_values import Json, JsonObject
-from feature_extraction.ground.options import completed, schema
 
 ALONE = "without proxy"
 RANDOM = "random same-class neighbors"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from aadml.data.raw import file_hash
 from aadml.data.reading import SYNTHETIC
-from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
 
 RUNS = "runs"
 DATA = "data.json"

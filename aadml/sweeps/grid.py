@@ -11,9 +11,9 @@ import yaml
 from aadml.configuration import plain_yaml
 from aadml.configuration.changes import IDENTITY, proxy_prefix_of, with_setting
 from aadml.configuration.config import Config, resolve
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.runs.naming import file_name
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject
 
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
 _LATER = ("loss", "loss.", "selection", "directions")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.configuration.config import Config
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Callbacks, Record
 from aadml.retrieval.record import EvaluationRecord
 from aadml.runs.evaluate import evaluate, evaluate_under_each
@@ -15,8 +17,6 @@ from aadml.runs.manifest import is_finished, read_manifest
 from aadml.runs.naming import file_of
 from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
-from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.errors import InputError
 
 FAILURE = "failure.txt"
 SAVING_SHARE = 20

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.shard_names import read_shard
 from aadml.sweeps.job import Job, is_done
 from aadml.sweeps.sweep import Outcome
-from feature_extraction.ground.errors import InputError
-from feature_extraction.shard_names import read_shard
 
 _SHOWN = 5
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from aadml.configuration.config import resolve
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.runs.loading import read_evaluation
 from aadml.sweeps.compare import Row, Space
 from aadml.sweeps.grid import Cell, Point, applied
 from aadml.sweeps.job import Job
 from aadml.sweeps.sweep import Outcome
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
 
 TRIALS = "trials"
 RECORD = "trials.json"

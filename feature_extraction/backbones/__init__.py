@@ -15,15 +15,15 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ground.options import schema
-from feature_extraction.ground.tables import Table, lookup
-from feature_extraction.ground.validation import checked_options
-from feature_extraction.hub_names import expanded
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.options import schema
+from aadml.feature_extraction.ground.tables import Table, lookup
+from aadml.feature_extraction.ground.validation import checked_options
+from aadml.feature_extraction.hub_names import expanded
 
 if TYPE_CHECKING:
-    from feature_extraction.media import Frames, Sound, Text
+    from aadml.feature_extraction.media import Frames, Sound, Text
 
 Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame
 FrameRate = Annotated[float, Interval(gt=0, le=1000)]
@@ -101,7 +101,7 @@ class Extractor:
         """Say when each of the rows of a description of a clip of so many seconds begins: (rows,)."""
         if self.begins is not None:
             return self.begins(rows, seconds)
-        from feature_extraction.media import Frames  # a listing of the table imports no decoder
+        from aadml.feature_extraction.media import Frames  # a listing of the table imports no decoder
 
         if isinstance(self.inputs, Frames):
             return np.arange(rows, dtype=np.float64) / np.float64(self.inputs.frames_per_second)
@@ -112,23 +112,25 @@ EXTRACTORS: dict[str, Table[Callable[..., Extractor]]] = {
     "audio": Table(
         "audio extractor",
         {
-            "hf-audio": "feature_extraction.hub.sound:hf_audio",
-            "log-mel": "feature_extraction.backbones.descriptors:log_mel",
-            "vggish": "feature_extraction.backbones.vggish:vggish",
-            "vggish-hub": "feature_extraction.backbones.vggish_hub:vggish_hub",
+            "hf-audio": "aadml.feature_extraction.hub.sound:hf_audio",
+            "log-mel": "aadml.feature_extraction.backbones.descriptors:log_mel",
+            "vggish": "aadml.feature_extraction.backbones.vggish:vggish",
+            "vggish-hub": "aadml.feature_extraction.backbones.vggish_hub:vggish_hub",
         },
         group="aadml.extractors",
     ),
     "visual": Table(
         "visual extractor",
         {
-            "hf-visual": "feature_extraction.hub.pictures:hf_visual",
-            "hog-color": "feature_extraction.backbones.descriptors:hog_color",
-            "inception-v3": "feature_extraction.backbones.inception_v3:inception_v3",
+            "hf-visual": "aadml.feature_extraction.hub.pictures:hf_visual",
+            "hog-color": "aadml.feature_extraction.backbones.descriptors:hog_color",
+            "inception-v3": "aadml.feature_extraction.backbones.inception_v3:inception_v3",
         },
         group="aadml.extractors",
     ),
-    "text": Table("text extractor", {"hf-text": "feature_extraction.hub.texts:hf_text"}, group="aadml.extractors"),
+    "text": Table(
+        "text extractor", {"hf-text": "aadml.feature_extraction.hub.texts:hf_text"}, group="aadml.extractors"
+    ),
 }
 """Modality -> name -> `(*, options) -> Extractor`. What an installed package brings is listed for each: which modality
 it is of, the extractor says that it makes."""

@@ -5,10 +5,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.transformers_library import silent, transformers_for
-from feature_extraction.word_pieces import SPECIAL
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.transformers_library import silent, transformers_for
+from aadml.feature_extraction.word_pieces import SPECIAL
 
 LONGEST = 512  # tokens; what bert-base has positions for
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")

@@ -8,10 +8,10 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.backbones import Description, Extractor, FrameRate
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.log_mel import DESCRIPTOR, filled_log_mel
-from feature_extraction.media import Frames, Sound
+from aadml.feature_extraction.backbones import Description, Extractor, FrameRate
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.log_mel import DESCRIPTOR, filled_log_mel
+from aadml.feature_extraction.media import Frames, Sound
 
 PATCH = 96  # spectrogram frames described together: 0.96 s, as in VGGish
 SIDE = 64  # frames are resized to SIDE x SIDE pixels

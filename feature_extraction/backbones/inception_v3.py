@@ -18,17 +18,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from feature_extraction.backbones import Description, Extractor, FrameRate
-from feature_extraction.chosen_weights import load_weights
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
-from feature_extraction.inception_readings import Asked, Reading, reading_of
-from feature_extraction.media import Frames
-from feature_extraction.network_run import batched, bfloat16_units, chosen_device, loaded, seeded
-from feature_extraction.tensor_files import sha256
-from feature_extraction.weights import weights_path
-from feature_extraction.whitening import PcaWhitening, reduced, youtube8m_whitening
+from aadml.feature_extraction.backbones import Description, Extractor, FrameRate
+from aadml.feature_extraction.chosen_weights import load_weights
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
+from aadml.feature_extraction.inception_readings import Asked, Reading, reading_of
+from aadml.feature_extraction.media import Frames
+from aadml.feature_extraction.network_run import batched, bfloat16_units, chosen_device, loaded, seeded
+from aadml.feature_extraction.tensor_files import sha256
+from aadml.feature_extraction.weights import weights_path
+from aadml.feature_extraction.whitening import PcaWhitening, reduced, youtube8m_whitening
 
 Reduction = Callable[[Description], Description]
 

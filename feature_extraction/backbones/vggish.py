@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from feature_extraction.backbones import Description, Extractor, every
-from feature_extraction.chosen_weights import load_weights
-from feature_extraction.eight_bits import quantize
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.log_mel import VGGISH, filled_log_mel
-from feature_extraction.media import Sound
-from feature_extraction.network_run import batched, chosen_device, loaded, seeded
-from feature_extraction.whitening import vggish_pca
+from aadml.feature_extraction.backbones import Description, Extractor, every
+from aadml.feature_extraction.chosen_weights import load_weights
+from aadml.feature_extraction.eight_bits import quantize
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.log_mel import VGGISH, filled_log_mel
+from aadml.feature_extraction.media import Sound
+from aadml.feature_extraction.network_run import batched, chosen_device, loaded, seeded
+from aadml.feature_extraction.whitening import vggish_pca
 
 Variant = Literal["pre-activation", "post-relu", "pca", "pca-8bit"]
 

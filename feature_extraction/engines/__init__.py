@@ -5,14 +5,14 @@ from functools import partial
 from importlib import import_module
 from typing import Protocol
 
-from feature_extraction.decoding_workers import Part, Task, Wanted
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import Table, lookup
-from feature_extraction.media import Limits
+from aadml.feature_extraction.decoding_workers import Part, Task, Wanted
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import Table, lookup
+from aadml.feature_extraction.media import Limits
 
 
 class Engine(Protocol):
-    """What decodes clips; `feature_extraction.decoding_workers.decode_all` says what of."""
+    """What decodes clips; `aadml.feature_extraction.decoding_workers.decode_all` says what of."""
 
     def __call__(
         self,
@@ -42,8 +42,8 @@ class Engine(Protocol):
 ENGINES: Table["Callable[..., Generator[tuple[Task, list[Part]]]]"] = Table(
     "engine",
     {
-        "local": "feature_extraction.engines.this_machine:decode",
-        "ray": "feature_extraction.engines.on_ray:decode",
+        "local": "aadml.feature_extraction.engines.this_machine:decode",
+        "ray": "aadml.feature_extraction.engines.on_ray:decode",
     },
 )
 """Functions as `Engine` describes; whatever decodes, the same clip gives the same parts."""
@@ -72,4 +72,4 @@ def need_package(name: str) -> None:
         InputError: with what to install.
     """
     if name.partition(":")[0] == "ray":
-        import_module("feature_extraction.engines.on_ray").package()
+        import_module("aadml.feature_extraction.engines.on_ray").package()

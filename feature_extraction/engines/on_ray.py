@@ -15,11 +15,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from feature_extraction.decoding_workers import Part, Task, Wanted, decoded_by, decoders
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.worker_pool import WorkerPool
-from feature_extraction.manifest import is_text
-from feature_extraction.media import Limits
+from aadml.feature_extraction.decoding_workers import Part, Task, Wanted, decoded_by, decoders
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.worker_pool import WorkerPool
+from aadml.feature_extraction.manifest import is_text
+from aadml.feature_extraction.media import Limits
 
 _SILENCE_SECONDS = 600.0  # beyond what a clip may take: the cluster gives us nothing
 _TRIES = 3  # a busy machine may not start Ray within the half minute that Ray allows

@@ -2,9 +2,9 @@
 
 from collections.abc import Generator, Iterator, Mapping
 
-from feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
-from feature_extraction.ground.worker_pool import processors
-from feature_extraction.media import Limits
+from aadml.feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
+from aadml.feature_extraction.ground.worker_pool import processors
+from aadml.feature_extraction.media import Limits
 
 
 def decode(

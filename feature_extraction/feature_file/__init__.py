@@ -14,8 +14,8 @@ has no class names; and `/labels` uint8 (n, C) where clips are of several classe
 is written in the lowest version that can hold it, and every version is read.
 """
 
-from feature_extraction.feature_file.checks import check
-from feature_extraction.feature_file.content import (
+from aadml.feature_extraction.feature_file.checks import check
+from aadml.feature_extraction.feature_file.content import (
     DRAWN,
     FORMAT,
     UNLABELLED,
@@ -25,10 +25,10 @@ from feature_extraction.feature_file.content import (
     Texts,
     Timeline,
 )
-from feature_extraction.feature_file.names import MODALITIES, check_modality, in_order, is_modality
-from feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
-from feature_extraction.feature_file.rows import Cursor, ModalityRows, Rows, gathered, is_large, spread
-from feature_extraction.feature_file.writing import write_features, write_rows
+from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality, in_order, is_modality
+from aadml.feature_extraction.feature_file.reading import is_feature_file, open_features, read_features
+from aadml.feature_extraction.feature_file.rows import Cursor, ModalityRows, Rows, gathered, is_large, spread
+from aadml.feature_extraction.feature_file.writing import write_features, write_rows
 
 __all__ = [
     "DRAWN",

@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file.content import UNLABELLED, FeatureFile, Texts
-from feature_extraction.feature_file.names import MODALITIES, check_modality
-from feature_extraction.feature_file.rows import ModalityRows, Rows
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import SPLITS
+from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile, Texts
+from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality
+from aadml.feature_extraction.feature_file.rows import ModalityRows, Rows
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import SPLITS
 
 
 def check(content: FeatureFile, place: str) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 MODALITIES = ("audio", "visual", "text")
 """The usual modalities; a file may have further ones, `flow` or `pose` say."""

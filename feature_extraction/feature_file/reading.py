@@ -12,14 +12,14 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file.checks import check_texts, checked
-from feature_extraction.feature_file.content import FORMAT, FeatureFile, Shard, Texts, Timeline
-from feature_extraction.feature_file.names import MODALITIES, check_modality, in_order
-from feature_extraction.feature_file.rows import ModalityRows, Rows, block_rows, is_large
-from feature_extraction.foreign import open_hdf5
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ground.text import as_text
+from aadml.feature_extraction.feature_file.checks import check_texts, checked
+from aadml.feature_extraction.feature_file.content import FORMAT, FeatureFile, Shard, Texts, Timeline
+from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality, in_order
+from aadml.feature_extraction.feature_file.rows import ModalityRows, Rows, block_rows, is_large
+from aadml.feature_extraction.foreign import open_hdf5
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.text import as_text
 
 VERSIONS = (1, 2)
 Group = Mapping[str, "h5py.Dataset | Group"]

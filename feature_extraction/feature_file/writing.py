@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import h5py
 
-from feature_extraction.feature_file.checks import checked
-from feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile
-from feature_extraction.feature_file.names import MODALITIES, in_order
-from feature_extraction.feature_file.output import hdf5_output
-from feature_extraction.feature_file.rows import ModalityRows, Rows
-from feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.feature_file.checks import checked
+from aadml.feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile
+from aadml.feature_extraction.feature_file.names import MODALITIES, in_order
+from aadml.feature_extraction.feature_file.output import hdf5_output
+from aadml.feature_extraction.feature_file.rows import ModalityRows, Rows
+from aadml.feature_extraction.ground.atomic import atomic_path
 
 
 def write_features(path: str | os.PathLike[str], content: FeatureFile) -> None:

@@ -15,8 +15,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.processor_time import reached_limit
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.processor_time import reached_limit
 
 _SECONDS = 0.5  # of processor time for a look at a small file, without the start of the process that looks
 _OBJECT_BYTES_A_SECOND, _OBJECT_SECONDS = 1e6, 60.0  # a file of nothing but small objects, and the most it can take

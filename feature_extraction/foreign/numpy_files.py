@@ -10,8 +10,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.ground.archives import DAMAGED
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.archives import DAMAGED
+from aadml.feature_extraction.ground.errors import InputError
 
 _FREE = 1 << 26  # bytes that may be declared whatever is there
 _RATIO = 200  # bytes declared for one that is there: more is no compression but a bomb

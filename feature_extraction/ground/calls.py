@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import numpy as np
 
-from feature_extraction.ground.consent import consent_to
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.consent import consent_to
+from aadml.feature_extraction.ground.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

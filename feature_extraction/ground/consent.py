@@ -16,7 +16,7 @@ from os import PathLike, fspath
 from os.path import lexists
 from typing import Any, ParamSpec, TypeVar
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,7 +18,7 @@ from typing import (
     get_type_hints,
 )
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 T = TypeVar("T")
 

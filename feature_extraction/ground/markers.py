@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen, MultipleOf, Unit
 
-from feature_extraction.ground.json_values import Json
+from aadml.feature_extraction.ground.json_values import Json
 
 
 @dataclass(frozen=True, init=False)

@@ -1,8 +1,8 @@
 """Options: annotated keyword-only arguments are the schema of a config section, and all else is derived from them.
 
 The type of an argument says what is possible: `Annotated[float, Interval(gt=0, le=100)]`, with the constraints of
-`annotated_types` and the markers of `feature_extraction.ground.markers`; the `Args` of the docstring say what it is.
-`feature_extraction.ground.validation` checks what comes from outside. A direct call from Python is not checked.
+`annotated_types` and the markers of `aadml.feature_extraction.ground.markers`; the `Args` of the docstring say what it is.
+`aadml.feature_extraction.ground.validation` checks what comes from outside. A direct call from Python is not checked.
 """
 
 import inspect
@@ -15,10 +15,10 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject
-from feature_extraction.ground.markers import NoOption, OnlyWith, OwnSection, Tuning, metadata_of, possible
-from feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.markers import NoOption, OnlyWith, OwnSection, Tuning, metadata_of, possible
+from aadml.feature_extraction.ground.tables import suggestion
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from feature_extraction.ground.consent import require_consent
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.consent import require_consent
+from aadml.feature_extraction.ground.errors import InputError
 
 _beside: dict[str, None] = {}
 

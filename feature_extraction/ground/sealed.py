@@ -5,8 +5,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
 
 CHECKSUM = "checksum"
 

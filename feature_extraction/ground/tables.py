@@ -9,9 +9,9 @@ from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
-from feature_extraction.ground.consent import UntrustedCodeError, is_place
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.places import first_line, imported, imported_from_outside, imported_with_consent
+from aadml.feature_extraction.ground.consent import UntrustedCodeError, is_place
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.places import first_line, imported, imported_from_outside, imported_with_consent
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject
-from feature_extraction.ground.markers import possible
-from feature_extraction.ground.options import as_yaml, completed, schema
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.markers import possible
+from aadml.feature_extraction.ground.options import as_yaml, completed, schema
 
 T = TypeVar("T")
 

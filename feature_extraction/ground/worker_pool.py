@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from feature_extraction.ground.processor_time import reached_limit
-from feature_extraction.ground.worker_process import DONE, RAISED, READY, REPORT, Conditions, Work, ending, start
+from aadml.feature_extraction.ground.processor_time import reached_limit
+from aadml.feature_extraction.ground.worker_process import DONE, RAISED, READY, REPORT, Conditions, Work, ending, start
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-from feature_extraction.ground.consent import decision, inherit
-from feature_extraction.ground.processor_time import limit_processor_time
+from aadml.feature_extraction.ground.consent import decision, inherit
+from aadml.feature_extraction.ground.processor_time import limit_processor_time
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 @dataclass(frozen=True)

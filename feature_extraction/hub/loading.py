@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.hub.families import PictureTower, SoundTower, TextTower
-from feature_extraction.hub.snapshot import Snapshot
-from feature_extraction.transformers_library import silent, transformers_for
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.hub.families import PictureTower, SoundTower, TextTower
+from aadml.feature_extraction.hub.snapshot import Snapshot
+from aadml.feature_extraction.transformers_library import silent, transformers_for
 
 Tower = SoundTower | PictureTower | TextTower
 

@@ -10,15 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from feature_extraction.backbones import Extractor
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ground.tables import lookup
-from feature_extraction.hub.families import FAMILIES, Item, PictureTower, Pool, SoundTower, TextTower
-from feature_extraction.hub.loading import UNREADABLE, Tower, first_line, network_of
-from feature_extraction.hub.snapshot import Snapshot, remember
-from feature_extraction.media import Pictures, Sound, Text
-from feature_extraction.network_run import bfloat16_units
+from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.hub.families import FAMILIES, Item, PictureTower, Pool, SoundTower, TextTower
+from aadml.feature_extraction.hub.loading import UNREADABLE, Tower, first_line, network_of
+from aadml.feature_extraction.hub.snapshot import Snapshot, remember
+from aadml.feature_extraction.media import Pictures, Sound, Text
+from aadml.feature_extraction.network_run import bfloat16_units
 
 T = TypeVar("T", SoundTower, PictureTower, TextTower)
 Precision = Literal["float32", "bfloat16", "auto"]

@@ -11,12 +11,12 @@ from hashlib import sha256 as hashed
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.tensor_files import sha256
-from feature_extraction.transformers_library import transformers_for
-from feature_extraction.weights import weights_folder
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.tensor_files import sha256
+from aadml.feature_extraction.transformers_library import transformers_for
+from aadml.feature_extraction.weights import weights_folder
 
 _log = logging.getLogger(__name__)
 

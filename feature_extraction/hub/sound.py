@@ -9,15 +9,15 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from feature_extraction.backbones import Extractor
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.hub.families import Item, SoundTower
-from feature_extraction.hub.loading import processor_of
-from feature_extraction.hub.networks import Precision, Preparation, about, encoder, tower_of
-from feature_extraction.hub.snapshot import Snapshot, find
-from feature_extraction.hub.windows import TAIL, begins, cut
-from feature_extraction.media import Sound
-from feature_extraction.network_run import chosen_device
+from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.hub.families import Item, SoundTower
+from aadml.feature_extraction.hub.loading import processor_of
+from aadml.feature_extraction.hub.networks import Precision, Preparation, about, encoder, tower_of
+from aadml.feature_extraction.hub.snapshot import Snapshot, find
+from aadml.feature_extraction.hub.windows import TAIL, begins, cut
+from aadml.feature_extraction.media import Sound
+from aadml.feature_extraction.network_run import chosen_device
 
 _BATCH = 4  # windows run at once
 

@@ -10,15 +10,15 @@ import torch
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.hub.families import PictureTower, Pool, SoundTower, TextTower
-from feature_extraction.hub.loading import Tower, blank_network_of
-from feature_extraction.hub.networks import Encoder, Preparation, chosen_pooling, encoder, tower_of
-from feature_extraction.hub.pictures import picture_preparation
-from feature_extraction.hub.snapshot import Snapshot, find, restored
-from feature_extraction.hub.sound import sound_preparation
-from feature_extraction.hub.texts import own_pooling, text_preparation
-from feature_extraction.hub_names import expanded
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.hub.families import PictureTower, Pool, SoundTower, TextTower
+from aadml.feature_extraction.hub.loading import Tower, blank_network_of
+from aadml.feature_extraction.hub.networks import Encoder, Preparation, chosen_pooling, encoder, tower_of
+from aadml.feature_extraction.hub.pictures import picture_preparation
+from aadml.feature_extraction.hub.snapshot import Snapshot, find, restored
+from aadml.feature_extraction.hub.sound import sound_preparation
+from aadml.feature_extraction.hub.texts import own_pooling, text_preparation
+from aadml.feature_extraction.hub_names import expanded
 
 Kind = Literal["audio", "visual", "text"]
 _LABELS = ("id2label", "label2id")  # of a classifier's head, which is not used

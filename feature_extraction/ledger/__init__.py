@@ -7,10 +7,10 @@ Values are written before their line, so what a kill cut short is cut off at the
 skipped, and that piece of work is done again. In memory there are 16 bytes for each line.
 """
 
-from feature_extraction.ledger.ledger import RECORDS, DamagedValues, Ledger, is_in_use, open_ledger
-from feature_extraction.ledger.notes import Beginning, Progress, notes_of
-from feature_extraction.ledger.records import Block, Record
-from feature_extraction.ledger.track import Track
+from aadml.feature_extraction.ledger.ledger import RECORDS, DamagedValues, Ledger, is_in_use, open_ledger
+from aadml.feature_extraction.ledger.notes import Beginning, Progress, notes_of
+from aadml.feature_extraction.ledger.records import Block, Record
+from aadml.feature_extraction.ledger.track import Track
 
 __all__ = [
     "RECORDS",

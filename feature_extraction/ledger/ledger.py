@@ -13,11 +13,20 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ledger.notes import Note, content_of_note
-from feature_extraction.ledger.positions import Positions
-from feature_extraction.ledger.records import NOTE, Block, Record, content_of, key_of, key_of_line, line_of, record_of
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ledger.notes import Note, content_of_note
+from aadml.feature_extraction.ledger.positions import Positions
+from aadml.feature_extraction.ledger.records import (
+    NOTE,
+    Block,
+    Record,
+    content_of,
+    key_of,
+    key_of_line,
+    line_of,
+    record_of,
+)
 
 RECORDS, VALUES = "records.jsonl", "values.f32"
 _OLD = "ledger.jsonl"

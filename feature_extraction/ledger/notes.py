@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ledger.records import NOTE, content_of, key_of_line
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ledger.records import NOTE, content_of, key_of_line
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.backbones import Extractor
-from feature_extraction.fingerprints import SIZE
-from feature_extraction.ledger.ledger import Ledger
-from feature_extraction.ledger.records import Block, Record
+from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.fingerprints import SIZE
+from aadml.feature_extraction.ledger.ledger import Ledger
+from aadml.feature_extraction.ledger.records import Block, Record
 
 _ABSENT = -1  # the offset of what is nowhere
 

@@ -8,8 +8,8 @@ A file is opened by Python and handed over as bytes, so its name means nothing t
 address), and a protocol whitelist that names no protocol keeps any demuxer from opening another file.
 """
 
-from feature_extraction.media.decoding import decode, decoder_versions
-from feature_extraction.media.inputs import REASONS, Clip, Frames, Limits, MediaFailure, Pictures, Sound, Text
+from aadml.feature_extraction.media.decoding import decode, decoder_versions
+from aadml.feature_extraction.media.inputs import REASONS, Clip, Frames, Limits, MediaFailure, Pictures, Sound, Text
 
 __all__ = [
     "REASONS",

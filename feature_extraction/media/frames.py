@@ -8,10 +8,10 @@ import numpy as np
 from av.stream import Disposition
 from numpy.typing import NDArray
 
-from feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Pictures
-from feature_extraction.media.pictures import fitted, wanted_size
-from feature_extraction.media.streams import Source, source
-from feature_extraction.media.upright import Orientation
+from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Pictures
+from aadml.feature_extraction.media.pictures import fitted, wanted_size
+from aadml.feature_extraction.media.streams import Source, source
+from aadml.feature_extraction.media.upright import Orientation
 
 _EARLY = 1e-6  # in steps of the grid: times are rounded fractions
 

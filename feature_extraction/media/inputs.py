@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 _LATE = 0.05  # in steps: a clip that ends so soon after a step, mostly by rounding, does not reach it
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.media.inputs import Pictures
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.media.inputs import Pictures
 
 _NEARLY = 1e-5  # how near the scale of `patches` comes to the largest possible one
 

@@ -7,8 +7,8 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.media.inputs import Clip, Limits, MediaFailure, Sound
-from feature_extraction.media.streams import Source, source
+from aadml.feature_extraction.media.inputs import Clip, Limits, MediaFailure, Sound
+from aadml.feature_extraction.media.streams import Source, source
 
 _CLIPPED = 0.001  # the share of samples beyond full scale that is worth a remark: decoders overshoot a little
 _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two of its frames; a header further off is not believed

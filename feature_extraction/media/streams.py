@@ -6,7 +6,7 @@ from typing import Any
 
 import av
 
-from feature_extraction.media.inputs import MediaFailure
+from aadml.feature_extraction.media.inputs import MediaFailure
 
 _SHARE, _SECONDS = 0.05, 0.25  # what a stream may lack of its announced length before that is worth a remark
 

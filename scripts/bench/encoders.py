@@ -25,11 +25,11 @@ import torch
 import transformers as t
 
 from aadml.data.sample_clips import SampleClips, write_sample_clips
-from feature_extraction.backbones import extractor
-from feature_extraction.extract import extract
-from feature_extraction.feature_file import read_features
-from feature_extraction.manifest import read_manifest
-from feature_extraction.media import Frames, Limits, Sound, decode
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.extract import extract
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.media import Frames, Limits, Sound, decode
 
 MODALITY = {"clip": "visual", "dinov2": "visual", "clap": "audio"}
 OWN = {"log-mel": "audio", "hog-color": "visual", "vggish": "audio", "inception-v3": "visual"}

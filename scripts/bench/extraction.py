@@ -31,12 +31,12 @@ import av
 import cv2
 import numpy as np
 
-from feature_extraction.backbones import Extractor, extractor
-from feature_extraction.decoding_workers import Task, Wanted, decode_all
-from feature_extraction.extract import extract
-from feature_extraction.feature_file import read_features
-from feature_extraction.manifest import Manifest, Row, read_manifest
-from feature_extraction.media import Limits, decode
+from aadml.feature_extraction.backbones import Extractor, extractor
+from aadml.feature_extraction.decoding_workers import Task, Wanted, decode_all
+from aadml.feature_extraction.extract import extract
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.manifest import Manifest, Row, read_manifest
+from aadml.feature_extraction.media import Limits, decode
 
 
 def main() -> None:
@@ -125,9 +125,9 @@ def inception(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -
 def both(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> None:
     import torch
 
-    from feature_extraction.backbones.inception_v3 import InceptionV3
-    from feature_extraction.backbones.vggish import VGGish
-    from feature_extraction.network_run import seeded
+    from aadml.feature_extraction.backbones.inception_v3 import InceptionV3
+    from aadml.feature_extraction.backbones.vggish import VGGish
+    from aadml.feature_extraction.network_run import seeded
 
     path = folder / "320x240.mp4"
     render(path, size=(320, 240), seconds=10, frames_per_second=25, noise=12)
@@ -161,9 +161,9 @@ def plain(path: Path, networks: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Describe one clip as people write it: decode all of it, then each network on what it is of."""
     import torch
 
-    from feature_extraction.backbones.inception_v3 import network_input
-    from feature_extraction.backbones.vggish import vggish_patches
-    from feature_extraction.log_mel import VGGISH, log_mel
+    from aadml.feature_extraction.backbones.inception_v3 import network_input
+    from aadml.feature_extraction.backbones.vggish import vggish_patches
+    from aadml.feature_extraction.log_mel import VGGISH, log_mel
 
     with av.open(str(path)) as container:
         resampler = av.AudioResampler(format="flt", layout="mono", rate=16_000)

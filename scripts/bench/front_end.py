@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from feature_extraction.backbones.inception_v3 import InceptionV3, folded, network_input
-from feature_extraction.backbones.vggish import VGGish
-from feature_extraction.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel
-from feature_extraction.network_run import seeded
+from aadml.feature_extraction.backbones.inception_v3 import InceptionV3, folded, network_input
+from aadml.feature_extraction.backbones.vggish import VGGish
+from aadml.feature_extraction.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel
+from aadml.feature_extraction.network_run import seeded
 
 PAUSE, IN_A_ROW = 0.5, 3
 """Seconds between candidates: after a matrix product OpenBLAS's threads spin for a while before they sleep, and would

@@ -30,11 +30,11 @@ from memory import forget_peak, peak_bytes
 from torch import nn
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses import LOSSES
 from aadml.objective import reduce
 from aadml.objective.recipes import RECIPES
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.validation import checked_options
 
 CLASSES, DIMENSION, FEATURES = 10, 10, 64
 BATCHES = (100, 200, 400, 1000, 2000, 4000, 8000)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file import FeatureFile, ModalityRows, Rows, write_rows
+from aadml.feature_extraction.feature_file import FeatureFile, ModalityRows, Rows, write_rows
 
 CLASSES, LATENT, STEP = 100, 24, 4096
 DIMENSIONS = {"audio": 128, "visual": 1024}

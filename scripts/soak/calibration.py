@@ -20,9 +20,9 @@ import torch
 
 import aadml
 from aadml.data import open_data
+from aadml.feature_extraction.feature_file import write_features
 from aadml.search import Index
 from aadml.search.calibration import auroc, band, calibration_error, wilson
-from feature_extraction.feature_file import write_features
 
 SETTINGS = {"network.hidden": [128], "training.batch": 100}
 HEAD = (

@@ -22,6 +22,7 @@ from faults import KILLED, in_child
 from trainings import config, write_data
 
 import aadml
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Callbacks
 from aadml.reports.run_page import write_report
 from aadml.runs import environment
@@ -29,7 +30,6 @@ from aadml.runs.fit import resume_run
 from aadml.runs.manifest import NUMBERED
 from aadml.runs.train import train_into
 from aadml.runs.verify import verify
-from feature_extraction.ground.errors import InputError
 
 KINDS = ("truncate", "flip", "zero", "junk", "append", "empty", "delete")
 FOLDERS = ("finished run", "interrupted run", "model")

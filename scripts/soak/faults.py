@@ -129,7 +129,7 @@ def in_child(work: Callable[[], object], reach: Reach | None = None, folder: Pat
 
 
 def _end(work: Callable[[], object], reach: Reach | None, folder: Path | None, writing: int) -> None:
-    from feature_extraction.ground.errors import InputError
+    from aadml.feature_extraction.ground.errors import InputError
 
     code, text = 1, ""
     signal.alarm(SECONDS)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from feature_extraction.feature_file import FeatureFile, read_features, write_features
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import FeatureFile, read_features, write_features
+from aadml.feature_extraction.ground.errors import InputError
 
 BLOCK = 512
 

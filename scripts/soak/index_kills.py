@@ -20,9 +20,9 @@ import numpy as np
 
 from aadml.data.sample_clips import SampleClips, write_sample_clips
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
 from aadml.search import Index
 from aadml.search.building import build
-from feature_extraction.feature_file import write_features
 
 TIMEOUT = 120.0
 

@@ -98,7 +98,7 @@ class Killer:
 
     def _recover(self, folder: Path) -> None:
         """Resume the run; where it had not begun, train anew in the same folder, as a sweep does."""
-        from feature_extraction.ground.errors import InputError
+        from aadml.feature_extraction.ground.errors import InputError
 
         try:
             resume_run(folder)

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from media import media
 
-from feature_extraction.backbones import extractor
-from feature_extraction.extract import Outcome, extract
-from feature_extraction.manifest import Manifest, read_manifest
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.extract import Outcome, extract
+from aadml.feature_extraction.manifest import Manifest, read_manifest
 
 BUSY = "while True: pass"
 

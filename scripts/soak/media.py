@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from feature_extraction.backbones import Extractor, extractor
-from feature_extraction.decoding_workers import Task, Wanted, decode_all
-from feature_extraction.extract import Outcome, extract
-from feature_extraction.feature_file import FeatureFile, read_features
-from feature_extraction.manifest import read_manifest
-from feature_extraction.media import Limits
+from aadml.feature_extraction.backbones import Extractor, extractor
+from aadml.feature_extraction.decoding_workers import Task, Wanted, decode_all
+from aadml.feature_extraction.extract import Outcome, extract
+from aadml.feature_extraction.feature_file import FeatureFile, read_features
+from aadml.feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.media import Limits
 
 DAMAGES = ("whole", "cut", "flipped", "blanked", "cut and flipped")
 

@@ -19,16 +19,16 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from feature_extraction.feature_file import read_features
-from feature_extraction.job import extract
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.job import extract
 
 GOOD, RED, BLUE = "good", "that kill their process", "that kill it at the next clip"
 PLANTED = '''
 import os
 import signal
 
-from feature_extraction.backbones import Extractor
-from feature_extraction.media import Frames
+from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.media import Frames
 
 damages = []
 

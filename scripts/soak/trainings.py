@@ -11,8 +11,8 @@ from small_trainings import OF_SOUND, SETTINGS, STAGED, write_tones
 from aadml.configuration.assembly import assemble
 from aadml.configuration.config import Config
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
 from aadml.methods import METHODS
-from feature_extraction.feature_file import write_features
 
 VARIANTS = {
     "aadml, loss daml": ("aadml", {"loss": "daml"}),

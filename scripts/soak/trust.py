@@ -38,11 +38,11 @@ import yaml
 
 import aadml
 from aadml.cli import cli
+from aadml.feature_extraction.ground import consent, places
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.sealed import FileSum, seal
 from aadml.runs.manifest import Manifest, read_manifest
 from aadml.search.index import Index
-from feature_extraction.ground import consent, places
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.sealed import FileSum, seal
 
 SMALL = {"network.hidden": [8], "proxy.k": 1, "training.batch": 20, "training.epochs": 2}
 PLANTED = ("beside", "current", "installed")

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.data.synthetic import synthetic
-from feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file import write_features
 
 SMALL = ("network.hidden=[16]", "training.batch=20", "training.learning_rate=0.01")
 
@@ -32,7 +32,7 @@ def run(*arguments):
 
     result = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=True)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
-        from feature_extraction.ground.errors import InputError
+        from aadml.feature_extraction.ground.errors import InputError
 
         if not isinstance(result.exception, InputError):
             raise result.exception

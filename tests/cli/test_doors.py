@@ -58,8 +58,8 @@ broken = 3
 EXTRACTOR = '''
 import numpy as np
 
-from feature_extraction.backbones import Extractor
-from feature_extraction.media import Sound
+from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.media import Sound
 
 
 def loudness(sound):

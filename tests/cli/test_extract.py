@@ -11,7 +11,7 @@ import pytest
 from scipy.io import wavfile
 
 from aadml.data.sample_clips import SampleClips, write_sample_clips
-from feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file import read_features
 
 
 def in_a_process(*arguments, **options):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import aadml as toolkit
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search.building import build
-from feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture

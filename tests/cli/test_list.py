@@ -9,13 +9,13 @@ from aadml.cli import cli
 from aadml.cli.list import KINDS
 from aadml.configuration.config import FIXED, TABLES, TOWERS, UNNAMED, Common
 from aadml.configuration.listing import SECTIONS, WITH_OPTIONS, listing, options
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import schema
+from aadml.feature_extraction.ground.places import imported
 from aadml.losses import LOSSES
 from aadml.methods.pretrained import PretrainedOptions
 from aadml.methods.settings import Training
 from aadml.objective.recipes import RECIPES
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import schema
-from feature_extraction.ground.places import imported
 
 HEAVY = {"torch", "numpy", "scipy", "av", "cv2", "h5py", "sklearn", "yaml"}
 

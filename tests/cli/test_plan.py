@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.reproduction import reproduce
 from aadml.sweeps.plan import finals, shipped
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
@@ -17,8 +19,6 @@ from aadml.sweeps.plan.search import SEARCHES
 from aadml.sweeps.plan.stages import STAGES
 from aadml.sweeps.reproduce.cost import Forecast
 from aadml.sweeps.sweep import Outcome, sweep
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 SMALL = ["network.hidden=[4]", "training.batch=40"]
 FLAGS = [part for setting in SMALL for part in ("--set", setting)]

@@ -8,7 +8,7 @@ import pytest
 
 from aadml.cli.progress import TrainingProgress
 from aadml.cli.sweeps import SweepProgress
-from feature_extraction.ground.progress_bar import LOG_SECONDS
+from aadml.feature_extraction.ground.progress_bar import LOG_SECONDS
 
 
 @pytest.fixture

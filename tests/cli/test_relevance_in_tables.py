@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aadml.data.synthetic import synthetic
-from feature_extraction.feature_file import UNLABELLED, write_features
+from aadml.feature_extraction.feature_file import UNLABELLED, write_features
 
 
 @pytest.fixture

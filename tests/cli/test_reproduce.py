@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.reproduction import reproduce
 from aadml.sweeps.reproduce.cost import Rate
 from aadml.sweeps.sweep import sweep
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 SMALL = ["network.hidden=[8]", "training.learning_rate=0.01", "training.batch=40"]
 FLAGS = [part for setting in SMALL for part in ("--set", setting)]

@@ -12,10 +12,10 @@ import pytest
 
 import aadml as face
 from aadml.data.sample_clips import SampleClips, write_sample_clips
+from aadml.feature_extraction.ground import places
+from aadml.feature_extraction.ground.consent import UntrustedCodeError
+from aadml.feature_extraction.ground.sealed import seal
 from aadml.search.index import Index
-from feature_extraction.ground import places
-from feature_extraction.ground.consent import UntrustedCodeError
-from feature_extraction.ground.sealed import seal
 
 SMALL = {"network.hidden": [8], "training.batch": 20, "training.epochs": 1}
 OWN = '''

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from aadml.cli import cli
 from aadml.data.synthetic import synthetic
-from feature_extraction.feature_file import UNLABELLED, read_features, write_features
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import UNLABELLED, read_features, write_features
+from aadml.feature_extraction.ground.errors import InputError
 
 SMALL = ["--set", "network.hidden=[8]", "--epochs", "2"]
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from aadml.comparison.clips import Clips
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 N = 6
 CODES = [0, 1, 2, 0, 1, 2]

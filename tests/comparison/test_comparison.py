@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from aadml.comparison import Comparison
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def vectors(n, seed=0):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.comparison.frame_word import relevance
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 FORMS = ["mean", "max-frame", "max-word"]
 

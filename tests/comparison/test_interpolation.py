@@ -7,9 +7,9 @@ import torch
 
 from aadml.comparison import Comparison
 from aadml.comparison.interpolation import interpolated
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
 
 SHARES = (0.25, 0.5, 0.75)
 BOTH = ("same-class", "anchor-negative")

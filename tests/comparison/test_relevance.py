@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import LABEL, LABELS, OWN, RULES, UNLABELLED, Judgments, check_relevance
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 seeds = st.integers(0, 2**32 - 1)
 JUDGMENTS = Judgments({"2": {"0": 2.0, "1": 0.5}, "3": {"3": 1.0}, "5": {"absent": 1.0}})

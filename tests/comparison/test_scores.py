@@ -3,7 +3,7 @@ import torch
 
 from aadml.comparison import Comparison
 from aadml.comparison.scores import SCORES, dissimilarity
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 @pytest.mark.parametrize("score", sorted(SCORES))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.stored_rows import StoredRows
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.inputs import Inputs, fit_scaling
-from feature_extraction.ground.errors import InputError
 
 
 def values(n=7, d=3, seed=0):

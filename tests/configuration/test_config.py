@@ -7,8 +7,8 @@ from aadml.configuration.changes import parse_setting, with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.configuration.shipped import configs_folder
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.sweeps.grid import parse_axis
-from feature_extraction.ground.errors import InputError
 
 
 def config(*settings, base="aadml", **flags):

@@ -4,7 +4,7 @@ import pytest
 
 from aadml.configuration.changes import setting_pairs
 from aadml.configuration.files import open_config
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def test_a_misspelt_config_is_answered_with_the_nearest():

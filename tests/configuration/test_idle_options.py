@@ -16,6 +16,10 @@ from aadml.configuration.idle import idle_options
 from aadml.configuration.shipped import configs_folder
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import Choice, leaves
+from aadml.feature_extraction.ground.options import idle, schema
+from aadml.feature_extraction.ground.validation import checked
 from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS
 from aadml.methods.session import Session
@@ -25,10 +29,6 @@ from aadml.runs.prepare import prepare
 from aadml.runs.remarks import config_warnings, remarks
 from aadml.runs.train import fit_model
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import Choice, leaves
-from feature_extraction.ground.options import idle, schema
-from feature_extraction.ground.validation import checked
 from tests.configuration.small_configs import SMALL, full
 from tests.configuration.test_option_laws import ENTRIES
 from tests.methods.trainings import Scripted, run

@@ -3,11 +3,11 @@
 import pytest
 
 from aadml.configuration.config import FIXED, TABLES, UNNAMED, Common, resolve
+from aadml.feature_extraction.backbones import EXTRACTORS
+from aadml.feature_extraction.ground.markers import Unbounded, is_bounded, leaves
+from aadml.feature_extraction.ground.options import REQUIRED, schema
+from aadml.feature_extraction.ground.validation import checked
 from aadml.methods import METHODS
-from feature_extraction.backbones import EXTRACTORS
-from feature_extraction.ground.markers import Unbounded, is_bounded, leaves
-from feature_extraction.ground.options import REQUIRED, schema
-from feature_extraction.ground.validation import checked
 
 ENTRIES = {"common": Common, **UNNAMED} | FIXED | {f"method {n}": e for n, e in METHODS.items()}
 ENTRIES |= {f"{section} {name}": entry for section, (table, _) in TABLES.items() for name, entry in table.items()}

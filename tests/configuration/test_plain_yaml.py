@@ -11,7 +11,7 @@ from aadml.configuration import plain_yaml
 from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config, read_yaml
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False)

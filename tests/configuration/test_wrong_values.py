@@ -10,8 +10,8 @@ from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.prepare import untrained_model
-from feature_extraction.ground.errors import InputError
 from tests.configuration.small_configs import SMALL, full, keys_of
 
 WRONG = [None, -1, 0, 1e30, "x", [], {}, True, math.nan]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from aadml.data.ave import AVE15, annotations_of, class_names_of_columns
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def test_the_counts_of_the_15_classes_are_the_published_totals():

@@ -14,9 +14,9 @@ from aadml.data.log_mels import log_mels
 from aadml.data.media_files import MediaFiles
 from aadml.data.network_items import NetworkItems
 from aadml.data.waveforms import Waveforms
+from aadml.feature_extraction.log_mel import PANNS
+from aadml.feature_extraction.media import Sound
 from aadml.processes.launch import ProcessLost
-from feature_extraction.log_mel import PANNS
-from feature_extraction.media import Sound
 from tests.data.test_waveforms import write_wav
 
 BATCHES = [torch.tensor(rows) for rows in ([0, 1], [2, 6], [3, 4, 5], [0, 5], [1, 2, 3])]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.data.captions import CLEANINGS, clean_mei, clean_spaces, clean_xie, replace_named_entities
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def test_mei_keeps_words_hyphens_and_apostrophes_and_drops_marks_of_sentences():

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.data.curriculum import BUILDERS, objective, partition
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 WAYS = [("hard", "seeded-nearest"), ("hard", "greedy"), ("easy", "stratified"), ("easy", "greedy"), ("median", "auto"),
         ("easy", "seeded-nearest")]  # fmt: skip

@@ -7,7 +7,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from aadml.data.division import divide, shares_of
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 SHARES = (0.7, 0.1, 0.2)
 SPLITS = ("train", "valid", "test")

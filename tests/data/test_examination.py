@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aadml.data import figures, split_duplicates
 from aadml.data.examination import examine, find_duplicates
-from feature_extraction.feature_file import Timeline
+from aadml.feature_extraction.feature_file import Timeline
 
 
 def warnings(content):

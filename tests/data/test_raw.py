@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from aadml.data.raw import assemble, matrix, read_class_names, recode
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 @given(arrays(np.int64, st.integers(1, 30), elements=st.integers(-1000, 1000)))

@@ -9,8 +9,8 @@ from aadml.data.ave import AVE15
 from aadml.data.layouts import LAYOUTS
 from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def test_the_feature_file_comes_back_as_it_was_written(tmp_path):

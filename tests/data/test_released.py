@@ -8,7 +8,7 @@ import aadml
 from aadml.data.ave import AVE15
 from aadml.data.conversion import convert
 from aadml.data.reading import open_data
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture(scope="module")

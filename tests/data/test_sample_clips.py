@@ -6,7 +6,7 @@ import pytest
 
 from aadml.data.sample_clips import COLUMNS, SampleClips, write_sample_clips
 from aadml.data.samples.events import EVENTS
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 SMALL = SampleClips(clips=20, seconds=0.5)
 

@@ -7,7 +7,7 @@ from aadml.comparison import moments
 from aadml.data import near_duplicates, split_duplicates
 from aadml.data.split_duplicates import duplicate_pairs, searched, without_duplicates
 from aadml.data.synthetic import synthetic
-from feature_extraction.feature_file import Timeline
+from aadml.feature_extraction.feature_file import Timeline
 
 
 def drawn(**changes):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from aadml.data.splits import stratified, to_splits, without_classes, without_incomplete_classes
 from aadml.data.synthetic import synthetic
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 DRAWN = "audio and visual: drawn numbers (synthetic), no features of recordings"
 

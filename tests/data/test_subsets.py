@@ -5,8 +5,8 @@ import torch
 from aadml.data.splits import to_splits
 from aadml.data.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.data.synthetic import synthetic
-from feature_extraction.feature_file import UNLABELLED
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def content(**options):

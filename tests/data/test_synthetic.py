@@ -3,8 +3,8 @@ import pytest
 
 from aadml.data.ave import AVE15
 from aadml.data.synthetic import SHAPES, synthetic, synthetic_by_name
-from feature_extraction.feature_file import check
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import check
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def test_has_the_sizes_that_were_asked_for():

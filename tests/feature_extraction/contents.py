@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from feature_extraction.feature_file import FeatureFile, Timeline
+from aadml.feature_extraction.feature_file import FeatureFile, Timeline
 
 
 def content(n: int = 4, **changes) -> FeatureFile:

@@ -2,9 +2,9 @@
 
 import csv
 
-from feature_extraction.backbones import extractor
-from feature_extraction.extract import extract
-from feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.extract import extract
+from aadml.feature_extraction.manifest import read_manifest
 
 AUDIO, VISUAL = extractor("log-mel", "audio"), extractor("hog-color", "visual")
 BAD = {
@@ -35,7 +35,7 @@ def failures(output):
 
 def decoded(monkeypatch):
     """Count the clips that are sent to be decoded."""
-    import feature_extraction.engines.this_machine as module
+    import aadml.feature_extraction.engines.this_machine as module
 
     seen = []
     original = module.decode_all

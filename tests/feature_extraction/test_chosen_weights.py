@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from feature_extraction.backbones.inception_v3 import InceptionV3, inception_v3
-from feature_extraction.backbones.vggish import VGGish, vggish
-from feature_extraction.chosen_weights import load_weights
-from feature_extraction.ground.errors import InputError
-from feature_extraction.inception_readings import READINGS, Reading
-from feature_extraction.network_run import seeded
-from feature_extraction.tensor_files import write_tensors
-from feature_extraction.weights import WEIGHTS, weights_folder
+from aadml.feature_extraction.backbones.inception_v3 import InceptionV3, inception_v3
+from aadml.feature_extraction.backbones.vggish import VGGish, vggish
+from aadml.feature_extraction.chosen_weights import load_weights
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.inception_readings import READINGS, Reading
+from aadml.feature_extraction.network_run import seeded
+from aadml.feature_extraction.tensor_files import write_tensors
+from aadml.feature_extraction.weights import WEIGHTS, weights_folder
 
 BUILDS = {
     "inception-v3": partial(InceptionV3),

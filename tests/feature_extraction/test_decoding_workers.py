@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from feature_extraction.decoding_workers import Task, Wanted, decode_all, decoders
-from feature_extraction.engines.on_ray import Decoder
-from feature_extraction.media import Frames, Limits, Sound
+from aadml.feature_extraction.decoding_workers import Task, Wanted, decode_all, decoders
+from aadml.feature_extraction.engines.on_ray import Decoder
+from aadml.feature_extraction.media import Frames, Limits, Sound
 
 # What a hostile file does to a decoder, done on purpose to clips of a certain length.
 HOSTILE = """

@@ -6,11 +6,11 @@ import av
 import numpy as np
 import pytest
 
-from feature_extraction.backbones import Extractor
-from feature_extraction.feature_file import read_features
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import read_manifest
-from feature_extraction.media import Limits, Sound, decode
+from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.media import Limits, Sound, decode
 from tests.feature_extraction.jobs import AUDIO, BAD, LACKING, VISUAL, decoded, failures, run
 
 

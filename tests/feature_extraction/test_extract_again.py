@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from feature_extraction.backbones import extractor
-from feature_extraction.feature_file import read_features
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.feature_file import read_features
 from tests.feature_extraction.jobs import AUDIO, decoded, run
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from feature_extraction.feature_file import (
+from aadml.feature_extraction.feature_file import (
     Shard,
     Timeline,
     check,
@@ -15,7 +15,7 @@ from feature_extraction.feature_file import (
     read_features,
     write_features,
 )
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 from tests.feature_extraction.contents import content, same
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feature_extraction.feature_file import (
+from aadml.feature_extraction.feature_file import (
     FeatureFile,
     Texts,
     Timeline,
@@ -18,7 +18,7 @@ from feature_extraction.feature_file import (
     rows,
     write_features,
 )
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 from tests.feature_extraction.contents import content, same
 
 

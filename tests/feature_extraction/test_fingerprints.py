@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from feature_extraction.fingerprints import SIZE, picture_fingerprint, sound_fingerprint
+from aadml.feature_extraction.fingerprints import SIZE, picture_fingerprint, sound_fingerprint
 
 RATE = 16_000
 
@@ -59,7 +59,7 @@ def test_any_rate_and_any_length_has_a_fingerprint(rate):
 
 def test_blocks_of_a_long_sound_are_the_whole(monkeypatch):
     whole = sound_fingerprint(sound(1, 20.0), RATE)
-    monkeypatch.setattr("feature_extraction.fingerprints._BLOCK", 7)
+    monkeypatch.setattr("aadml.feature_extraction.fingerprints._BLOCK", 7)
     np.testing.assert_array_equal(sound_fingerprint(sound(1, 20.0), RATE), whole)
 
 

@@ -11,14 +11,14 @@ from click.testing import CliRunner
 
 import aadml
 from aadml.cli import cli
-from feature_extraction.backbones import extractor, mean_over_time
-from feature_extraction.extract import extract
-from feature_extraction.feature_file import read_features
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import read_manifest
-from feature_extraction.merge import merge
-from feature_extraction.status import status
-from feature_extraction.whitening import PcaWhitening
+from aadml.feature_extraction.backbones import extractor, mean_over_time
+from aadml.feature_extraction.extract import extract
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.merge import merge
+from aadml.feature_extraction.status import status
+from aadml.feature_extraction.whitening import PcaWhitening
 
 SILENT, BLIND, BOTH = "silent.mp4", "blind.wav", "both.mp4"
 

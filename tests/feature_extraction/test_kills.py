@@ -12,9 +12,9 @@ import pytest
 CLIPS = 24
 JOB = """
 import sys
-from feature_extraction.backbones import extractor
-from feature_extraction.extract import extract
-from feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.extract import extract
+from aadml.feature_extraction.manifest import read_manifest
 
 if __name__ == "__main__":
     extractors = [extractor("log-mel", "audio"), extractor("hog-color", "visual")]

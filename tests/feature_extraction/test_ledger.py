@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ledger import Beginning, DamagedValues, Progress, Record, is_in_use, notes_of, open_ledger
-from feature_extraction.ledger.positions import Positions
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ledger import Beginning, DamagedValues, Progress, Record, is_in_use, notes_of, open_ledger
+from aadml.feature_extraction.ledger.positions import Positions
 
 
 def record(number, **changes):

@@ -15,9 +15,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.log_mel import CRNN, DESCRIPTOR, PANNS, VGGISH, LogMelSettings, log_mel, mel_filters
-from feature_extraction.log_mel_by_torch import log_mel_by_torch
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.log_mel import CRNN, DESCRIPTOR, PANNS, VGGISH, LogMelSettings, log_mel, mel_filters
+from aadml.feature_extraction.log_mel_by_torch import log_mel_by_torch
 
 ALL = {"vggish": VGGISH, "panns": PANNS, "crnn": CRNN, "descriptor": DESCRIPTOR}
 
@@ -193,7 +193,7 @@ def test_the_number_of_threads_changes_no_bit_and_is_left_as_it_was():
 
 
 def test_a_decoding_process_needs_no_pytorch():
-    code = "import sys, numpy as np; from feature_extraction.log_mel import *; log_mel(np.zeros(999), VGGISH)"
+    code = "import sys, numpy as np; from aadml.feature_extraction.log_mel import *; log_mel(np.zeros(999), VGGISH)"
     code += "; assert 'torch' not in sys.modules"
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], check=False, env={**os.environ, "PYTHONPATH": str(root)})

@@ -3,8 +3,8 @@ import re
 
 import pytest
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import read_manifest
 
 
 def written(tmp_path, text, name="manifest.csv"):

@@ -3,13 +3,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from feature_extraction.backbones import extractor, mean_over_time
-from feature_extraction.extract import extract
-from feature_extraction.feature_file import read_features, write_features
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import read_manifest
-from feature_extraction.merge import merge
-from feature_extraction.whitening import PcaWhitening
+from aadml.feature_extraction.backbones import extractor, mean_over_time
+from aadml.feature_extraction.extract import extract
+from aadml.feature_extraction.feature_file import read_features, write_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.merge import merge
+from aadml.feature_extraction.whitening import PcaWhitening
 
 AUDIO = extractor("log-mel", "audio")
 PLAIN = dataclasses.replace(AUDIO, pool=mean_over_time)

@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
-from feature_extraction.backbones import EXTRACTORS
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
-from feature_extraction.job import choose_extractors
-from feature_extraction.recipes import RECIPES
+from aadml.feature_extraction.backbones import EXTRACTORS
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
+from aadml.feature_extraction.job import choose_extractors
+from aadml.feature_extraction.recipes import RECIPES
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -7,14 +7,14 @@ import torch
 from click.testing import CliRunner
 
 from aadml.cli import cli
-from feature_extraction import self_test
-from feature_extraction.backbones.inception_v3 import InceptionV3
-from feature_extraction.backbones.panns import PANNS_NETWORKS
-from feature_extraction.backbones.vggish import VGGish, vggish
-from feature_extraction.network_run import seeded
-from feature_extraction.self_test import examine, vggish_statistics
-from feature_extraction.tensor_files import write_tensors
-from feature_extraction.weights import WEIGHTS, weights_folder
+from aadml.feature_extraction import self_test
+from aadml.feature_extraction.backbones.inception_v3 import InceptionV3
+from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
+from aadml.feature_extraction.backbones.vggish import VGGish, vggish
+from aadml.feature_extraction.network_run import seeded
+from aadml.feature_extraction.self_test import examine, vggish_statistics
+from aadml.feature_extraction.tensor_files import write_tensors
+from aadml.feature_extraction.weights import WEIGHTS, weights_folder
 
 
 @pytest.fixture(autouse=True)

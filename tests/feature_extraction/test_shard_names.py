@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.shard_names import read_shard, shard_path, shard_paths
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.shard_names import read_shard, shard_path, shard_paths
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import torch
 
-from feature_extraction.spec_augment import spec_augment
+from aadml.feature_extraction.spec_augment import spec_augment
 
 
 def zeros_of(augmented):

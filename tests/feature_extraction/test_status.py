@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ledger import Beginning, Progress, open_ledger
-from feature_extraction.status import WINDOW, status
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ledger import Beginning, Progress, open_ledger
+from aadml.feature_extraction.status import WINDOW, status
 
 
 def noted(output, *notes):

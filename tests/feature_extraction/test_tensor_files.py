@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.tensor_files import read_tensors, sha256, write_tensors
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.tensor_files import read_tensors, sha256, write_tensors
 
 STATE = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.tensor([1.5]), "count": torch.tensor(3)}
 

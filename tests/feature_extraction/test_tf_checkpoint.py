@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
 FOLDER = Path(__file__).with_name("checkpoints")
 EXPECTED = {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from feature_extraction.truncation import Ending, ending
+from aadml.feature_extraction.truncation import Ending, ending
 
 
 def missing_bytes(file):

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from feature_extraction import weights
-from feature_extraction.chosen_weights import load_weights
-from feature_extraction.download import _locked, download
-from feature_extraction.ground.errors import InputError
-from feature_extraction.tensor_files import write_tensors
-from feature_extraction.weights import WEIGHTS, WeightFile, verify, weights_folder, weights_path
+from aadml.feature_extraction import weights
+from aadml.feature_extraction.chosen_weights import load_weights
+from aadml.feature_extraction.download import _locked, download
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.tensor_files import write_tensors
+from aadml.feature_extraction.weights import WEIGHTS, WeightFile, verify, weights_folder, weights_path
 
 CONTENT = bytes(range(256)) * 4000
 

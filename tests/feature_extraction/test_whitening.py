@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.decomposition import PCA
 
-from feature_extraction.eight_bits import dequantize, quantize
-from feature_extraction.ground.errors import InputError
-from feature_extraction.whitening import (
+from aadml.feature_extraction.eight_bits import dequantize, quantize
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.whitening import (
     Moments,
     Whitening,
     fit_whitening,

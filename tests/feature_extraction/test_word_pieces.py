@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feature_extraction.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
+from aadml.feature_extraction.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
 
 CAPTIONS = ["a dog barks twice", "a dog barks and a bird sings", "rain falls on a tin roof", "a bird sings"]
 

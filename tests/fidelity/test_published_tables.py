@@ -7,12 +7,12 @@ from certificates.certificate import read
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
+from aadml.feature_extraction.ground.options import schema
 from aadml.methods import METHODS
 from aadml.methods.audio_text.negative_sampling import STRATEGIES
 from aadml.methods.method import Context
 from aadml.model.files import build_method
 from aadml.reports.reproduction.audio_text_tables import PAPER_TABLES, planned
-from feature_extraction.ground.options import schema
 
 EXACT = 1e-6
 BASES = {

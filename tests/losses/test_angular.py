@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pytorch_metric_learning import losses
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.angular import angular
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
 
 
 def unit(vector):

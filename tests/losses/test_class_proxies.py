@@ -11,11 +11,11 @@ from pytorch_metric_learning import losses
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LOSSES
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.recipes import RECIPES
-from feature_extraction.ground.errors import InputError
 
 CLASSES, DIMENSION = 4, 3
 EVERY = ("proxy-nca", "proxy-anchor", "soft-triple", "arcface")

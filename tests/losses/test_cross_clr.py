@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.cross_clr import cross_clr
-from feature_extraction.ground.errors import InputError
 
 
 def both(anchors, candidates, groups, by):

@@ -5,10 +5,10 @@ import torch
 from torch import nn
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.daml import Daml
 from aadml.losses.kernels.generated_negatives import GenerativeLoss, draw_triples, triple_cost
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
 
 FORMS = pytest.mark.parametrize("form", ["triplet", "contrastive", "n-pair"])
 

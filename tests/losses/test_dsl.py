@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.dsl import dsl
 from aadml.losses.supcon import supcon
-from feature_extraction.ground.errors import InputError
 
 
 def definition(comparison, temperature, prior_temperature):

@@ -7,10 +7,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.hdml import Hdml
 from aadml.losses.kernels.generated_negatives import GenerativeLoss, draw_triples
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
 
 FORMS = pytest.mark.parametrize("form", ["triplet", "n-pair"])
 

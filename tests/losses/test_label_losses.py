@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LABEL_LOSSES
 from aadml.losses.label_losses import ce, frobenius, mse, row_norm
-from feature_extraction.ground.errors import InputError
 
 EVERY = pytest.mark.parametrize("loss", LABEL_LOSSES.values(), ids=LABEL_LOSSES)
 

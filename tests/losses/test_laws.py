@@ -15,9 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from aadml.comparison import Comparison, Terms
+from aadml.feature_extraction.ground import markers
+from aadml.feature_extraction.ground.options import schema
 from aadml.losses import LOSSES, WEIGHS_POSITIVES
-from feature_extraction.ground import markers
-from feature_extraction.ground.options import schema
 
 EVERY = sorted(LOSSES)
 DIMENSION, FEATURES, CLASSES = 4, 5, 5

@@ -9,8 +9,8 @@ from pytorch_metric_learning import distances, losses
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.n_pair import n_pair
-from feature_extraction.ground.errors import InputError
 
 
 def definition(comparison, multi_positive):

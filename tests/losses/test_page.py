@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.options import schema
 from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.objective.recipes import RECIPES
-from feature_extraction.ground.options import schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "losses.md"
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.posterior_nca import posterior_nca
-from feature_extraction.ground.errors import InputError
 
 
 def definition(comparison, temperature):

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.ranking import ranking
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.errors import InputError
 
 FORMS = ["hinge_then_mean", "mean_then_hinge"]
 

@@ -9,9 +9,9 @@ from pytorch_metric_learning import losses
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.nt_xent import nt_xent
 from aadml.losses.supcon import supcon
-from feature_extraction.ground.errors import InputError
 
 
 def definition(comparison, temperature):

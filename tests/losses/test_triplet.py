@@ -9,9 +9,9 @@ from pytorch_metric_learning import distances, losses, miners, reducers
 
 from aadml.comparison import Comparison
 from aadml.comparison.scores import SCORES
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.triplet import triplet
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.errors import InputError
 
 
 def farness(x, r, score):

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.learner import Stage, Validation
 from aadml.methods.settings import Training
 from aadml.retrieval import evaluate
-from feature_extraction.ground.errors import InputError
 from tests.methods.trainings import KilledError, Linear, Recorder, Scripted, clips, run
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from aadml.comparison.clips import Clips
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.inputs import Inputs, Scaling, fit_scaling, load_scaling
-from feature_extraction.ground.errors import InputError
 
 
 def clips(n=50, seed=0, present=None):

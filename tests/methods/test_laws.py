@@ -19,6 +19,8 @@ from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import schema
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.session import Checkpoint, Session
@@ -29,8 +31,6 @@ from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import evaluate
 from aadml.runs.prepare import untrained_model
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import schema
 
 # those that embed sound and captions, not vectors, have their laws in tests/methods/audio_text
 ELSEWHERE = ("aadml.methods.audio_text", "aadml.methods.zero_shot")  # zero-shot wants features of one pretrained model

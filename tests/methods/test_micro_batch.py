@@ -7,13 +7,13 @@ from aadml.comparison.clips import Clips
 from aadml.configuration.assembly import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LOSSES
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.networks import layers
 from aadml.methods.precision import passed_in_parts
 from aadml.objective.recipes import RECIPES
 from aadml.runs.prepare import untrained_model
-from feature_extraction.ground.errors import InputError
 
 SPLITS = to_splits(synthetic(classes=3, train=60, valid=15, test=15, dimensions=(6, 8), difficulty=0.2))
 EVERY = sorted({*LOSSES, *RECIPES, "aa-triplet"})

@@ -12,6 +12,8 @@ from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import precision
 from aadml.methods.precision import PAYS_FROM, computed_in, resolved
 from aadml.methods.session import Callbacks
@@ -21,8 +23,6 @@ from aadml.runs.train import train_into
 from aadml.sweeps.ablate import jobs_of
 from aadml.sweeps.grid import cells_of, parse_axis, points
 from aadml.sweeps.sweep import sweep
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 SMALL = {"training.epochs": 4, "training.batch": 20, "training.learning_rate": 0.005}
 

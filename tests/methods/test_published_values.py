@@ -9,8 +9,8 @@ import pytest
 
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
+from aadml.feature_extraction.ground.options import schema
 from aadml.methods import METHODS
-from feature_extraction.ground.options import schema
 
 PUBLISHED = {
     "c-cca": {"dimension": 10, "pair_weight": 0.2},

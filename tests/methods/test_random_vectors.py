@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 8, "visual": 8}, 3, seed=4)
 FEATURES = torch.arange(40.0).reshape(5, 8)

@@ -9,11 +9,11 @@ from itertools import chain
 import pytest
 import torch
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods.learner import Stage
 from aadml.methods.session import Callbacks, Session
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
 from tests.methods.trainings import KilledError, Linear, Recorder, Scripted, Two, Watched, clips, run
 
 

@@ -9,11 +9,11 @@ import torch
 from click.testing import CliRunner
 
 import aadml
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
 from aadml.methods.zero_shot import shared_space
-from feature_extraction.ground.errors import InputError
 from tests.feature_extraction.hub import tiny
 
 pytest.importorskip("transformers")

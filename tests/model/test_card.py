@@ -6,8 +6,8 @@ import pytest
 
 import aadml
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
 from aadml.protocols.audit import summary
-from feature_extraction.feature_file import write_features
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 import aadml
 from aadml.cli import cli
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.backbones import EXTRACTORS, extractor
+from aadml.feature_extraction.feature_file import read_features, write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.facts import difference, fingerprint
 from aadml.runs.later_data import read_for
-from feature_extraction.backbones import EXTRACTORS, extractor
-from feature_extraction.feature_file import read_features, write_features
-from feature_extraction.ground.errors import InputError
 
 OFFLINE = [
     ("audio", "log-mel", {}),

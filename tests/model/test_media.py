@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 import aadml
+from aadml.feature_extraction.backbones.descriptors import log_mel
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.model import media
-from feature_extraction.backbones.descriptors import log_mel
-from feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.supcon import supcon
 from aadml.objective import Embedded, Objective, ObjectiveOptions
 from aadml.objective.embedded import Bank
@@ -13,7 +14,6 @@ from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositive
 from aadml.proxies.agreement import agreeing_neighbors
 from aadml.proxies.graph import neighbors
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.errors import InputError
 
 COUNT, K = 20, 3
 GROUPS = torch.arange(COUNT).clamp_min(1)  # clips 0 and 1 are the same clip

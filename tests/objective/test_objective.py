@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from aadml.comparison import Terms
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.contrastive import contrastive
 from aadml.objective import Embedded, Objective, ObjectiveOptions, parse_directions, reduce
 from aadml.objective import objective as objectives
 from aadml.objective.embedded import laid_out
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.errors import InputError
 
 
 def batch(b=6, d=3, seed=0):

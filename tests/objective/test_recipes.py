@@ -2,11 +2,11 @@ import pytest
 import torch
 from torch import nn
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LOSSES
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.recipes import RECIPES
-from feature_extraction.ground.errors import InputError
 
 ACROSS = ("audio-text", "text-audio")
 COUNT, WIDTH, FEATURES = 12, 4, 5

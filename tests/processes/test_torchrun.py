@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.fit import fit
-from feature_extraction.ground.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 SMALL = [

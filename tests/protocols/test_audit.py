@@ -10,6 +10,7 @@ import torch
 
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.methods.method import Context
@@ -23,7 +24,6 @@ from aadml.protocols.checks import CHECKS, duplicates, id_blindness, label_blind
 from aadml.protocols.evaluation import evaluate_under, protocols_of
 from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject
-from feature_extraction.ground.errors import InputError
 from tests.protocols import zoo
 
 

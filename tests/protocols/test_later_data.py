@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import aadml
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 NUMBERS = np.random.default_rng(0)
 BANKS = ["bank", "bank-expansion", "csls", "inverted-softmax", "inverted-softmax-random", "dual-inverted-softmax",

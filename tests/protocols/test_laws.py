@@ -7,6 +7,7 @@ import torch
 
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.inputs import Inputs, fit_scaling
 from aadml.methods.method import Context
@@ -16,7 +17,6 @@ from aadml.model.model import Model
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.evaluation import embed_under, evaluate_under, prepared, protocols_of
 from aadml.protocols.protocol import Subject
-from feature_extraction.ground.errors import InputError
 
 EVERY = sorted(PROTOCOLS)
 SEES_LABELS = {

@@ -5,11 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies import agreement
 from aadml.proxies.agreement import agreeing_neighbors
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import neighbors
-from feature_extraction.ground.errors import InputError
 
 
 def vectors(count, dimension, seed):

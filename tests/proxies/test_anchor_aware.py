@@ -3,12 +3,12 @@ import itertools
 import pytest
 import torch
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import keywords, schema
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.proxies import PROXIES
 from aadml.proxies.anchor_aware import AnchorAware, degeneracy
 from aadml.proxies.graph import clique_pairs, neighbors
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import keywords, schema
-from feature_extraction.ground.validation import checked_options
 
 MODALITIES = ("audio", "visual")
 COUNT, DIMENSION, CLASSES = 60, 6, 4

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.proxies.attention import Attention, AttentionOptions, Kind, number_of_heads
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
 
 
 def drawn(*shape, seed=0):

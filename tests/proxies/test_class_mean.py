@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies.class_mean import ClassMean
-from feature_extraction.ground.errors import InputError
 
 SIZE, WIDTH = 12, 3
 

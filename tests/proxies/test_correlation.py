@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import neighbors, symmetrized, united
-from feature_extraction.ground.errors import InputError
 
 MODALITIES = ("audio", "visual")
 COUNT = 40

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies import exact_search, exact_sums
 from aadml.proxies.exact_search import nearest
 from aadml.proxies.exact_sums import SIMILARITIES
-from feature_extraction.ground.errors import InputError
 
 
 def score(query: np.ndarray, row: np.ndarray, similarity: str) -> float:

@@ -4,8 +4,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies.graph import NeighborLists, clique_pairs, neighbors, random_neighbors, symmetrized, united
-from feature_extraction.ground.errors import InputError
 
 
 def vectors(count, dimension=5, seed=0):

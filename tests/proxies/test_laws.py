@@ -5,10 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aadml.feature_extraction.ground.options import schema
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.proxies import PROXIES
-from feature_extraction.ground.options import schema
 
 EVERY = sorted(PROXIES)
 SIZE, DIMENSION = 24, 4

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LOSSES
 from aadml.losses.contrastive import contrastive
 from aadml.losses.supcon import supcon
@@ -12,7 +13,6 @@ from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, compose_objective
 from aadml.proxies.memory import Memory
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.errors import InputError
 
 SIZE, WIDTH, BATCH = 20, 3, 5
 LABELS = torch.arange(SIZE) % 4

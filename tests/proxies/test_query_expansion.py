@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies.query_expansion import expand
-from feature_extraction.ground.errors import InputError
 
 
 def drawn(*shape, seed=0):

@@ -5,6 +5,7 @@ import pytest
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.reproduction.audio_text_runs import runs_of, table_of
 from aadml.reports.reproduction.audio_text_tables import (
     PAPER_TABLES,
@@ -18,7 +19,6 @@ from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
 from aadml.retrieval.significance import Spread
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.store import begun
-from feature_extraction.ground.errors import InputError
 
 BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf_audiocaps", "3cmlf"),
          "xie": ("xie_clotho", "xie")}  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import nct, t, ttest_rel
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.plan.answers import findings_of
 from aadml.reports.plan.hypotheses import with_few_labels, without_labels
 from aadml.reports.plan.page import PAGE, page_of, write_plan_page
@@ -26,7 +27,6 @@ from aadml.sweeps.plan.sets import SHARED, SetFacts, drawn_name, is_drawn, keep_
 from aadml.sweeps.plan.shipped import ALONE, NEIGHBORS, few
 from aadml.sweeps.plan.stages import STAGES
 from aadml.sweeps.results import signed
-from feature_extraction.ground.errors import InputError
 
 BUDGET = '{"training.epochs": 500}'
 SHIPPED = Path(__file__).parents[2] / "docs" / "experiments"

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.data.samples.mp4 import write_mp4
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.media import Clip
+from aadml.feature_extraction.media.encoding import Encoding, encode
 from aadml.reports import preview_cache, previews
 from aadml.reports.players import fitting
 from aadml.reports.preview_cache import make_previews
 from aadml.reports.previews import BLOCK, RATE, SECONDS, SIDES, Preview, Source, preview_of, shape_of
-from feature_extraction.ground.errors import InputError
-from feature_extraction.media import Clip
-from feature_extraction.media.encoding import Encoding, encode
 
 TONE = 700
 

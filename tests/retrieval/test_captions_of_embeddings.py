@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.embeddings_file import read_embeddings
-from feature_extraction.ground.errors import InputError
 
 CLIPS, CAPTIONS = 12, 5
 

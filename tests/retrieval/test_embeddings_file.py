@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 import torch
 
+from aadml.feature_extraction.columns import TEXT_ROW
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.embeddings_file import read_embeddings
-from feature_extraction.columns import TEXT_ROW
-from feature_extraction.ground.errors import InputError
 
 AUDIO = np.arange(8.0).reshape(4, 2)
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import evaluate, mean_average_precision, running_average_precisions, score_direction
 from aadml.retrieval.scores import MatrixScores, score_source
-from feature_extraction.ground.errors import InputError
 
 
 def embeddings(count=60, dimension=6, classes=4, seed=0, **options):

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import evaluate
 from aadml.retrieval.judgments import chosen_relevance
-from feature_extraction.ground.errors import InputError
 
 FILE = """id,audio_labels,visual_labels,note
 0,dog|siren,dog,the siren is heard but not seen

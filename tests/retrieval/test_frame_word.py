@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from aadml.comparison.frame_word import relevance
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.frame_word import FORMS, frame_word_scores, pack, pack_each, unpack
 from aadml.retrieval.scores import score_source
-from feature_extraction.ground.errors import InputError
 
 
 def sequences(count, steps, seed):

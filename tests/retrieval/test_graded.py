@@ -12,11 +12,11 @@ from sklearn.metrics import average_precision_score, ndcg_score
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import RULES, Judged, Judgments, Sharing
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import REQUIRED, schema
 from aadml.retrieval import METRICS, MatrixScores, evaluate
 from aadml.retrieval.directions import score_relevance
 from aadml.retrieval.metric_names import OTHER_GALLERIES, SMALLER_IS_BETTER
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import REQUIRED, schema
 
 seeds = st.integers(0, 2**32 - 1)
 NAMES = ("mrr", "mrr@2", "ndcg", "ndcg@3", "map@3", "map-min@3", "map-hits@3", "precision@3", "recall@3", "hit-rate@3")

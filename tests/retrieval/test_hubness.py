@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import mean_average_precision
 from aadml.retrieval.hubness import corrected, csls, dual_bank_sinkhorn, dual_inverted_softmax, inverted_softmax
-from feature_extraction.ground.errors import InputError
 
 MODALITIES = ("audio", "visual", "text")
 

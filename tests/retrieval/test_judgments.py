@@ -2,8 +2,8 @@
 
 import pytest
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.judgments import read_judgments
-from feature_extraction.ground.errors import InputError
 
 EXPECTED = {"q1": {"a": 2.0, "b": 0.5}, "q2": {}}
 

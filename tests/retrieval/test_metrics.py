@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.ranking import rank
 from aadml.retrieval.running import running_average_precision
-from feature_extraction.ground.errors import InputError
 
 
 def ap_by_loops(order, cutoff=None, normalizer="all"):

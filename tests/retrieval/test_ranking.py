@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from aadml.comparison.relevance import Grouped
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import places, ranking, scores
 from aadml.retrieval.ranking import over_rankings, rank
 from aadml.retrieval.scores import MatrixScores
-from feature_extraction.ground.errors import InputError
 
 
 def groups_by_loops(row, relevant):

@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import schema
 from aadml.retrieval import METRICS, evaluate
 from aadml.retrieval.metric_names import ALWAYS, place_of, split_name
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.requested import check_columns, check_criterion
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import schema
 
 
 def embeddings(count=24, classes=3):

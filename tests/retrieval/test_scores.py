@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import scores
 from aadml.retrieval.scores import SIMILARITIES, find_copies, score_source, unit_of_scores
-from feature_extraction.ground.errors import InputError
 
 
 def vectors(count, dimension, seed=0):

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t, ttest_1samp, ttest_rel
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.significance import NEGLIGIBLE, Difference, compare, holm, paired_t, seeds_and_queries, spread
-from feature_extraction.ground.errors import InputError
 
 
 def test_spread_is_mean_and_standard_deviation_of_a_sample():

@@ -9,6 +9,8 @@ import torch
 import aadml
 from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import made
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.session import Callbacks
@@ -21,8 +23,6 @@ from aadml.runs.train import train_into
 from aadml.sweeps.job import is_done
 from aadml.sweeps.needed import with_needed, work_off_needed
 from aadml.sweeps.reproduce import cost
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import made
 
 pytest.importorskip("transformers")
 

@@ -80,15 +80,15 @@ def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_w
 
 
 def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):
-    from feature_extraction.ground.errors import InputError
+    from aadml.feature_extraction.ground.errors import InputError
 
     with pytest.raises(InputError, match="learns from features; make some with"):
         call("train", "--data", manifest, "--method", "aadml", "--epochs", 1, "--runs", tmp_path)
 
 
 def test_modalities_that_captioned_sound_does_not_have_are_refused(manifest):
+    from aadml.feature_extraction.ground.errors import InputError
     from aadml.runs.data import load_splits
-    from feature_extraction.ground.errors import InputError
 
     def loaded(names):
         return load_splits(assemble(config="xie", data=str(manifest), settings=[f"modalities={names}"]))
@@ -185,7 +185,7 @@ def test_a_limit_of_epochs_shortens_every_row_and_the_model_that_makes_the_batch
     ],
 )
 def test_a_paper_of_other_data_is_refused(tmp_path, arguments, hint):
-    from feature_extraction.ground.errors import InputError
+    from aadml.feature_extraction.ground.errors import InputError
 
     with pytest.raises(InputError, match=hint):
         call("reproduce", *arguments, "-o", tmp_path / "out", "--workers", 0)
@@ -201,7 +201,7 @@ def test_a_paper_of_other_data_is_refused(tmp_path, arguments, hint):
 def test_batches_that_cannot_be_built_are_refused_before_the_model_that_makes_them_is_trained(
     manifest, tmp_path, settings, said
 ):
-    from feature_extraction.ground.errors import InputError
+    from aadml.feature_extraction.ground.errors import InputError
 
     complete = assemble(config="3cmlf", data=str(manifest), settings=[*NARROW["3cmlf"], *settings])
     with pytest.raises(InputError, match=said):

@@ -7,12 +7,12 @@ import pytest
 
 import aadml
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols.audit import Verdict
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.runs import audit
 from aadml.runs.evaluate import keep
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import aadml
 from aadml.comparison.clips import Clips
 from aadml.configuration.assembly import assemble
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import data
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 
 def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):

@@ -7,13 +7,13 @@ import pytest
 import aadml
 from aadml.configuration.assembly import assemble
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
 from aadml.protocols.evaluation import evaluate_under
 from aadml.runs.diagnosis import PREFIX
 from aadml.runs.evaluate import subject_of
 from aadml.runs.loading import load_run
 from aadml.runs.scoring import Scoring
 from aadml.runs.train import train_into
-from feature_extraction.feature_file import write_features
 
 SMALL = ("network.hidden=[8]", "training.batch=20", "training.learning_rate=0.01", "training.epochs=4")
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import aadml
+from aadml.feature_extraction.self_test import Finding
+from aadml.feature_extraction.weights import WEIGHTS
 from aadml.runs import doctor as doctors
 from aadml.runs.environment import commit, installed
-from feature_extraction.self_test import Finding
-from feature_extraction.weights import WEIGHTS
 
 
 @pytest.fixture

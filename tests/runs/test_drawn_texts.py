@@ -12,10 +12,10 @@ from trainings import contents, differences
 import aadml
 from aadml.configuration.assembly import assemble
 from aadml.data.conversion import convert
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Callbacks
 from aadml.runs.fit import resume_run
 from aadml.runs.train import train_into
-from feature_extraction.ground.errors import InputError
 from tests.feature_extraction.hub import tiny
 
 SMALL = {"texts": "drawn", "network.hidden": [8], "training.batch": 12, "training.criterion": "auto"}

@@ -11,9 +11,9 @@ import torch
 import aadml
 from aadml.comparison.embeddings import Embeddings
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import embed
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import aadml
 from aadml.cli import cli
 from aadml.data.sample_clips import SampleClips, write_sample_clips
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
 from aadml.losses import LOSSES
 from aadml.methods import METHODS
 from aadml.objective.recipes import RECIPES
-from feature_extraction.feature_file import write_features
 
 LOSS_NAMES = [prefix + name for name in dict.fromkeys([*LOSSES, *RECIPES]) for prefix in ("", "aa-")]
 CAPTIONED = ("audio-text", "3cmlf", "xie")

@@ -16,6 +16,7 @@ from faults import CALLS, KILLED, REFUSED, failing, in_child, killing, points, w
 from kill_points import FOREIGN, kill_points
 from trainings import NAMES, config, contents, differences, write_data
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Callbacks
 from aadml.runs.evaluate import evaluate
 from aadml.runs.fit import fit, resume_run
@@ -24,7 +25,6 @@ from aadml.runs.store import opened
 from aadml.runs.train import train_into
 from aadml.runs.verify import verify
 from aadml.sweeps.job import FAILURE, Job, work_off
-from feature_extraction.ground.errors import InputError
 
 OWN = ("README.md", "config.yaml", "environment.json", "evaluation.json", "manifest.json", "metrics.jsonl",
        "model.json", "model.safetensors")  # fmt: skip

@@ -10,14 +10,14 @@ import aadml
 from aadml.comparison.clips import Clips
 from aadml.configuration.assembly import assemble
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.processes import launch
 from aadml.runs import fit
 from aadml.runs.manifest import CONFIG, read_manifest
 from aadml.runs.prepare import prepare
 from aadml.runs.scoring import TEST, Scoring
 from aadml.runs.train import train_into
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 
 def test_of_several_processes_none_makes_the_sample_clips(monkeypatch, tmp_path):

@@ -6,13 +6,13 @@ import torch
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.networks import Network
 from aadml.methods.settings import Training
 from aadml.runs.forecast import forecast
 from aadml.runs.train import train_into
-from feature_extraction.feature_file import write_features
 
 CONTEXT = Context({"audio": 5, "visual": 6}, 4)
 

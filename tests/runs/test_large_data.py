@@ -13,11 +13,11 @@ from aadml.comparison import moments, stored_rows
 from aadml.comparison.stored_rows import StoredRows
 from aadml.data import figures, open_data, to_splits
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import rows, write_features
 from aadml.methods import METHODS
 from aadml.methods.inputs import fit_scaling
 from aadml.runs import environment
 from aadml.runs.environment import data_hash
-from feature_extraction.feature_file import rows, write_features
 
 FAST = ("aadml", "cca", "pairs", "agah")
 CAPTIONED = ("audio-text", "3cmlf", "xie")

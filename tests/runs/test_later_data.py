@@ -7,8 +7,8 @@ import pytest
 import aadml
 from aadml.data.splits import clips_of, without_classes
 from aadml.data.synthetic import synthetic
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 
 SHAPE = {"classes": 5, "dimensions": (6, 8), "train": 60, "valid": 15, "test": 30}
 

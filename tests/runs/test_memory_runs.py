@@ -8,9 +8,9 @@ from aadml.configuration.changes import parse_setting, with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
 from aadml.methods.session import Callbacks
 from aadml.runs.train import train_into
-from feature_extraction.feature_file import write_features
 
 
 class KilledError(Exception):

@@ -9,10 +9,10 @@ import torch
 
 import aadml
 from aadml.comparison.clips import Clips, Splits
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.inputs import SCALINGS, Inputs, fit_scaling
 from aadml.runs.prepare import fitted_on
-from feature_extraction.ground.errors import InputError
 
 WIDTHS = {"audio": 6, "visual": 5, "flow": 7}
 SMALL = {"network.hidden": [12], "training.batch": 16, "training.epochs": 2, "training.learning_rate": 0.01}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import naming
-from feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture(autouse=True)

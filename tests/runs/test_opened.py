@@ -13,6 +13,9 @@ import torch
 import aadml
 from aadml.comparison.clips import Clips
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.sealed import FileSum
 from aadml.model.files import FIRST_EDITION
 from aadml.protocols.audit import Finding, Verdict
 from aadml.runs import audit, later_data
@@ -21,9 +24,6 @@ from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load_run, read_evaluation
 from aadml.runs.manifest import LOG, MANIFEST, is_finished, is_run, read_file, read_manifest
 from aadml.runs.store import begun
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.sealed import FileSum
 
 CONTENT = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8), difficulty=0.2)
 

@@ -10,11 +10,11 @@ import torch
 
 import aadml
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import Texts, write_features
 from aadml.protocols.audit import Verdict
 from aadml.runs import retrain
 from aadml.runs.loading import load_run
 from aadml.runs.retrain import fitted_without_test
-from feature_extraction.feature_file import Texts, write_features
 
 SMALL = {"network.hidden": [16], "training.batch": 20}
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from aadml.configuration.assembly import assemble
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import sample_data
-from feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture

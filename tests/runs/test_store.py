@@ -9,13 +9,13 @@ import pytest
 import torch
 from faults import in_child, watched
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.sealed import FileSum, seal
 from aadml.methods.session import Checkpoint
 from aadml.runs import store as stores
 from aadml.runs.manifest import FORMAT, LOG, MANIFEST, RESERVED, VERSION, read_log, read_manifest
 from aadml.runs.session import RunSession
 from aadml.runs.store import begun, opened
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.sealed import FileSum, seal
 from tests.runs.planted import committed, own, plant
 
 

@@ -8,14 +8,14 @@ import pytest
 import aadml
 from aadml.configuration.assembly import assemble
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import SILENT, Callbacks
 from aadml.runs import together
 from aadml.runs.fit import resume_run
 from aadml.runs.prepare import prepare
 from aadml.runs.store import begun
 from aadml.runs.train import train_into
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 SMALL = {"network.hidden": [4], "training.batch": 15, "training.epochs": 1}
 

@@ -10,9 +10,9 @@ import torch
 import aadml
 from aadml.data import open_data
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import UNLABELLED, write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
-from feature_extraction.feature_file import UNLABELLED, write_features
-from feature_extraction.ground.errors import InputError
 
 SMALL = {
     "training.criterion": "map",

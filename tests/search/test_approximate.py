@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from aadml.feature_extraction.feature_file import FeatureFile, write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index, approximate, building
 from aadml.search.approximate import Cells, Questions, make_cells
 from aadml.search.exact import Gallery
 from aadml.search.store import connect
-from feature_extraction.feature_file import FeatureFile, write_features
-from feature_extraction.ground.errors import InputError
 
 pytest.importorskip("faiss", reason="faiss is not installed (extra faiss)")
 

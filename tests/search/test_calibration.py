@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import aadml
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 from aadml.search.calibration import (
     Calibration,
@@ -24,8 +26,6 @@ from aadml.search.calibration import (
 )
 from aadml.search.contents import meta_of
 from aadml.search.store import connect, set_meta
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 
 def drawn(queries, seed, steepness=2.0, hits=10):

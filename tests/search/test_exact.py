@@ -6,9 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import SIMILARITIES, score_source, unit_of_scores
 from aadml.search.exact import Gallery
-from feature_extraction.ground.errors import InputError
 
 KINDS = ("normal", "ties", "posteriors", "near", "shifted", "tiny", "huge", "zeros")
 

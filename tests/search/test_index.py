@@ -12,10 +12,10 @@ import torch
 import aadml
 from aadml.data.samples.mp4 import write_mp4
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import read_features, write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import score_source
 from aadml.search import Index
-from feature_extraction.feature_file import read_features, write_features
-from feature_extraction.ground.errors import InputError
 
 SETTINGS = {"network.hidden": [8], "training.batch": 20, "training.learning_rate": 0.01}
 

@@ -9,10 +9,10 @@ import pytest
 
 import aadml
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import Timeline, write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 from aadml.search.store import connect
-from feature_extraction.feature_file import Timeline, write_features
-from feature_extraction.ground.errors import InputError
 
 SETTINGS = {"network.hidden": [8], "training.batch": 20, "training.learning_rate": 0.01}
 

@@ -36,7 +36,7 @@ def media(tmp_path_factory):
 
 
 def write_sound(path, tone):
-    from feature_extraction.media.encoding import Encoding, encode
+    from aadml.feature_extraction.media.encoding import Encoding, encode
 
     encode(path, Encoding(container="mp4", video="", audio="aac"), pictures=None, sound=tone, frame_rate=1, rate=48_000)
 

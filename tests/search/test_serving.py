@@ -13,11 +13,11 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index, access
 from aadml.search import server as server_room
 from aadml.search.questions import Limits
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 LIMITS = Limits(bytes=200_000, seconds=1.5, connections=8)
 

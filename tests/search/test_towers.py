@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import aadml
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
-from feature_extraction.backbones import extractor
-from feature_extraction.ground.errors import InputError
 from tests.feature_extraction.hub import tiny
 
 pytest.importorskip("transformers")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import aadml
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
-from feature_extraction.ground.errors import InputError
 
 SETTINGS = {"method.audio_width": 2, "method.text_layers": 1, "method.text_dimension": 16, "method.hidden": 16,
             "method.dimension": 16, "training.batch": 12}  # fmt: skip

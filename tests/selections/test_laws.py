@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.options import schema
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.options import schema
 
 EVERY = sorted(SELECTIONS)
 DRAWS = {

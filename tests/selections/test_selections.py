@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pytorch_metric_learning import miners
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
 
 
 def line(positions, labels, anchor=0.0):

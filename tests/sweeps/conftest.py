@@ -2,7 +2,7 @@ import pytest
 
 from aadml.configuration.files import read_yaml
 from aadml.data.synthetic import synthetic
-from feature_extraction.feature_file import write_features
+from aadml.feature_extraction.feature_file import write_features
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.sweeps.compare import Settings, chosen, named_rows
-from feature_extraction.ground.errors import InputError
 
 SETTINGS = Settings("x.h5", with_controls=False)
 KNOWN = {"cca": 1, "dcca": 2, "random": 3}

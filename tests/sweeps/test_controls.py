@@ -5,13 +5,13 @@ import pytest
 
 from aadml.configuration.config import resolve
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.runs.data import load_splits
 from aadml.runs.prepare import untrained_model
 from aadml.sweeps.controls import AFFINE, ALONE, NONE, RANDOM, UNIFORM, controls, essence, rivals, weighted
 from aadml.sweeps.grid import applied, without_proxy
 from aadml.sweeps.plan.finals import same_training
-from feature_extraction.feature_file import write_features
 
 
 @pytest.fixture(scope="module")

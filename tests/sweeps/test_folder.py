@@ -4,8 +4,8 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.sweeps.folder import sole_owner
-from feature_extraction.ground.errors import InputError
 
 SWEEPS = {
     "compare": ["compare", "--methods", "random,cca", "--data"],

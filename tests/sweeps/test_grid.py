@@ -6,6 +6,7 @@ from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve, tuning_space
 from aadml.configuration.files import read_yaml
 from aadml.configuration.shipped import configs_folder
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.sweeps.ablate import plan_ablation
 from aadml.sweeps.grid import (
     Axis,
@@ -18,7 +19,6 @@ from aadml.sweeps.grid import (
     points,
     set_again,
 )
-from feature_extraction.ground.errors import InputError
 
 BASE = read_yaml("aadml") | {"data": "features.h5"}
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from aadml.configuration.files import read_yaml
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.sweeps.grid import applied
 from aadml.sweeps.plan import finals
 from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, NARROW, PLAIN, RIVALS, drawn_points
@@ -16,7 +17,6 @@ from aadml.sweeps.plan.ledger import Ledger, Row
 from aadml.sweeps.plan.search import HALVING, SEARCHES, chosen_options
 from aadml.sweeps.plan.sets import SetFacts, keep_facts, read_facts
 from aadml.sweeps.plan.stages import STAGES, chosen_stages, runs_of
-from feature_extraction.ground.errors import InputError
 
 BASE = applied({**read_yaml("aadml"), "data": "x.h5"}, NARROW)
 SET = DataSet(BASE, 7, 350)

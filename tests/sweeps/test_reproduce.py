@@ -9,6 +9,8 @@ from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.data.ave import AVE15, with_drawn_clock
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Session
 from aadml.runs.data import load_splits
 from aadml.sweeps.compare import Settings, published_methods
@@ -21,8 +23,6 @@ from aadml.sweeps.reproduce.rows import BEST_K, LEAKS, paper_runs
 from aadml.sweeps.reproduce.schedule import STEPS, shortened
 from aadml.sweeps.reproduce.sizes import other_size
 from aadml.sweeps.shards import Division, check_complete
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture(scope="module")

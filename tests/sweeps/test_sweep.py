@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.sweeps.ablate import jobs_of
 from aadml.sweeps.grid import cells_of, parse_axis, points
 from aadml.sweeps.job import FAILURE
 from aadml.sweeps.sweep import sweep
-from feature_extraction.ground.errors import InputError
 
 KEPT = ("model.safetensors", "config.yaml")
 

@@ -6,6 +6,8 @@ import torch
 
 from aadml.configuration.config import resolve
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import load_run
 from aadml.runs.scoring import Scoring
@@ -25,8 +27,6 @@ from aadml.sweeps.controls import (
 )
 from aadml.sweeps.grid import Cell
 from aadml.sweeps.trials import trials_of
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
 
 
 def row(values, space, name="row"):

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from aadml.data.ave import ORDER_FILES, annotations_of, class_names_of_columns
 from aadml.data.layouts.layout import Layout, ReadOptions, same_rows
 from aadml.data.raw import assemble
-from feature_extraction.feature_file import FeatureFile
-from feature_extraction.foreign import hdf5_arrays, open_hdf5
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.foreign import hdf5_arrays, open_hdf5
+from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feature*.h5", "labels*.h5", "visual_feature*.h5")
 _BLOCK = 64  # clips pooled at once: the pictures of all do not fit into memory

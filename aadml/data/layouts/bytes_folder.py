@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from aadml.data.folds import chosen_fold, folds_of, some
 from aadml.data.layouts.layout import Layout, ReadOptions
 from aadml.data.raw import assemble
-from feature_extraction.feature_file import FeatureFile
-from feature_extraction.foreign import npy_array
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.foreign import npy_array
+from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("vgg", "inception", "classes", "folds")
 _PARTS = {"audio": "vgg", "visual": "inception"}

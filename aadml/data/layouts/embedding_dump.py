@@ -4,8 +4,8 @@ from pathlib import Path
 
 from aadml.data.layouts.layout import Layout, ReadOptions, same_rows
 from aadml.data.raw import assemble
-from feature_extraction.feature_file import FeatureFile
-from feature_extraction.foreign import hdf5_arrays
+from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.foreign import hdf5_arrays
 
 KEYS = ("featN1", "featN2", "testLs")
 

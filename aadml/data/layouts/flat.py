@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from aadml.data.layouts.layout import Layout, ReadOptions, same_rows
 from aadml.data.raw import assemble, text
-from feature_extraction.feature_file import FeatureFile
-from feature_extraction.foreign import hdf5_arrays, hdf5_keys, require_keys
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, require_keys
+from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feat", "visual_feat", "Label_ID")
 _SPLIT_KEYS = ("Train_test", "Split")

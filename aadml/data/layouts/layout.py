@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from feature_extraction.feature_file import FeatureFile
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.ground.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from aadml.data.layouts.layout import Layout, ReadOptions, same_rows, stacked
 from aadml.data.raw import assemble
-from feature_extraction.feature_file import FeatureFile
-from feature_extraction.foreign import hdf5_arrays, hdf5_keys
+from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys
 
 KEYS = ("audio_train", "visual_train", "lab_train", "audio_test", "visual_test", "lab_test")
 _NAMES = ("audio", "visual", "lab")

@@ -5,8 +5,8 @@ from pathlib import Path
 from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, Annotation, annotations_of, drawn_clock
 from aadml.data.manifests.listing import Entry, Listing, media_files
 from aadml.data.raw import file_hash
-from feature_extraction.foreign import hdf5_arrays
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.foreign import hdf5_arrays
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def ave(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from aadml.data import division
 from aadml.data.manifests.listing import Entry, Listing, contents, left_aside, media_files, utf8
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import SPLITS
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import SPLITS
 
 _SPLIT_FOLDERS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aadml.data.raw import file_hash
-from feature_extraction.ground.atomic import atomic_path
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import LABELS_SEPARATOR, SPLITS
+from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import LABELS_SEPARATOR, SPLITS
 
 _VIDEO_SUFFIXES = (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".flv", ".3gp", ".ts", ".wmv")
 _SOUND_SUFFIXES = (".mp3", ".wav", ".flac", ".ogg", ".opus", ".m4a", ".aac")

@@ -9,10 +9,10 @@ from typing import Any
 from aadml.data.manifests import MANIFESTS
 from aadml.data.manifests.listing import Listing, write_manifest
 from aadml.data.manifests.splitting import DEFAULT, draws, with_splits
-from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import completed
-from feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import completed
+from aadml.feature_extraction.ground.tables import lookup
 
 _OWN = ("folder", "table")  # what a person put together: what is missing there was not left out on purpose
 _SHOWN = 8

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from aadml.data.division import divide, shares_of
 from aadml.data.manifests.listing import Entry, Listing
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import suggestion
-from feature_extraction.manifest import ALIASES, SPLITS
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.manifest import ALIASES, SPLITS
 
 DEFAULT = "random:0.7/0.1/0.2"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from aadml.data.manifests.class_folders import unique_names
 from aadml.data.manifests.listing import Entry, Listing, contents
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import suggestion
-from feature_extraction.manifest import ALIASES, LABELS_SEPARATOR, split_labels
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.manifest import ALIASES, LABELS_SEPARATOR, split_labels
 
 SEPARATORS = (",", ";", "\t")
 _ROLES = ("id", "media", "audio", "visual", "label", "labels", "split")

@@ -6,7 +6,7 @@ from aadml.data.folds import chosen_fold, folds_of
 from aadml.data.manifests.class_folders import divide, unique_names
 from aadml.data.manifests.listing import Entry, Listing, contents, left_aside, media_files, utf8
 from aadml.data.raw import file_hash
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = None, seed: int = 0) -> Listing:

@@ -16,7 +16,7 @@ def write_mp4(path: Path, pictures: Image, sound: Signal, *, frame_rate: int, ra
         frame_rate: pictures per second.
         rate: samples per second.
     """
-    from feature_extraction.media.encoding import Encoding, encode
+    from aadml.feature_extraction.media.encoding import Encoding, encode
 
     video_options = {"preset": "veryfast", "crf": "24"}
     options = {"movflags": "+faststart"}

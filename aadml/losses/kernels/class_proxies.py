@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.pairwise import dot, normalized
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def drawn_proxies(count: int, dimension: int, length: float, loss: str) -> nn.Parameter:

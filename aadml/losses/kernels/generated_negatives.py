@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.pairwise import TINY, dot
 from aadml.comparison.row_choice import columns_by_lot
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.kernels.likelihood import of_each_positive
-from feature_extraction.ground.errors import InputError
 
 Form = Literal["triplet", "contrastive", "n-pair"]
 Positives = Literal["one", "all"]

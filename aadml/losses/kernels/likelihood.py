@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.kernels.row_blocks import LOWEST, Costs, counted, exp_of_falls, without
-from feature_extraction.ground.errors import InputError
 
 T = TypeVar("T", float, Tensor)
 NOTHING = 1e-30

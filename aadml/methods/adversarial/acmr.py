@@ -14,11 +14,11 @@ from torch.nn import functional as F
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Fidelity, Layers, Margin, Weight, Width
 from aadml.comparison.pairwise import at_least_float32, cosine
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context
-from feature_extraction.ground.markers import Tuning
 
 
 def reversal(epoch: Epoch) -> float:

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import LearningRate, Margin, SomeLayers, Weight, Width
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.methods.adversarial.class_codes import code_cost, fitted_codes, signs
 from aadml.methods.adversarial.critics import critic_cost
 from aadml.methods.heads import all_directions, heads
@@ -22,7 +23,6 @@ from aadml.methods.networks import layers
 from aadml.methods.settings import Training
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
-from feature_extraction.ground.markers import Tuning
 
 ATTENTION_SLOPE = 5.0
 KEPT = 0.8

@@ -15,6 +15,9 @@ from aadml.comparison.frame_word import relevance
 from aadml.data.loading import Loading
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
+from aadml.feature_extraction.backbones.crnn import Crnn, pooled_lengths
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.log_mel import CRNN, LogMelSettings
 from aadml.methods.audio_text.options import RelevanceOptions
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput, resize_buffers
@@ -22,9 +25,6 @@ from aadml.methods.audio_text.towers import each_once, nothing_to_learn, padded_
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Validation
 from aadml.objective import Embedded, Objective
 from aadml.retrieval.frame_word import FRAME_WORD, pack, pack_each
-from feature_extraction.backbones.crnn import Crnn, pooled_lengths
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.log_mel import CRNN, LogMelSettings
 
 _AT_ONCE = 32
 _FLAT = 1e-4

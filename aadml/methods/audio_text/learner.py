@@ -15,6 +15,8 @@ from aadml.data.loading import Loading
 from aadml.data.network_items import ItemBatch
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.audio_text.curriculum import Curriculum
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import BertInput, WordInput, resize_buffers
@@ -22,8 +24,6 @@ from aadml.methods.audio_text.towers import Tower, describe, nothing_to_learn, p
 from aadml.methods.hub_input import HubInput
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation
 from aadml.objective import Embedded, Objective
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
 
 SIDES: tuple[Modality, ...] = ("audio", "text")
 

@@ -8,6 +8,7 @@ from annotated_types import Interval, MultipleOf
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout
+from aadml.feature_extraction.ground.markers import Choice
 from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.frames_words import CrnnInput, FramesAgainstWords
 from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, Name, RelevanceOptions
@@ -17,7 +18,6 @@ from aadml.methods.settings import Training
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section
-from feature_extraction.ground.markers import Choice
 
 RANKING: Section = {"name": "ranking", "reduction": "mean", "combine": "sum"}
 READ, RELEVANCE = CaptionedOptions(cleaning="xie"), RelevanceOptions()

@@ -9,9 +9,9 @@ from aadml.comparison.frame_word import Form
 from aadml.comparison.options import Count, CountOrZero, Dropout, Width
 from aadml.data.captions import CLEANINGS
 from aadml.data.loading import Loading, LogMelBy
+from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
+from aadml.feature_extraction.ground.markers import Choice
 from aadml.methods.pretrained import Blocks, HubModel, Mebibytes, Workers
-from feature_extraction.backbones.panns import PANNS_NETWORKS
-from feature_extraction.ground.markers import Choice
 
 Name = Annotated[str, MinLen(1)]
 """The name of published weights: a path, or "untrained"."""

@@ -2,8 +2,8 @@
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import evaluate
-from feature_extraction.ground.errors import InputError
 
 ONCE: tuple[Modality, ...] = ("audio",)
 READINGS = ("text-audio", "both")

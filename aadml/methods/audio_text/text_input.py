@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions, Tokens, tokens
-from aadml.methods.audio_text.options import UNTRAINED
-from feature_extraction.backbones.bert import (
+from aadml.feature_extraction.backbones.bert import (
     LONGEST,
     bert_of,
     configuration_of,
@@ -18,10 +17,11 @@ from feature_extraction.backbones.bert import (
     load_word_pieces,
     small_bert,
 )
-from feature_extraction.backbones.word2vec import read_vectors, table, untrained_table, variants
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.word_pieces import train_vocabulary, word_piece_tokenizer
+from aadml.feature_extraction.backbones.word2vec import read_vectors, table, untrained_table, variants
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.word_pieces import train_vocabulary, word_piece_tokenizer
+from aadml.methods.audio_text.options import UNTRAINED
 
 _UNKNOWN = "[UNK]"
 _SHOWN = 10

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import torch
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.audio_text.captioned import Ancillary, AudioText
 from aadml.methods.audio_text.curriculum import Curriculum, ancillary
 from aadml.methods.audio_text.learner import TwoTowers
@@ -15,7 +16,6 @@ from aadml.objective import Objective
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section
-from feature_extraction.ground.errors import InputError
 
 BOTH_WAYS = ("audio-text", "text-audio")
 NT_XENT: Section = {"name": "nt-xent", "reduction": "mean"}

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Ridge, Share, Width
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.methods.correlation.algebra import (
     canonical,
     centered,
@@ -23,8 +25,6 @@ from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context, Method
 from aadml.methods.networks import layers
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import Tuning
 
 EIGENVALUE_FLOOR = 1e-9
 CorrelationName = Literal["trace", "squared", "source"]

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.correlation.algebra import Canonical
 from aadml.methods.method import Method
-from feature_extraction.ground.errors import InputError
 
 
 def joined(train: Clips, valid: Clips) -> Clips:

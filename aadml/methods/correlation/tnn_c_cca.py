@@ -12,6 +12,8 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Fidelity, Layers, Margin, Ridge, Share, Width
 from aadml.comparison.scores import Score
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Epoch, Learner, Player
@@ -21,8 +23,6 @@ from aadml.methods.settings import Training
 from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.sections import Section
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import Tuning
 
 Selection = Callable[[Comparison, torch.Generator], Comparison]
 

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from aadml.comparison.options import Margin, Weight
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.methods.label_space_learner import LabelSpaceLearner
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Context, Method
@@ -10,7 +11,6 @@ from aadml.methods.networks import NETWORK, Network
 from aadml.methods.settings import Training
 from aadml.objective.objective import Reduction
 from aadml.objective.sections import Section
-from feature_extraction.ground.markers import Tuning
 
 
 def cctl(

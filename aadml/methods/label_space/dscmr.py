@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import SomeLayers, Weight, Width
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
 from aadml.methods.learned import learned
@@ -15,7 +16,6 @@ from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.networks import Activation
 from aadml.methods.pair_costs import partners_apart, same_class_costs
-from feature_extraction.ground.markers import Tuning
 
 
 class CommonSpaceLearner(Learner):

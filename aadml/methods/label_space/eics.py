@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Layers, Margin, Weight, Width
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
@@ -20,7 +21,6 @@ from aadml.methods.pair_costs import partners_apart, same_class_costs
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.sections import Section
-from feature_extraction.ground.markers import Tuning
 
 
 class DualSubspaceLearner(Learner):

@@ -10,6 +10,8 @@ from torch.nn import functional as F
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, CountOrZero, Dropout, Weight, Width
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.layers.dropout import DropoutLayer
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork
@@ -17,8 +19,6 @@ from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Learner, Player
 from aadml.methods.method import Context
 from aadml.methods.pair_costs import partners_apart
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import Tuning
 
 CLASSIFIER_HIDDEN = 32
 Kernel = Annotated[int, Interval(ge=1, le=1001)]

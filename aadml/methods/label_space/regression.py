@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.tables import lookup
 from aadml.losses import LABEL_LOSSES
 from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions
 from aadml.objective.composition import Weighted
 from aadml.objective.left_out import LeftOut, is_left_out
 from aadml.objective.sections import Section, named
-from feature_extraction.ground.tables import lookup
 
 
 def label_space_encoders(context: Context, method: str, network: NetworkOptions) -> nn.ModuleDict:

@@ -11,6 +11,7 @@ from aadml.comparison import Comparison
 from aadml.comparison.features import Modality
 from aadml.comparison.interpolation import Lines, Shares, interpolated
 from aadml.comparison.options import Margin, Share, Weight
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.losses.triplet import triplet
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
@@ -21,7 +22,6 @@ from aadml.methods.networks import NETWORK, Network
 from aadml.objective import Embedded, Objective
 from aadml.objective.sections import Section
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.markers import Tuning
 
 FIRST, SECOND = "semi-hard", "hard"
 

@@ -11,13 +11,13 @@ from torch.nn import functional as F
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Weight
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation, in_two
 from aadml.methods.method import Context
 from aadml.methods.networks import NETWORK, Network, layers
 from aadml.objective.sections import Section
-from feature_extraction.ground.markers import Tuning
 
 FIRST, SECOND = "teacher", "students"
 

@@ -11,6 +11,8 @@ from torch.nn import functional as F
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, Dropout, Layers, Margin
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Learner, Player
@@ -18,8 +20,6 @@ from aadml.methods.method import Context
 from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Relation
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import Tuning
 
 
 class TokenTransformer(nn.Module):

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Width
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.losses.supcon import supcon
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
@@ -22,7 +23,6 @@ from aadml.objective import Embedded, Objective, ObjectiveOptions
 from aadml.objective.embedded import Relation
 from aadml.processes import group
 from aadml.selections import SELECTIONS
-from feature_extraction.ground.markers import Tuning
 
 LARGEST_SCALE = math.log(100)
 

@@ -10,6 +10,8 @@ from torch.nn import functional as F
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Margin, Share, Weight, Width
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import Tuning
 from aadml.layers.dropout import DropoutLayer
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
@@ -20,8 +22,6 @@ from aadml.objective import Embedded
 from aadml.objective.composition import Space, compose_objective
 from aadml.objective.embedded import Relation
 from aadml.objective.sections import Section
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import Tuning
 
 FIRST, SECOND = "instance", "ranking"
 

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature, Width
+from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.label_space.regression import bound_label_loss
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player, on_device
@@ -20,8 +22,6 @@ from aadml.objective.composition import Space, Weighted
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
-from feature_extraction.feature_file import UNLABELLED
-from feature_extraction.ground.errors import InputError
 
 
 class FewLabelsLearner(Learner):

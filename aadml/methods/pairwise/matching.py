@@ -17,6 +17,8 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Matrix, Modality
 from aadml.comparison.stored_rows import BLOCK
 from aadml.data.figures import row_hashes
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import schema
 from aadml.losses import LOSSES, WEIGHS_POSITIVES
 from aadml.methods.learner import Batch, on_device
 from aadml.methods.teacher import dcca_space
@@ -28,8 +30,6 @@ from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositive
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
 from aadml.processes import group
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import schema
 
 LARGEST_SCALE = math.log(100)
 Encode = Callable[[Any, Modality], Tensor]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.reports.plan.hypotheses import graph_answer, readings_answer
 from aadml.reports.plan.shares import slope_answer
 from aadml.reports.plan.statistics import (
@@ -26,7 +27,6 @@ from aadml.sweeps.plan.finals import LOOKS, SECOND, THIRD, finals, same_training
 from aadml.sweeps.plan.ledger import Ledger
 from aadml.sweeps.plan.search import MAIN, chosen_options
 from aadml.sweeps.results import signed
-from feature_extraction.ground.json_values import JsonObject
 
 QUESTIONS = {
     "H1": ("Does AA raise the triplet loss where both are tuned alike?", PLAIN),

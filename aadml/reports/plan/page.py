@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from aadml.feature_extraction.ground.atomic import write_text
 from aadml.reports.plan.answers import Findings, answers, findings_of
 from aadml.reports.plan.drawings import SHARES, drawings, share_drawing
 from aadml.reports.plan.hypotheses import sections_of_set
@@ -28,7 +29,6 @@ from aadml.sweeps.plan.finals import LOOKS
 from aadml.sweeps.plan.ledger import Ledger
 from aadml.sweeps.plan.sets import SHARED, SetFacts, drawn_name, is_drawn, read_facts
 from aadml.sweeps.plan.stages import STAGES, is_of_shares
-from feature_extraction.ground.atomic import write_text
 
 PAGE = "results.md"
 PRIMARY_SETS = ("corsmal", "av_digits")

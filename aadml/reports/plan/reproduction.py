@@ -6,6 +6,7 @@ from pathlib import Path
 from aadml.configuration.changes import setting_pairs
 from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.plan.page import summary, write_plan_page
 from aadml.reports.plan.tables import figure_name
 from aadml.reports.reproduction.procedure import Plan
@@ -23,7 +24,6 @@ from aadml.sweeps.plan.search import MAIN, finalists
 from aadml.sweeps.plan.sets import SHARED, SetFacts, drawn_name, drawn_place, keep_facts, read_facts
 from aadml.sweeps.plan.stages import STAGES, chosen_stages, is_of_shares, runs_of
 from aadml.sweeps.sweep import Outcome, worker_count
-from feature_extraction.ground.errors import InputError
 
 AT_ONCE = 9
 """Runs a worker between two writes of the ledger."""

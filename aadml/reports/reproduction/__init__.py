@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from feature_extraction.ground.places import imported_on_demand
+from aadml.feature_extraction.ground.places import imported_on_demand
 
 if TYPE_CHECKING:
     from aadml.reports.reproduction.reproduction import reproduce

@@ -7,6 +7,7 @@ from aadml.configuration.assembly import assembled
 from aadml.configuration.changes import setting_pairs
 from aadml.configuration.config import Config
 from aadml.configuration.files import open_config
+from aadml.feature_extraction.ground.atomic import write_text
 from aadml.reports import page
 from aadml.reports.page import Section
 from aadml.reports.reproduction.audio_text_runs import PaperRun, runs_of, table_of
@@ -19,7 +20,6 @@ from aadml.runs.sample_data import with_sample_data
 from aadml.sweeps.folder import sole_owner
 from aadml.sweeps.limits import at_most
 from aadml.sweeps.reproduce.schedule import NOTE, shortened
-from feature_extraction.ground.atomic import write_text
 
 REPORT = "report.html"
 TITLES = {

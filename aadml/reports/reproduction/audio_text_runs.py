@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aadml.configuration.config import Config, resolve
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.options import made
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.reports.reproduction.audio_text_tables import PaperRow, laid_out, planned, slug
@@ -14,8 +16,6 @@ from aadml.runs.loading import read_evaluation
 from aadml.runs.naming import file_of
 from aadml.runs.prior import config_of, folder_of
 from aadml.sweeps.job import Job, is_done
-from feature_extraction.ground.json_values import JsonObject
-from feature_extraction.ground.options import made
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from aadml.configuration.changes import with_setting
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject, inner, nested
+from aadml.feature_extraction.ground.tables import lookup
 from aadml.methods.settings import Training
 from aadml.reports.tables import Cell, Table
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import spread
 from aadml.sweeps.compare import NAMED
 from aadml.sweeps.published_figures import read_published
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject, inner, nested
-from feature_extraction.ground.tables import lookup
 
 Change = tuple[str, Any]
 _OBJECTIVES = ("triplet-sum", "triplet-max", "triplet-weighted", "nt-xent")
@@ -208,8 +208,8 @@ def refuse_overridden(name: str, keys: Iterable[str], dataset: str) -> None:
 
 
 def _taken(method: str, given: JsonObject) -> JsonObject:
+    from aadml.feature_extraction.ground.options import schema
     from aadml.methods import METHODS
-    from feature_extraction.ground.options import schema
 
     known = schema(METHODS[method])
     return {"name": method, **{key: value for key, value in given.items() if key in known}}

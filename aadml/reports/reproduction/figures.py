@@ -6,6 +6,7 @@ from typing import ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Record
 from aadml.reports.figures import COLORS, DASHED, INK, canvas, in_house_style, label, legend, svg
 from aadml.reports.reproduction.tables import Group
@@ -17,7 +18,6 @@ from aadml.sweeps.compare import Row
 from aadml.sweeps.grid import Cell as Point
 from aadml.sweeps.published_figures import published
 from aadml.sweeps.reproduce.rows import LEAKS, SELECTION
-from feature_extraction.ground.errors import InputError
 
 P = ParamSpec("P")
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from aadml.feature_extraction.ground.atomic import write_text
 from aadml.reports import page
 from aadml.reports.page import Fact, Section
 from aadml.reports.reproduction.figures import drawn, epoch_figures, leak_dots, neighbor_figure, scope_figure
@@ -12,7 +13,6 @@ from aadml.reports.tables import Table, write_tables
 from aadml.sweeps.compare import Row
 from aadml.sweeps.reproduce.parts import PARTS
 from aadml.sweeps.reproduce.rows import DRAWN, LEAKS, SELECTION, PaperRuns
-from feature_extraction.ground.atomic import write_text
 
 REPORT = "report.html"
 PUBLISHED = "published "

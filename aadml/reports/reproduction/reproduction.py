@@ -9,6 +9,9 @@ import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import lookup
 from aadml.reports.plan.reproduction import reproduce_plan
 from aadml.reports.reproduction.audio_text import reproduce_audio_text
 from aadml.reports.reproduction.audio_text_tables import DATASETS as AUDIO_TEXT
@@ -21,9 +24,6 @@ from aadml.sweeps.folder import refuse_foreign
 from aadml.sweeps.reproduce import schedule
 from aadml.sweeps.reproduce.parts import DATA_SETS
 from aadml.sweeps.shards import Division
-from feature_extraction.ground.consent import with_consent
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
 
 _log = logging.getLogger("aadml")
 

@@ -10,9 +10,9 @@ from functools import lru_cache
 import numpy as np
 
 from aadml.configuration.config import resolve
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.sweeps.grid import applied
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, JsonObject
 
 Space = Mapping[str, Sequence[Json]]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from aadml.configuration.config import Config, resolve
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.session import numbers
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Values
@@ -23,7 +24,6 @@ from aadml.sweeps.plan.contenders import TRAIN_MAP
 from aadml.sweeps.plan.ledger import Key, Ledger, Row
 from aadml.sweeps.results import read_run
 from aadml.sweeps.sweep import Outcome
-from feature_extraction.ground.json_values import JsonObject
 
 STEPS = 3600
 """Of a finalist (the AADML paper on AVE)."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from aadml.configuration.config import Config
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.proxies.anchor_aware import degeneracy
 from aadml.retrieval.sequential import is_decided
 from aadml.sweeps.controls import AFFINE, ALONE, RANDOM, UNIFORM, controls, essence, rivals
@@ -18,7 +19,6 @@ from aadml.sweeps.plan.contenders import (
 from aadml.sweeps.plan.experiment import PROTOCOLS, STEPS, DataSet, Experiment, Run
 from aadml.sweeps.plan.ledger import Ledger, Row
 from aadml.sweeps.plan.search import MAIN, RIVALRY, SEARCHES, SHARES, SUMS, best_of, chosen_options, finalists
-from feature_extraction.ground.json_values import JsonObject
 
 FIRST_SEED = 100
 """Of stage 2 and all after it; the seeds of stage 1 are not used again."""

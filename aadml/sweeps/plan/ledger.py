@@ -13,10 +13,10 @@ from typing import get_args, get_type_hints
 
 import numpy as np
 
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import Json, read_as
 from aadml.retrieval.significance import Values
-from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import Json, read_as
 
 QUERIES = "-queries"
 """Ending of the name of the file that holds the average precision of every query."""

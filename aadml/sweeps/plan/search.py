@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.sweeps.plan.contenders import CONTENDERS, RIVALS, SHARING, UNDER_SUMS, Contender, drawn_points
 from aadml.sweeps.plan.experiment import DataSet, Experiment, Run
 from aadml.sweeps.plan.ledger import Ledger, Row
-from feature_extraction.ground.json_values import JsonObject
 
 CHOOSING = 2
 """The last rounds, by whose mean validation MAP options are chosen."""

@@ -7,9 +7,9 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from aadml.comparison.clips import Splits
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.environment import data_hash
-from feature_extraction.ground.atomic import write_text
-from feature_extraction.ground.errors import InputError
 
 SETS = "sets.csv"
 DRAWN_BY_CLASS = ("av_digits", "av_digits by speakers")

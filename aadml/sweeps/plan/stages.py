@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.sweeps.plan.experiment import DataSet, Experiment, Run
 from aadml.sweeps.plan.finals import (
     FULL,
@@ -29,7 +30,6 @@ from aadml.sweeps.plan.shipped import (
     few_labels,
     without_labels,
 )
-from feature_extraction.ground.errors import InputError
 
 Lister = Callable[[str, DataSet, Experiment], list[Run]]
 

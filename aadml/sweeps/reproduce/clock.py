@@ -5,8 +5,8 @@ from pathlib import Path
 
 from aadml.data import open_data
 from aadml.data.ave import CLOCK, CLOCK_LIMIT, with_drawn_clock
-from feature_extraction.feature_file import write_features
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
 
 DRAWS = range(5)
 """Seeds of the draws; the first is that of the tables."""

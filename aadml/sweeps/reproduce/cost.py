@@ -12,15 +12,15 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Matrix
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import Config, resolve
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool
+from aadml.feature_extraction.network_run import chosen_device
 from aadml.methods.session import Record, Session, Weights, numbers
 from aadml.runs.data import load_splits
 from aadml.runs.diagnosis import Diagnosis
 from aadml.runs.prepare import untrained_model
 from aadml.sweeps.job import Job, is_done
 from aadml.sweeps.sweep import conditions
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool
-from feature_extraction.network_run import chosen_device
 
 WORTH_ASKING = 3600.0
 """Seconds from which on a person is asked before it begins."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import lookup
 
 DATA_SETS = {"vegas": "VEGAS", "ave": "AVE"}
 """Name of a data set here -> in the paper."""

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import Config, resolve
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import PROTOCOLS
 from aadml.sweeps.ablate import run_folder
 from aadml.sweeps.compare import Row, Settings, named_rows, published_losses, published_methods
 from aadml.sweeps.grid import Cell
 from aadml.sweeps.job import Job
 from aadml.sweeps.published_figures import published
-from feature_extraction.ground.errors import InputError
 
 SELECTION = "legacy:test-selection"
 """The leak that needs no evaluation: the best of the MAPs that the log of a run has of its test clips."""

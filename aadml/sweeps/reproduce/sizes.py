@@ -3,7 +3,7 @@
 import numpy as np
 
 from aadml.data.synthetic import SHAPES
-from feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.feature_file import FeatureFile
 
 SIZES = {
     name: (sum(int(np.sum(SHAPES[name][part])) for part in ("train", "valid", "test")), SHAPES[name]["classes"])

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from aadml.data.reading import open_data
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 SPLITS = {"train": [0, 2, 4, 5], "val": [1], "test": [3]}
 

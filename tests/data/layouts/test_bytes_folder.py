@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from aadml.data.reading import open_data
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture

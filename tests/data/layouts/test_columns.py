@@ -7,7 +7,7 @@ import pytest
 import aadml
 from aadml.data.reading import open_data
 from aadml.data.synthetic import synthetic
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from aadml.data.ave import AVE15
 from aadml.data.manifests.ave import ave
 from aadml.data.manifests.listing import write_manifest
 from aadml.data.manifests.making import manifest
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import read_manifest
 
 
 @pytest.fixture

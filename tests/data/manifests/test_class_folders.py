@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from aadml.data.manifests.class_folders import class_folders, divide, folder
 from aadml.data.manifests.listing import write_manifest
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import read_manifest
 
 
 def tree(folder, *names):

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.data.manifests.making import manifest
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import read_manifest
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from aadml.data.manifests.making import manifest
 from aadml.data.manifests.vegas import vegas
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from feature_extraction.backbones.bert import load_bert, load_word_pieces, small_bert
-from feature_extraction.ground.errors import InputError
-from feature_extraction.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
+from aadml.feature_extraction.backbones.bert import load_bert, load_word_pieces, small_bert
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
 
 pytest.importorskip("transformers")
 

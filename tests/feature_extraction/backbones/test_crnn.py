@@ -1,6 +1,6 @@
 import torch
 
-from feature_extraction.backbones.crnn import Crnn, pooled_lengths
+from aadml.feature_extraction.backbones.crnn import Crnn, pooled_lengths
 
 LENGTHS = torch.tensor([103, 77, 50, 3])
 

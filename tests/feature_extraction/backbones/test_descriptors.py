@@ -4,11 +4,11 @@ import sys
 import numpy as np
 import pytest
 
-from feature_extraction.backbones import EXTRACTORS, extractor, mean_over_time, options_of
-from feature_extraction.backbones.descriptors import describe_frames, describe_sound, pool_statistics
-from feature_extraction.ground.errors import InputError
-from feature_extraction.log_mel import DESCRIPTOR, filled_log_mel
-from feature_extraction.media import Frames, Sound
+from aadml.feature_extraction.backbones import EXTRACTORS, extractor, mean_over_time, options_of
+from aadml.feature_extraction.backbones.descriptors import describe_frames, describe_sound, pool_statistics
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.log_mel import DESCRIPTOR, filled_log_mel
+from aadml.feature_extraction.media import Frames, Sound
 
 SAMPLE_RATE, WINDOW, HOP, OFFSET = DESCRIPTOR.sample_rate, DESCRIPTOR.window, DESCRIPTOR.hop, DESCRIPTOR.offset
 
@@ -22,7 +22,7 @@ def noise(seconds, seed=0):
 
 
 def test_decoding_processes_describe_without_torch():
-    code = "import sys; from feature_extraction.backbones.descriptors import describe_sound; import numpy; "
+    code = "import sys; from aadml.feature_extraction.backbones.descriptors import describe_sound; import numpy; "
     code += "describe_sound(numpy.zeros(9000, numpy.float32)); assert 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

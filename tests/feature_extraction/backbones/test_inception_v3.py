@@ -11,22 +11,22 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from feature_extraction.backbones import extractor
-from feature_extraction.backbones.inception_v3 import (
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.backbones.inception_v3 import (
     InceptionV3,
     folded,
     inception_v3,
     load_inception_v3,
     network_input,
 )
-from feature_extraction.eight_bits import dequantize, quantize
-from feature_extraction.ground.errors import InputError
-from feature_extraction.inception_blocks import Conv, Mixed, Unit
-from feature_extraction.inception_readings import READINGS, Reading
-from feature_extraction.network_run import seeded
-from feature_extraction.tensor_files import read_tensors, sha256, write_tensors
-from feature_extraction.weights import WEIGHTS
-from feature_extraction.whitening import Whitening
+from aadml.feature_extraction.eight_bits import dequantize, quantize
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.inception_blocks import Conv, Mixed, Unit
+from aadml.feature_extraction.inception_readings import READINGS, Reading
+from aadml.feature_extraction.network_run import seeded
+from aadml.feature_extraction.tensor_files import read_tensors, sha256, write_tensors
+from aadml.feature_extraction.weights import WEIGHTS
+from aadml.feature_extraction.whitening import Whitening
 
 
 def randomized(network: nn.Module, seed: int = 0) -> nn.Module:
@@ -194,7 +194,7 @@ def test_the_own_pca_is_fitted_to_training_frames_alone_and_kept(monkeypatch):
     clips = [generator.normal(size=(n, 64)).astype(np.float32) for n in (50, 30, 53, 4)]
     splits = ["train", "test", "train", "valid"]
     assert reduced().dimension == 1024
-    monkeypatch.setattr("feature_extraction.backbones.inception_v3.REDUCED", 16)
+    monkeypatch.setattr("aadml.feature_extraction.backbones.inception_v3.REDUCED", 16)
     rows, kept = fitted(reduced(), clips, splits)
     assert [part.shape for part in rows] == [(50, 16), (30, 16), (53, 16), (4, 16)]
     again = Whitening.of_arrays(kept)

@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 from annotated_types import Ge, Gt, Le
 
-from feature_extraction.backbones import EXTRACTORS, extractor, options_of
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.markers import leaves
-from feature_extraction.ground.options import schema
-from feature_extraction.ground.validation import checked
-from feature_extraction.media import Frames, Pictures, Sound, Text
-from feature_extraction.media.pictures import fitted
+from aadml.feature_extraction.backbones import EXTRACTORS, extractor, options_of
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.markers import leaves
+from aadml.feature_extraction.ground.options import schema
+from aadml.feature_extraction.ground.validation import checked
+from aadml.feature_extraction.media import Frames, Pictures, Sound, Text
+from aadml.feature_extraction.media.pictures import fitted
 from tests.feature_extraction.hub.tiny import NETWORKS, SENTENCE, written
 
 ABSENT = {"vggish-hub": "its model comes from TensorFlow Hub; tests of its own give it one"} | dict.fromkeys(

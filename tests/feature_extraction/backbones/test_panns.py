@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from feature_extraction.backbones.panns import PANNS_NETWORKS, cnn10, cnn14, load_published, resnet38
-from feature_extraction.ground.errors import InputError
-from feature_extraction.tensor_files import read_tensors
+from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, cnn10, cnn14, load_published, resnet38
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.tensor_files import read_tensors
 
 LENGTHS = torch.tensor([203, 77, 130, 20])
 

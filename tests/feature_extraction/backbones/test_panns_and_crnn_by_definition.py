@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from feature_extraction.backbones.crnn import Crnn
-from feature_extraction.backbones.panns import PANNS_NETWORKS, cnn14
+from aadml.feature_extraction.backbones.crnn import Crnn
+from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, cnn14
 
 
 def convolution(x, weight):

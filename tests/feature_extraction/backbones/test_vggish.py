@@ -13,14 +13,14 @@ import pytest
 import torch
 from torch import nn
 
-from feature_extraction.backbones import extractor
-from feature_extraction.backbones.vggish import Variant, VGGish, vggish, vggish_patches, vggish_state
-from feature_extraction.eight_bits import quantize
-from feature_extraction.ground.errors import InputError
-from feature_extraction.log_mel import VGGISH, log_mel
-from feature_extraction.network_run import seeded
-from feature_extraction.tensor_files import read_tensors, sha256, write_tensors
-from feature_extraction.whitening import vggish_pca
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.backbones.vggish import Variant, VGGish, vggish, vggish_patches, vggish_state
+from aadml.feature_extraction.eight_bits import quantize
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.log_mel import VGGISH, log_mel
+from aadml.feature_extraction.network_run import seeded
+from aadml.feature_extraction.tensor_files import read_tensors, sha256, write_tensors
+from aadml.feature_extraction.whitening import vggish_pca
 
 
 def described(made, sounds):
@@ -199,7 +199,7 @@ def test_what_cannot_be_is_refused_in_one_line(options, message):
 
 
 def test_hub_without_tensorflow_says_what_to_install(monkeypatch):
-    from feature_extraction.backbones import vggish_hub
+    from aadml.feature_extraction.backbones import vggish_hub
 
     monkeypatch.setattr(vggish_hub, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"needs tensorflow and tensorflow-hub: pip install 'aadml\[tfhub\]'"):

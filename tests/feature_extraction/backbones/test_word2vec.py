@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from feature_extraction.backbones.word2vec import PAD, read_vectors, table, untrained_table, variants
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.backbones.word2vec import PAD, read_vectors, table, untrained_table, variants
+from aadml.feature_extraction.ground.errors import InputError
 
 WORDS = {"dog": [1.0, 0.5, -2.0], "New_York": [0.0, 1e-8, 3.5], "größe": [9.0, -0.0, 1.0], "10": [1.0, 2.0, 3.0]}
 

@@ -17,8 +17,8 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 import tensorflow_hub as hub  # noqa: E402
 
-from feature_extraction.backbones.vggish_hub import vggish_hub  # noqa: E402
-from feature_extraction.ground.errors import InputError  # noqa: E402
+from aadml.feature_extraction.backbones.vggish_hub import vggish_hub  # noqa: E402
+from aadml.feature_extraction.ground.errors import InputError  # noqa: E402
 
 
 class Graph(tf.Module):

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from feature_extraction.engines import ENGINES, engine_of
-from feature_extraction.ground.errors import InputError
-from feature_extraction.job import extract
-from feature_extraction.merge import merge
+from aadml.feature_extraction.engines import ENGINES, engine_of
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.job import extract
+from aadml.feature_extraction.merge import merge
 
 ROOT = Path(__file__).parents[3]
 CLIPS = 24
 JOB = """
 import os, signal, sys
 from pathlib import Path
-from feature_extraction.job import extract
+from aadml.feature_extraction.job import extract
 
 def actors():
     found = []

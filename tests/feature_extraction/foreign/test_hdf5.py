@@ -7,9 +7,9 @@ import h5py
 import numpy as np
 import pytest
 
-from feature_extraction.feature_file import FeatureFile, is_feature_file, read_features, write_features
-from feature_extraction.foreign import hdf5, open_hdf5
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import FeatureFile, is_feature_file, read_features, write_features
+from aadml.feature_extraction.foreign import hdf5, open_hdf5
+from aadml.feature_extraction.ground.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("looks_in_processes")
 
@@ -325,8 +325,8 @@ def test_a_bomb_needs_no_memory(tmp_path, peak_bytes, harm):
     with h5py.File(path, "a") as file:
         harm(file, tmp_path)
     program = f"""
-from feature_extraction.feature_file import read_features
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.ground.errors import InputError
 try:
     read_features({str(path)!r})
     raise SystemExit("it was read")

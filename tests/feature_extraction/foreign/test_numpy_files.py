@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aadml.data.reading import open_data
+from aadml.feature_extraction.foreign import npy_array, npz_arrays, npz_keys
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import read_manifest
+from aadml.feature_extraction.tensor_files import read_tensors
 from aadml.retrieval.embeddings_file import read_embeddings
-from feature_extraction.foreign import npy_array, npz_arrays, npz_keys
-from feature_extraction.ground.errors import InputError
-from feature_extraction.manifest import read_manifest
-from feature_extraction.tensor_files import read_tensors
 
 ARRAYS = {
     "audio": np.arange(12.0).reshape(4, 3),

@@ -3,8 +3,8 @@ import stat
 
 import pytest
 
-from feature_extraction.ground.atomic import remove_leftovers, write_text
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.atomic import remove_leftovers, write_text
+from aadml.feature_extraction.ground.errors import InputError
 
 
 def test_removes_what_a_kill_left_of_this_file_and_of_no_other(tmp_path):

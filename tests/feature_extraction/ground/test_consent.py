@@ -2,8 +2,8 @@ import threading
 
 import pytest
 
-from feature_extraction.ground import consent
-from feature_extraction.ground.consent import (
+from aadml.feature_extraction.ground import consent
+from aadml.feature_extraction.ground.consent import (
     UntrustedCodeError,
     consent_to,
     decision,
@@ -15,7 +15,7 @@ from feature_extraction.ground.consent import (
     trusting,
     with_consent,
 )
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from annotated_types import Interval
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.json_values import (
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import (
     Json,
     inner,
     nested,

@@ -3,10 +3,10 @@ import sys
 
 import pytest
 
-from feature_extraction.ground import places
-from feature_extraction.ground.consent import UntrustedCodeError, consent_to, is_place, trusting
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.places import first_line, imported_with_consent, search_beside
+from aadml.feature_extraction.ground import places
+from aadml.feature_extraction.ground.consent import UntrustedCodeError, consent_to, is_place, trusting
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.places import first_line, imported_with_consent, search_beside
 
 MODULE = '''
 """Of the module."""
@@ -114,8 +114,8 @@ def test_consent_to_a_name_is_for_that_name_alone(folder):
 def test_no_module_beside_the_data_takes_the_place_of_an_installed_one(folder):
     put(folder, "json", "dumps = 1\n")
     code = (
-        "from pathlib import Path; from feature_extraction.ground.consent import consent_to;"
-        "from feature_extraction.ground.places import *; search_beside(Path('.')); consent_to('json:dumps');"
+        "from pathlib import Path; from aadml.feature_extraction.ground.consent import consent_to;"
+        "from aadml.feature_extraction.ground.places import *; search_beside(Path('.')); consent_to('json:dumps');"
         "print(callable(imported_with_consent('json:dumps')))"
     )
     run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)

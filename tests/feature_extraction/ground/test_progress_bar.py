@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from feature_extraction.ground.progress_bar import LOG_SECONDS, Bar
+from aadml.feature_extraction.ground.progress_bar import LOG_SECONDS, Bar
 
 
 def test_a_log_gets_whole_lines_now_and_then(clock, capsys):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.sealed import CHECKSUM, FileSum, seal, unseal
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.sealed import CHECKSUM, FileSum, seal, unseal
 
 PLACE = Path("run/manifest.json")
 VALUES = st.recursive(

@@ -2,11 +2,11 @@ import sys
 
 import pytest
 
-from feature_extraction.ground.consent import UntrustedCodeError, consent_to
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.tables import OWN, Joined, Table, lookup, nearest, suggestion
+from aadml.feature_extraction.ground.consent import UntrustedCodeError, consent_to
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import OWN, Joined, Table, lookup, nearest, suggestion
 
-HERE = "feature_extraction.ground.tables"
+HERE = "aadml.feature_extraction.ground.tables"
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from feature_extraction.ground.text import listed
+from aadml.feature_extraction.ground.text import listed
 
 
 @pytest.mark.parametrize(

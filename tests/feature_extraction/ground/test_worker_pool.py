@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from feature_extraction.ground.worker_pool import Finished, Lost, Reported, WorkerPool, processors
-from feature_extraction.ground.worker_process import Conditions
+from aadml.feature_extraction.ground.worker_pool import Finished, Lost, Reported, WorkerPool, processors
+from aadml.feature_extraction.ground.worker_process import Conditions
 
 WORK = """
 import os, signal, sys, time
@@ -54,7 +54,7 @@ def work(task, report):
     return task * task
 
 def main(output):
-    from feature_extraction.ground.worker_pool import WorkerPool
+    from aadml.feature_extraction.ground.worker_pool import WorkerPool
     with WorkerPool(work, 2) as pool:
         for event in pool.work_off(["sleep", "sleep"]):
             print("asleep", flush=True)
@@ -182,8 +182,8 @@ def test_a_process_whose_parent_is_gone_ends_at_its_next_word(works):
 
 
 def served(connection, work):
-    from feature_extraction.ground.consent import decision
-    from feature_extraction.ground.worker_process import _serve
+    from aadml.feature_extraction.ground.consent import decision
+    from aadml.feature_extraction.ground.worker_process import _serve
 
     _serve(connection, work, Conditions(), decision())
 

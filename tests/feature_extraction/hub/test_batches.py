@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from feature_extraction.hub.networks import Runner
+from aadml.feature_extraction.hub.networks import Runner
 
 BATCH = 4
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from feature_extraction.ground.errors import InputError
-from feature_extraction.hub.blocks import train_only, trained_parts
-from feature_extraction.hub.towers import open_tower
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.hub.blocks import train_only, trained_parts
+from aadml.feature_extraction.hub.towers import open_tower
 from tests.feature_extraction.hub.tiny import NETWORKS
 
 FOLLOWS = {

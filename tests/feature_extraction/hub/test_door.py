@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import aadml
-from feature_extraction.feature_file import MODALITIES, read_features
-from feature_extraction.ground.errors import InputError
-from feature_extraction.hub.snapshot import find
+from aadml.feature_extraction.feature_file import MODALITIES, read_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.hub.snapshot import find
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "encoders.md").read_text(encoding="utf-8")
@@ -49,7 +49,7 @@ def test_the_page_holds_one_whole_extractor_which_extracts_and_embeds(media, sha
     shutil.copytree(media, tmp_path / "media")
     script = """
 import numpy as np, aadml
-from feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file import read_features
 content = read_features("f.h5")
 assert content.features["audio"].shape == (12, 1024), content.features["audio"].shape
 assert content.features["audio"].std(axis=0).max() > 0.01

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import aadml
 from aadml.cli import cli
-from feature_extraction.feature_file import read_features
+from aadml.feature_extraction.feature_file import read_features
 from tests.feature_extraction.hub import tiny
 
 PAGE = (Path(__file__).parents[3] / "docs" / "encoders.md").read_text(encoding="utf-8")

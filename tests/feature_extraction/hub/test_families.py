@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from aadml.cli import cli
-from feature_extraction.feature_file import read_features
-from feature_extraction.hub.families import FAMILIES
-from feature_extraction.hub.windows import cut
-from feature_extraction.media import Frames, Limits, Sound, decode
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.hub.families import FAMILIES
+from aadml.feature_extraction.hub.windows import cut
+from aadml.feature_extraction.media import Frames, Limits, Sound, decode
 from tests.feature_extraction.hub.direct import DIRECT
 from tests.feature_extraction.hub.tiny import NETWORKS
 

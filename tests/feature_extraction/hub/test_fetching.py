@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[3]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PROGRAM = """
 import json, sys
-from feature_extraction.backbones import extractor
-from feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.ground.errors import InputError
 try:
     made = extractor(sys.argv[1], "text")
     print(json.dumps({key: made.about[key] for key in ("model", "revision", "license", "source", "files")}))

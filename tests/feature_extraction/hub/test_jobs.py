@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import aadml
-from feature_extraction.feature_file import read_features
-from feature_extraction.ground.errors import InputError
-from feature_extraction.merge import merge
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.merge import merge
 
 CLIPS = 5
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from feature_extraction.backbones import extractor
-from feature_extraction.ground.errors import InputError
-from feature_extraction.hub_names import expanded
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.hub_names import expanded
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from feature_extraction.media import REASONS, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
+from aadml.feature_extraction.media import REASONS, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
 
 SOUND, FRAMES, LIMITS = Sound(16_000), Frames(), Limits()
 
@@ -196,7 +196,7 @@ def test_a_playlist_reads_no_other_file(tmp_path, render, text, name):
 
 def test_a_playlist_that_is_not_recognized_still_reads_no_other_file(tmp_path, render, monkeypatch):
     secret = render(tmp_path / "secret.mp4")
-    monkeypatch.setattr("feature_extraction.media.decoding._POINTER_HEADS", (b"\0never",))
+    monkeypatch.setattr("aadml.feature_extraction.media.decoding._POINTER_HEADS", (b"\0never",))
     for text in ["#EXTM3U\n#EXTINF:10,\n{target}\n#EXT-X-ENDLIST\n", "ffconcat version 1.0\nfile '{target}'\n"]:
         (tmp_path / "list.m3u8").write_text(text.format(target=secret))
         assert reason(tmp_path / "list.m3u8", SOUND) in ("refused", "corrupt")

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from feature_extraction.media import Frames, Limits, MediaFailure, Pictures, Sound, decode
-from feature_extraction.media import frames as module
+from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Pictures, Sound, decode
+from aadml.feature_extraction.media import frames as module
 
 
 def frames(path, inputs=None, **options):

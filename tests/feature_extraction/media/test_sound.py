@@ -4,7 +4,7 @@ import av
 import numpy as np
 import pytest
 
-from feature_extraction.media import Limits, MediaFailure, Sound, decode
+from aadml.feature_extraction.media import Limits, MediaFailure, Sound, decode
 
 CODECS = {  # codec -> container, options, how far a sample may be off
     "pcm_s16le": ("wav", {}, 1e-4),

@@ -9,20 +9,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from aadml.feature_extraction.backbones.bert import Bert
+from aadml.feature_extraction.backbones.crnn import Crnn
+from aadml.feature_extraction.backbones.inception_v3 import Reading, load_inception_v3, network_input
+from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
+from aadml.feature_extraction.backbones.vggish import VGGish
+from aadml.feature_extraction.eight_bits import quantize
+from aadml.feature_extraction.log_mel import PANNS, log_mel
+from aadml.feature_extraction.whitening import vggish_pca
+from aadml.feature_extraction.word_pieces import word_piece_tokenizer
 from aadml.methods.audio_text.options import Freezing, TowerOptions
 from aadml.methods.audio_text.towers import _tower
 from certificates.audio_text import MEI, XIE
 from certificates.certificate import Arrays, Certificate, Errors, error, worst
 from certificates.front_ends import TVG, samples
-from feature_extraction.backbones.bert import Bert
-from feature_extraction.backbones.crnn import Crnn
-from feature_extraction.backbones.inception_v3 import Reading, load_inception_v3, network_input
-from feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
-from feature_extraction.backbones.vggish import VGGish
-from feature_extraction.eight_bits import quantize
-from feature_extraction.log_mel import PANNS, log_mel
-from feature_extraction.whitening import vggish_pca
-from feature_extraction.word_pieces import word_piece_tokenizer
 
 
 def drawn_weights(arrays: Arrays) -> dict[str, Tensor]:

@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
+from aadml.feature_extraction.backbones.vggish import vggish_patches
+from aadml.feature_extraction.eight_bits import dequantize, quantize
+from aadml.feature_extraction.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel, mel_filters
+from aadml.feature_extraction.spec_augment import spec_augment
 from certificates.audio_text import XIE
 from certificates.certificate import Arrays, Certificate, Errors, error, worst
-from feature_extraction.backbones.vggish import vggish_patches
-from feature_extraction.eight_bits import dequantize, quantize
-from feature_extraction.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel, mel_filters
-from feature_extraction.spec_augment import spec_augment
 
 TVG = "harritaylor/torchvggish @ f3f9096"
 

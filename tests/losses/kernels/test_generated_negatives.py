@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from aadml.comparison import Comparison
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.kernels.generated_negatives import (
     Triples,
     by_anchor,
@@ -16,8 +18,6 @@ from aadml.losses.kernels.generated_negatives import (
     triple_cost,
     vector_penalty,
 )
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
 
 
 def arbitrary(seed, anchors=9, candidates=8):

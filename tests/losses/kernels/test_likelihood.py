@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.kernels.likelihood import mean_over_positives, of_each_positive, softplus, tempered
-from feature_extraction.ground.errors import InputError
 
 LOGITS = torch.tensor([[1.0, 2.0, 4.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
 FIRST_TWO = torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)

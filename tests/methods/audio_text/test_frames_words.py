@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from aadml.comparison.frame_word import relevance
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import keywords, schema
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.audio_text.negative_sampling import STRATEGIES
 from aadml.methods.learner import Batch, Epoch, Validation
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.retrieval import evaluate
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import keywords, schema
-from feature_extraction.ground.validation import checked_options
 
 TRAINING = Training(epochs=1, batch=12, learning_rate=1e-3, drop_last=True)
 SMALL = {"channels": 8, "text_dimension": 24, "dropout": 0.0}

@@ -9,10 +9,10 @@ import torch
 import aadml
 from aadml.data.loading import Loading
 from aadml.data.texts import Captions
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.hub_input import HubInput
 from aadml.methods.session import Session
-from feature_extraction.feature_file import read_features
-from feature_extraction.ground.errors import InputError
 from tests.feature_extraction.hub import tiny
 from tests.methods.audio_text.test_two_towers import TRAINING, made
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from aadml.data.texts import Captions
+from aadml.feature_extraction.backbones.word2vec import read_vectors
 from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.audio_text.towers import padded_batch
-from feature_extraction.backbones.word2vec import read_vectors
 
 
 @pytest.mark.parametrize("pooled", [True, False])
@@ -41,7 +41,7 @@ def test_a_word2vec_file_is_read_for_the_words_of_the_captions_alone(tmp_path, m
     monkeypatch.setattr("aadml.methods.audio_text.text_input.read_vectors", watched)
     network = WordInput(str(path), dimension=2, seed=0)
     given = Captions(("rain", "a bell"))
-    monkeypatch.setattr("feature_extraction.backbones.word2vec._NEARLY_ORTHOGONAL", 1)
+    monkeypatch.setattr("aadml.feature_extraction.backbones.word2vec._NEARLY_ORTHOGONAL", 1)
     network.learn_words(given)
     assert read[0].keys() == {"Rain", "bell"}
     with pytest.warns(UserWarning, match=r"^1 words of 2 captions share one vector: a$"):

@@ -6,6 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.data.curriculum import partition
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import keywords, schema
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.audio_text.curriculum import Curriculum, divided
 from aadml.methods.audio_text.options import CurriculumOptions
@@ -13,9 +16,6 @@ from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import keywords, schema
-from feature_extraction.ground.validation import checked_options
 
 pytest.importorskip("transformers")
 

@@ -6,16 +6,16 @@ import torch
 
 from aadml.data.texts import Captions
 from aadml.data.waveforms import Waveforms
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import keywords, schema
+from aadml.feature_extraction.ground.sealed import FileSum, seal
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.model.packing import pack_tensors
 from aadml.retrieval import evaluate
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import keywords, schema
-from feature_extraction.ground.sealed import FileSum, seal
-from feature_extraction.ground.validation import checked_options
 
 pytest.importorskip("transformers")
 

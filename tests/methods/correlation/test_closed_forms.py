@@ -12,12 +12,12 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.stored_rows import StoredRows
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.correlation import spread
 from aadml.methods.correlation.algebra import canonical, centered, cluster_cross_covariance, inverse_square_root
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
 
 CLOSED = ["cca", "kcca", "c-cca"]
 

@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from aadml.comparison.clips import Clips
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import keywords, schema
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.correlation.algebra import centered, covariance, cross_covariance, inverse_square_root
 from aadml.methods.correlation.dcca import total_correlation
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.options import keywords, schema
-from feature_extraction.ground.validation import checked_options
 
 
 def made(name, context, training, **options):

@@ -7,12 +7,12 @@ import torch
 from torch.distributions import Normal, kl_divergence
 
 from aadml.configuration.config import resolve
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.correlation.vae_cca import center_loss, divergence
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 WEIGHTS = {

@@ -7,6 +7,8 @@ import torch
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.losses.label_losses import row_norm
 from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
@@ -14,8 +16,6 @@ from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 3)
 

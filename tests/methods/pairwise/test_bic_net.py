@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.pairwise.bic_net import TokenTransformer
 from aadml.methods.settings import Training
-from feature_extraction.ground.errors import InputError
-from feature_extraction.ground.validation import checked_options
 
 CONTEXT = Context({"audio": 5, "visual": 14}, 3)
 

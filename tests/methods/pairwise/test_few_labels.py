@@ -7,14 +7,14 @@ import torch
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
+from aadml.feature_extraction.feature_file import UNLABELLED
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
 from aadml.methods.networks import NetworkOptions
 from aadml.methods.settings import Training
 from aadml.objective.neighbor_positives import NeighborOptions
-from feature_extraction.feature_file import UNLABELLED
-from feature_extraction.ground.errors import InputError
 
 COUNT, LABELED = 12, [0, 3, 5, 8]
 CONTEXT = Context({"audio": 5, "visual": 7}, 2, clips=COUNT, unlabelled=COUNT - len(LABELED))

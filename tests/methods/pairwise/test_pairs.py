@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.learner import Batch, Epoch
 from aadml.methods.method import Context
@@ -14,7 +15,6 @@ from aadml.methods.session import Checkpoint, Session
 from aadml.methods.settings import Training
 from aadml.methods.teacher import dcca_space
 from aadml.objective.neighbor_positives import NeighborOptions
-from feature_extraction.ground.errors import InputError
 
 CONTEXT = Context({"audio": 5, "visual": 7}, 0)
 NETWORK = NetworkOptions(hidden=(6,), dropout=0.0)

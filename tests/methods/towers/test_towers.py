@@ -13,13 +13,13 @@ from aadml.data import media_files
 from aadml.data.kept_arrays import KeptArrays
 from aadml.data.loading import Loading
 from aadml.data.media_files import MediaFiles
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.media import Frames
 from aadml.methods import METHODS, towered
 from aadml.methods.hub_input import HubInput
 from aadml.runs.data import load_splits
 from aadml.runs.prepare import prepare
-from feature_extraction.feature_file import read_features
-from feature_extraction.ground.errors import InputError
-from feature_extraction.media import Frames
 
 pytest.importorskip("transformers")
 

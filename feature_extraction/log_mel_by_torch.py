@@ -1,7 +1,7 @@
 """Log-mel spectrograms made by PyTorch where the samples lie: a card then makes what its networks read.
 
-The definition is that of `aadml.feature_extraction.log_mel`, whose values these are up to rounding: in float32 within 1e-5 of
-the largest value of a spectrogram. Their last bits may depend on the sounds of the batch and on the device.
+The definition is that of `log_mel.py`, whose values these are up to rounding: in float32 within 1e-5 of the largest
+value of a spectrogram. Their last bits may depend on the sounds of the batch and on the device.
 """
 
 from functools import lru_cache

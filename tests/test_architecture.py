@@ -74,7 +74,19 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
             names |= {f"{node.module}.{alias.name}" for alias in node.names if is_module(f"{node.module}.{alias.name}")}
-    return {name for name in names if name.split(".")[0] in ("aadml", "feature_extraction")}
+    own = {name for name in names if name.split(".")[0] in ("aadml", "feature_extraction")}
+    return {name.removeprefix("aadml.") if name.startswith("aadml.feature_extraction") else name for name in own}
+
+
+def test_the_extraction_package_has_one_import_name():
+    """A folder `feature_extraction` of a user's own must never stand in the way."""
+    wrong = []
+    for path in [*modules("aadml"), *modules("feature_extraction"), *modules("tests"), *modules("scripts")]:
+        for node in nodes(path):
+            module = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else module
+            wrong += [f"{dotted(path)}, line {node.lineno}" for n in names if n.split(".")[0] == "feature_extraction"]
+    assert not wrong
 
 
 def is_module(name: str) -> bool:
@@ -113,7 +125,7 @@ def test_imports_go_down(package, floors):
     assert not wrong
 
 
-TABLE_ROOMS = ["aadml.losses", "aadml.selections", "aadml.feature_extraction.backbones"]
+TABLE_ROOMS = ["aadml.losses", "aadml.selections", "feature_extraction.backbones"]
 
 
 @pytest.mark.parametrize("room", TABLE_ROOMS)

@@ -1,8 +1,8 @@
 """Options: annotated keyword-only arguments are the schema of a config section, and all else is derived from them.
 
 The type of an argument says what is possible: `Annotated[float, Interval(gt=0, le=100)]`, with the constraints of
-`annotated_types` and the markers of `aadml.feature_extraction.ground.markers`; the `Args` of the docstring say what it is.
-`aadml.feature_extraction.ground.validation` checks what comes from outside. A direct call from Python is not checked.
+`annotated_types` and the markers of `ground/markers.py`; the `Args` of the docstring say what it is. What comes from
+outside is checked by `ground/validation.py`. A direct call from Python is not checked.
 """
 
 import inspect

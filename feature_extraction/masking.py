@@ -36,15 +36,29 @@ def masked_batch_norm(values: Tensor, norm: nn.BatchNorm2d, mask: Tensor | None)
     Returns:
         (b, c, t, f), zero in the padding.
     """
-    if mask is None:
-        normalized = norm(values)
-        assert isinstance(normalized, Tensor)
-        return normalized
-    if not norm.training:
-        return masked(norm(values), mask)
+    if mask is None or not norm.training:
+        return masked(_batch_norm(values, norm), mask)
     frames = values.transpose(1, 2)  # (b, t, c, f)
     kept = frames[mask][..., None]  # (frames, c, f, 1)
-    return torch.zeros_like(frames).masked_scatter(mask[..., None, None], norm(kept)[..., 0]).transpose(1, 2)
+    normalized = _batch_norm(kept, norm)[..., 0]
+    return values.new_zeros(frames.shape).masked_scatter(mask[..., None, None], normalized).transpose(1, 2)
+
+
+def _batch_norm(values: Tensor, norm: nn.BatchNorm2d) -> Tensor:
+    """Normalize (b, c, t, f), with the right gradient whatever the layout in which it comes.
+
+    On a CPU the backward pass of torch 2.13 mixes up rows and columns where an axis has length 1 and the memory of the
+    incoming gradient is ordered otherwise than that of the values. So the gradient is brought into their order.
+    """
+    normalized: Tensor = norm(values)
+    if normalized.requires_grad:
+        normalized.register_hook(lambda gradient: _laid_out_as(values, gradient))
+    return normalized
+
+
+def _laid_out_as(values: Tensor, gradient: Tensor) -> Tensor:
+    same = gradient.stride() == values.stride()
+    return gradient if same else torch.empty_like(values, dtype=gradient.dtype).copy_(gradient)
 
 
 def filled(values: Tensor, lengths: Tensor | None, minimum: int, filling: float) -> tuple[Tensor, Tensor | None]:

@@ -6,6 +6,7 @@ front-end constants are left out; pooling and dropout as in Mei et al. 2022 (`au
 
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -33,7 +34,7 @@ class Panns(nn.Module):
         self, trunk: Mapping[str, nn.Module], dimension: int, minimum_frames: int, dropout: float, augment: bool
     ) -> None:
         super().__init__()
-        self.bn0 = nn.BatchNorm2d(BANDS)
+        self.bn0 = nn.BatchNorm1d(BANDS)
         self._order = tuple(trunk)
         for name, block in trunk.items():
             self.add_module(name, block)
@@ -54,8 +55,7 @@ class Panns(nn.Module):
         """
         values, lengths = filled(log_mel, lengths, self.minimum_frames, SILENCE)
         mask = time_mask(lengths, values.shape[1])
-        values = masked_batch_norm(values.transpose(1, 2)[..., None], self.bn0, mask)  # bands as channels
-        values = values[..., 0].transpose(1, 2)[:, None]  # (b, 1, t, bands)
+        values = self._normalized(values, mask)[:, None]  # (b, 1, t, bands)
         if self.training and self.augment:
             values = spec_augment(values, lengths)
         for name in self._order:
@@ -64,6 +64,13 @@ class Panns(nn.Module):
         over_bands = values.mean(3)  # (b, dimension, t'), not negative: padding never wins the maximum
         count = over_bands.shape[2] if lengths is None else lengths[:, None]
         return over_bands.amax(2) + over_bands.sum(2) / count
+
+    def _normalized(self, values: Tensor, mask: Tensor | None) -> Tensor:
+        """Normalize (b, t, bands) by band, over the frames that are not padding; zero in the padding."""
+        if mask is None:
+            rows: Tensor = self.bn0(values.flatten(0, 1))
+            return rows.view(values.shape)
+        return torch.zeros_like(values).masked_scatter(mask[..., None], self.bn0(values[mask]))
 
 
 class ConvBlock(nn.Module):

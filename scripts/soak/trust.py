@@ -250,8 +250,10 @@ def written(root: Path) -> list[Kind]:
         aadml.fit(features, settings=SMALL, runs=root / "stopped", on_epoch=_stop)
     shutil.move(next((root / "stopped").iterdir()), root / "interrupted")
     aadml.embed(run, features, root / "embeddings.h5")
-    Index.build(features, root / "plain.index").close()
-    Index.build(features, root / "model.index", model=root / "model").close()
+    indexes = root / "indexes"  # apart from what they name, so that they name it by absolute paths and can be copied
+    indexes.mkdir()
+    Index.build(features, indexes / "plain.index").close()
+    Index.build(features, indexes / "model.index", model=root / "model").close()
     config = root / "config.yaml"
     shutil.copy(run / "config.yaml", config)
     over = {"loss.margin": [0.5, 1.0]}
@@ -285,7 +287,7 @@ def written(root: Path) -> list[Kind]:
     configs: dict[str, Call] = {
         "train --config": command("train", "--data", features, "--config", "{file}", "--runs", "{out}"),
         "ablate --config": command(
-            "ablate", "--data", features, "--config", "{file}", "--over", "seed=1", "--seeds", "1", "--workers", "0",
+            "ablate", "--data", features, "--config", "{file}", "--over", "proxy.k=1", "--seeds", "1", "--workers", "0",
             "-o", "{out}/a",
         ),
         "compare --config": command(
@@ -334,8 +336,8 @@ def written(root: Path) -> list[Kind]:
         Kind("config", config, yaml_documents, write_yaml_document, configs),
         Kind("feature file", features, hdf5_documents, write_hdf5_document, data),
         Kind("embeddings", root / "embeddings.h5", hdf5_documents, write_hdf5_document, embeddings),
-        Kind("index of features", root / "plain.index", index_documents, write_index_document, searches),
-        Kind("index of a model", root / "model.index", index_documents, write_index_document, searches),
+        Kind("index of features", indexes / "plain.index", index_documents, write_index_document, searches),
+        Kind("index of a model", indexes / "model.index", index_documents, write_index_document, searches),
         Kind("sweep", root / "sweep", jsonl_documents, write_sweep_document, sweeps),
         Kind("manifest", manifest, csv_documents, write_csv_document, manifests),
     ]  # fmt: skip
@@ -418,14 +420,14 @@ class Soak:
                 call(place, out)
         except consent.UntrustedCodeError as error:
             message = str(error)
-            complete = "planted_" in message and "--trust-code" in message and str(place.parent) in message
+            complete = "planted_" in message and "--trust-code" in message and str(place.parents[1]) in message
             if not trusted and (not complete or "\n" in message):
                 self.tally.failures.append(f"{address}: the refusal lacks the name, the file or the consent: {message}")
             return "consent asked"
         except (InputError, click.ClickException, click.exceptions.Exit):
             return "refused"
         except SystemExit:
-            return "called"
+            return "exit"
         except Exception as error:
             return f"{type(error).__name__}"
         return "worked"

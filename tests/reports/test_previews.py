@@ -107,7 +107,7 @@ def test_the_shape_of_a_player_is_whole_blocks_and_near_that_of_its_clip(height,
     assert max(shape) in SIDES
     assert (shape[0] - shape[1]) * (height - width) >= 0
     ratio = min(height, width) / max(height, width)
-    assert abs(min(shape) / max(shape) - ratio) <= max(0.03, BLOCK / SIDES[-1] - ratio)
+    assert abs(min(shape) / max(shape) - ratio) <= max(BLOCK / SIDES[-1] / 2, BLOCK / SIDES[-1] - ratio)
 
 
 def test_sound_alone_is_a_sound_player(spoken):

@@ -149,7 +149,9 @@ def test_sound_begins_when_the_pictures_do(first, second):
     if -late >= len(samples):
         return
     found = previews._aligned(sound, frames)
-    for place in {0, max(late, 0), max(late, 0) + 1, len(found) - 1}:  # sample `place` of the pictures' clock
+    for place in {0, max(late, 0), max(late, 0) + 1, len(found) - 1} & set(
+        range(len(found))
+    ):  # sample `place` of the pictures' clock
         wanted = samples[place - late] if 0 <= place - late < len(samples) else 0.0
         assert found[place] == wanted
 

@@ -153,6 +153,19 @@ def test_nothing_prints_outside_the_command_line():
     assert not wrong
 
 
+def test_hdf5_files_have_one_writer():
+    wrong = []
+    for path in [*modules("aadml"), *modules("feature_extraction")]:
+        if dotted(path) == "feature_extraction.feature_file.output":
+            continue
+        for node in nodes(path):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            creates = called.split(".")[-1] in ("create_dataset", "create_group", "require_dataset", "require_group")
+            opens = called.endswith("h5py.File") and not ast.unparse(node).endswith(", 'r')")
+            wrong += [f"{path}: {called}"] if creates or opens else []
+    assert not wrong, "write HDF5 by aadml.feature_extraction.feature_file.output, which keeps times out of files"
+
+
 def test_dictionaries_of_anything_are_rare():
     kind = re.compile(r"\b(Mapping|dict)\[str, (Any|object)\]")
     files = [*(ROOT / "aadml").rglob("*.py"), *(ROOT / "feature_extraction").rglob("*.py")]

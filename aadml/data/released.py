@@ -54,8 +54,8 @@ def write_split_keys(path: str | os.PathLike[str], content: FeatureFile) -> None
     with atomic_path(path) as temporary, hdf5_output(temporary) as file:
         for part, rows in parts.items():
             for modality, values in content.features.items():
-                file.create_dataset(f"{modality}_{part}", data=values[rows], track_times=False)
-            file.create_dataset(f"lab_{part}", data=content.labels[rows][:, None], track_times=False)
+                file.dataset(f"{modality}_{part}", data=values[rows])
+            file.dataset(f"lab_{part}", data=content.labels[rows][:, None])
 
 
 def _by_class(content: FeatureFile, split: str) -> list[int]:

@@ -127,13 +127,13 @@ def _write(
         for modality, values in vectors.items():
             there = present.get(modality)
             written = values.numpy() if there is None else np.where(there[:, None], values.numpy(), np.float32(0))
-            file.create_dataset(modality, data=written, track_times=False)
+            file.dataset(modality, data=written)
             if there is not None:
-                file.create_dataset(f"{modality}_present", data=there, track_times=False)
+                file.dataset(f"{modality}_present", data=there)
         if texts["class_names"]:
-            file.create_dataset("label", data=labels, track_times=False)
+            file.dataset("label", data=labels)
         if not set(vectors) <= set(MODALITIES):
             texts = {**texts, LISTED: list(vectors)}
         for name, words in texts.items():
             strings = np.array(words, dtype=object)
-            file.create_dataset(name, data=strings, dtype=h5py.string_dtype(), track_times=False)
+            file.dataset(name, data=strings, dtype=h5py.string_dtype())

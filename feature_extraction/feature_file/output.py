@@ -1,4 +1,4 @@
-"""The file under an HDF5 file that is being written: what goes wrong there is raised by us, not met inside HDF5.
+"""The writer of all HDF5 files, and the file under it: a write that fails is raised here, not inside HDF5.
 
 HDF5 cannot close a file that it could not write: where a disk fills up, it fails again at every attempt, at last when
 the process ends, and may crash there. So a write that fails is remembered, and the writes after it are dropped.
@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import h5py
 
@@ -75,8 +75,37 @@ class Output(io.RawIOBase):
         """Do nothing: there is no buffer."""
 
 
+class Hdf5Writer:
+    """Writer of a new HDF5 file; equal calls give equal bytes, at any time and under any version of h5py.
+
+    Args:
+        root: the file, or the group that names are relative to.
+    """
+
+    def __init__(self, root: h5py.Group) -> None:
+        self._root = root
+        self.attrs = root.attrs
+
+    def group(self, name: str) -> h5py.Group:
+        """Create a group and those of its parents that are missing."""
+        group = self._root
+        for part in name.split("/"):
+            if part not in group:
+                group[part] = h5py.Group(h5py.h5g.create(group.id, None, gcpl=_without_times(h5py.h5p.GROUP_CREATE)))
+            group = group[part]
+        return group
+
+    def dataset(
+        self, name: str, data: Any = None, *, shape: tuple[int, ...] | None = None, dtype: Any = None
+    ) -> h5py.Dataset:
+        """Create a dataset from data, or from a shape and a type; missing parents are created."""
+        parent, _, key = name.rpartition("/")
+        group = self.group(parent) if parent else self._root
+        return group.create_dataset(key, data=data, shape=shape, dtype=dtype, track_times=False, track_order=False)
+
+
 @contextmanager
-def hdf5_output(path: Path) -> Iterator[h5py.File]:
+def hdf5_output(path: Path) -> Iterator[Hdf5Writer]:
     """Open a new HDF5 file at a path that exists and is empty.
 
     Raises:
@@ -84,7 +113,18 @@ def hdf5_output(path: Path) -> Iterator[h5py.File]:
     """
     with path.open("r+b", buffering=0) as file:
         output = Output(file)
-        with h5py.File(output, "w", libver=("v108", "v110")) as content:
-            yield content
+        access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+        access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V110)
+        access.set_fileobj_driver(h5py.h5fd.fileobj_driver, output)
+        creation = _without_times(h5py.h5p.FILE_CREATE)
+        name = os.fsencode(path)
+        with h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, fcpl=creation, fapl=access)) as content:
+            yield Hdf5Writer(content)
         if output.failure is not None:
             raise output.failure
+
+
+def _without_times(kind: Any) -> Any:
+    creation = h5py.h5p.create(kind)
+    creation.set_obj_track_times(False)
+    return creation

@@ -9,7 +9,7 @@ import h5py
 from aadml.feature_extraction.feature_file.checks import checked
 from aadml.feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile
 from aadml.feature_extraction.feature_file.names import MODALITIES, in_order
-from aadml.feature_extraction.feature_file.output import hdf5_output
+from aadml.feature_extraction.feature_file.output import Hdf5Writer, hdf5_output
 from aadml.feature_extraction.feature_file.rows import ModalityRows, Rows
 from aadml.feature_extraction.ground.atomic import atomic_path
 
@@ -43,35 +43,35 @@ def write_rows(path: str | os.PathLike[str], content: FeatureFile, rows: Mapping
         _write(file, content, watched)
 
 
-def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRows]) -> None:
+def _write(file: Hdf5Writer, content: FeatureFile, rows: Mapping[str, ModalityRows]) -> None:
     text = h5py.string_dtype("utf-8")
     file.attrs["format"] = FORMAT
     file.attrs["version"] = 2 if _needs_version_2(content, rows) else 1
     if not set(rows) <= set(MODALITIES):
         file.attrs["modalities"] = json.dumps(in_order(rows))
     for name, each in sorted(rows.items()):
-        _write_blocks(file, name, _written(content, name, each))
+        dataset = _write_blocks(file, name, _written(content, name, each))
         provenance = json.dumps(content.provenance.get(name, {}), sort_keys=True, ensure_ascii=False)
-        file[name].attrs["provenance"] = provenance
+        dataset.attrs["provenance"] = provenance
     for name, each in sorted(rows.items()):
         if each.sequence is None:
             continue
         _write_blocks(file, f"{name}_sequence", each.sequence)
-        file.create_dataset(f"{name}_offsets", data=each.offsets, track_times=False)
+        file.dataset(f"{name}_offsets", data=each.offsets)
         if each.times is not None:
             _write_blocks(file, f"{name}_times", each.times)
     if content.texts is not None:
-        file.create_dataset("text_row", data=content.texts.rows, track_times=False)
+        file.dataset("text_row", data=content.texts.rows)
     for name in _masked(content):
-        file.create_dataset(f"{name}_present", data=content.present[name], track_times=False)
+        file.dataset(f"{name}_present", data=content.present[name])
     for name, arrays in sorted(content.fitted.items()):
         for key, array in sorted(arrays.items()):
-            file.create_dataset(f"fitted/{name}/{key}", data=array, track_times=False)
-    file.create_dataset("label", data=content.labels, track_times=False)
+            file.dataset(f"fitted/{name}/{key}", data=array)
+    file.dataset("label", data=content.labels)
     if content.all_labels is not None:
-        file.create_dataset("labels", data=content.all_labels, track_times=False)
+        file.dataset("labels", data=content.all_labels)
     for name, strings in [("id", content.ids), ("split", content.splits), ("class_names", content.class_names)]:
-        file.create_dataset(name, data=list(strings), dtype=text, track_times=False)
+        file.dataset(name, data=list(strings), dtype=text)
     if content.shard is not None:
         keys = [
             "index",
@@ -83,21 +83,22 @@ def _write(file: h5py.File, content: FeatureFile, rows: Mapping[str, ModalityRow
             *(("incomplete",) if content.shard.incomplete == "drop" else ()),
         ]
         described = {key: getattr(content.shard, key) for key in keys}
-        file.create_dataset("shard", data=json.dumps(described, sort_keys=True), dtype=text, track_times=False)
-        file.create_dataset("shard_rows", data=content.shard.rows, track_times=False)
+        file.dataset("shard", data=json.dumps(described, sort_keys=True), dtype=text)
+        file.dataset("shard_rows", data=content.shard.rows)
     for name, values in sorted(content.fingerprints.items()):
-        file.create_dataset(f"fingerprint/{name}", data=values, track_times=False)
-    columns = file.create_group("column", track_order=False)
+        file.dataset(f"fingerprint/{name}", data=values)
+    file.group("column")
     for name, strings in sorted(content.columns.items()):
-        columns.create_dataset(name, data=list(strings), dtype=text, track_times=False)
+        file.dataset(f"column/{name}", data=list(strings), dtype=text)
 
 
-def _write_blocks(file: h5py.File, name: str, rows: Rows) -> None:
-    dataset = file.create_dataset(name, shape=rows.shape, dtype=rows.dtype, track_times=False)
+def _write_blocks(file: Hdf5Writer, name: str, rows: Rows) -> h5py.Dataset:
+    dataset = file.dataset(name, shape=rows.shape, dtype=rows.dtype)
     start = 0
     for block in rows.blocks():
         dataset[start : start + len(block)] = block
         start += len(block)
+    return dataset
 
 
 def _written(content: FeatureFile, name: str, rows: ModalityRows) -> Rows:

@@ -86,8 +86,8 @@ def pairs():
 
 
 def plain(value):
-    """Give what a default says: click has a sentinel for none, and an empty tuple where an option repeats."""
-    return None if value in (None, (), []) or "UNSET" in repr(value).upper() else value
+    """Give what a default says: click has a sentinel or False for none, and an empty tuple where an option repeats."""
+    return None if value in (None, (), [], False) or "UNSET" in repr(value).upper() else value
 
 
 def test_every_command_has_its_function():

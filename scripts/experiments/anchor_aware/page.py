@@ -184,9 +184,9 @@ def _seeds_said(found: Findings) -> str:
 
 _INTRODUCTION = f"""# Does AA help? What the plan has found so far
 
-Made by `aadml reproduce plan` from the CSV files beside this page; nothing on it is written by hand, and a test
-compares them. [plan.md](plan.md) is older than every run, and each of its amendments older than the runs it
-speaks of. `{PLAIN}` is the loss alone,
+Made by `python -m scripts.experiments.anchor_aware` from the CSV files beside this page; nothing on it is written by
+hand, and a test compares them. [plan.md](plan.md) is older than every run, and each of its amendments older than the
+runs it speaks of. `{PLAIN}` is the loss alone,
 `{ANCHOR_AWARE}` the loss on anchor-aware proxies, `{MEMORY}` the loss with a memory of the whole training set. MAP is
 exact over the full gallery, the mean of both directions, protocol `inductive`; test clips chose nothing, and the runs
 that chose options were not scored on them."""
@@ -205,6 +205,7 @@ neighbors are keys and values."""
 
 _LAST = """## Going on
 
-`aadml reproduce plan --data corsmal.h5 -o FOLDER` (further sets by further `--data`, a part by `--only stage-2`) trains
-what has no row in FOLDER, and writes this page there. `python scripts/experiments/fold.py FOLDER` takes rows that were
-finished elsewhere into this folder, and writes the page anew."""
+`python -m scripts.experiments.anchor_aware --data corsmal.h5 -o FOLDER` (further sets by further `--data`, a part by
+`--only stage-2`) trains what has no row in FOLDER, and writes this page there. `python -m
+scripts.experiments.anchor_aware.fold FOLDER` adds rows that were finished elsewhere to this folder, and writes the page
+again; without FOLDER it writes the page alone."""

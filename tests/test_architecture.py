@@ -80,13 +80,26 @@ def imported(path: Path) -> set[str]:
 
 def test_the_extraction_package_has_one_import_name():
     """A folder `feature_extraction` of a user's own must never stand in the way."""
-    wrong = []
-    for path in [*modules("aadml"), *modules("feature_extraction"), *modules("tests"), *modules("scripts")]:
+    assert not [
+        line
+        for package in ("aadml", "feature_extraction", "tests", "scripts")
+        for line in imports_of({"feature_extraction"}, package)
+    ]
+
+
+@pytest.mark.parametrize("package", ["aadml", "feature_extraction"])
+def test_the_packages_import_no_script_and_no_test(package):
+    """Experiments and measurements are clients."""
+    assert not list(imports_of({"scripts", "tests"}, package))
+
+
+def imports_of(top_names: set[str], package: str) -> Iterator[str]:
+    """List file and line of every import of some top-level names."""
+    for path in modules(package):
         for node in nodes(path):
             module = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else module
-            wrong += [f"{dotted(path)}, line {node.lineno}" for n in names if n.split(".")[0] == "feature_extraction"]
-    assert not wrong
+            yield from (f"{dotted(path)}, line {node.lineno}" for n in names if n.split(".")[0] in top_names)
 
 
 def is_module(name: str) -> bool:

@@ -128,14 +128,14 @@ class Interruption:
             raise KeyboardInterrupt
 
 
-def main() -> None:
-    """Run the command line; a wrong input is one line and exit code 2, an interruption exit code 130."""
+def main(command: click.Command = cli) -> None:
+    """Run a command; a wrong input is one line and exit code 2, an interruption exit code 130."""
     warnings.showwarning = lambda message, *_: click.echo(f"aadml: warning: {message}", err=True)
     one_voice()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, Interruption())
     try:
-        code = cli(standalone_mode=False)  # click returns the code of an Exit here, and None otherwise
+        code = command(standalone_mode=False)  # click returns the code of an Exit here, and None otherwise
         if isinstance(code, int):
             sys.exit(code)
     except click.exceptions.Abort as stop:  # click makes it of an interruption

@@ -1,6 +1,7 @@
 """`aadml reproduce`: a paper's tables and figures from its data sets."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,28 +16,21 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Train a paper's tables and figures on its data sets; one page beside what was published.")
-@click.argument("paper", type=click.Choice(["paper", "plan", "mei", "3cmlf", "xie"]))
+@click.argument("paper", type=click.Choice(["paper", "mei", "3cmlf", "xie"]))
 @click.option("--vegas", type=click.Path(), metavar="F.h5", help="VEGAS' features, in any layout.")
 @click.option("--ave", type=click.Path(), metavar="G.h5", help="AVE's features, in any layout.")
 @click.option("--audiocaps", type=click.Path(), metavar="FOLDER", help="AudioCaps, for the papers of audio and text.")
 @click.option("--clotho", type=click.Path(), metavar="FOLDER", help="Clotho, alike.  [default: the sample clips]")
-@click.option(
-    "--data",
-    multiple=True,
-    type=click.Path(),
-    metavar="F.h5",
-    help="Features, for the plan; repeatable, main set first.",
-)
 @click.option("--quick", is_flag=True, help="Shortened schedules and two seeds: the whole page in minutes.")
 @click.option(
     "--only",
     metavar="PARTS",
-    help="By commas: table-1, table-2, table-3, figure-3, figure-4, figure-5, clock-draw; of the plan its stages.",
+    help="By commas: table-1, table-2, table-3, figure-3, figure-4, figure-5, clock-draw.",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
-    help="Number of seeds per row.  [default: 5, with --quick 2; of the plan at most, 40]",
+    help="Number of seeds per row.  [default: 5, with --quick 2]",
 )
 @config_options
 @click.option("--max-epochs", type=click.IntRange(min=1), help="Upper limit on the training epochs of every row.")
@@ -56,22 +50,19 @@ def command(as_json: bool, yes: bool, **options: Any) -> None:
     """Train every row of a PAPER's tables and figures, and lay them out beside the published figures.
 
     PAPER is 'paper' (AADML: Tables 1 to 3 and Figures 3 to 5, from VEGAS and AVE), or one of audio and text: 'mei',
-    '3cmlf', 'xie'; a forecast comes first. 'plan' is the experiment of docs/experiments/plan.md on any --data. The same
-    command again goes on where it was stopped. Rows of AADML's tables are scored under the honest protocol and, beside
-    it, under each leak. The folder holds the runs, a CSV file for each table and figure, and a page.
+    '3cmlf', 'xie'; a forecast comes first. The same command again goes on where it was stopped. Rows of AADML's tables
+    are scored under the honest protocol and, beside it, under each leak. The folder holds the runs, a CSV file for each
+    table and figure, and a page.
     """
     from aadml.cli.progress import note
     from aadml.cli.sweeps import command_line, show, work
     from aadml.reports.reproduction import reproduce
 
-    def confirm(forecast: "Forecast") -> None:
-        _ask(forecast, yes=yes, quick=options["paper"] != "plan")
-
-    result = reproduce(**options, command=command_line(), work=work, confirm=confirm, on_note=note)
+    result = reproduce(**options, command=command_line(), work=work, confirm=partial(_ask, yes=yes), on_note=note)
     show(result, as_json=as_json)
 
 
-def _ask(forecast: "Forecast", *, yes: bool, quick: bool) -> None:
+def _ask(forecast: "Forecast", *, yes: bool) -> None:
     """Ask before a long job; where nobody can answer, refuse in a line that says how to go on."""
     from aadml.feature_extraction.ground.errors import InputError
     from aadml.sweeps.reproduce.cost import WORTH_ASKING, in_words
@@ -81,7 +72,6 @@ def _ask(forecast: "Forecast", *, yes: bool, quick: bool) -> None:
     if not sys.stdin.isatty():
         raise InputError(
             f"reproduce: would take about {in_words(forecast.wall)}; give --yes to begin, "
-            f"{'--quick for a first look, ' if quick else ''}--only for a part, or --shard I/N to divide it over "
-            "machines"
+            "--quick for a first look, --only for a part, or --shard I/N to divide it over machines"
         )
     click.confirm(f"aadml: this takes about {in_words(forecast.wall)}; begin?", abort=True, err=True)

@@ -17,7 +17,7 @@ RUNS = "runs"
 DATA = "data.json"
 """What the runs of a folder are on: {"data": as it was given, "sha256": of its content}."""
 
-MARKS = (f"{RUNS}/*_seed*", f"*/{RUNS}/*_seed*", f"{RUNS}/*/*_seed*", "shard-*-of-*", "sets.csv", "stage-*.csv")
+MARKS = (f"{RUNS}/*_seed*", f"*/{RUNS}/*_seed*", "shard-*-of-*")
 """What tells the folder of a sweep, or of a reproduction; a `data.json` of its own does so too."""
 
 WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")

@@ -12,7 +12,6 @@ from pathlib import Path
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.tables import lookup
-from aadml.reports.plan.reproduction import reproduce_plan
 from aadml.reports.reproduction.audio_text import reproduce_audio_text
 from aadml.reports.reproduction.audio_text_tables import DATASETS as AUDIO_TEXT
 from aadml.reports.reproduction.audio_text_tables import PAPER_TABLES
@@ -36,7 +35,6 @@ def reproduce(
     ave: str | Path | None = None,
     audiocaps: str | Path | None = None,
     clotho: str | Path | None = None,
-    data: Sequence[str | Path] = (),
     only: str | None = None,
     quick: bool = False,
     seeds: int | None = None,
@@ -59,16 +57,14 @@ def reproduce(
     The same call again continues where it stopped; finished runs are kept. A failed run does not stop the others.
 
     Args:
-        paper: "paper" (AADML), one of audio and text ("mei", "3cmlf", "xie"), or "plan": the experiment of
-            docs/experiments/plan.md.
+        paper: "paper" (AADML), or one of audio and text ("mei", "3cmlf", "xie").
         vegas: VEGAS' features in any layout.
         ave: AVE's features in any layout; parts that need a data set which is not given are left out.
         audiocaps: AudioCaps, for the papers of audio and text: a folder or a manifest.
         clotho: Clotho, alike; with neither of both, the sample clips are taken.
-        data: features in any layout, for the plan alone, the main set first.
-        only: parts of the AADML paper, or stages of the plan, separated by commas; None takes all.
+        only: parts of the AADML paper, separated by commas; None takes all.
         quick: shortened schedules (and narrow audio-text networks), two seeds, for a first look.
-        seeds: number of seeds per row; 5 by default. Of the plan at most, 40 by default.
+        seeds: number of seeds per row; 5 by default.
         config: that losses are put into; by default the shipped one of each data set.
         settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
         max_epochs: upper limit on the training epochs of every row.
@@ -88,10 +84,10 @@ def reproduce(
         InputError: no data, an unknown paper or part, a setting that fits no row, or a run missing from a merge.
     """
     division = Division.of(shard, merge=merge)
-    lookup({"paper": None, "plan": None, **PAPER_TABLES}, paper, "paper")
+    lookup({"paper": None, **PAPER_TABLES}, paper, "paper")
     files = {"vegas": vegas, "ave": ave, "audiocaps": audiocaps, "clotho": clotho}
     given = {name: place_of(place) for name, place in files.items() if place is not None}
-    own: Iterable[str] = {"paper": DATA_SETS, "plan": ["data"]}.get(paper, AUDIO_TEXT)
+    own: Iterable[str] = DATA_SETS if paper == "paper" else AUDIO_TEXT
     for name in given:
         if name not in own:
             raise InputError(f"reproduce {paper}: is of {' and '.join(own)}, not of {name}; leave --{name} out")
@@ -102,10 +98,6 @@ def reproduce(
         max_epochs=max_epochs, device=device, workers=workers, division=division, command=command,
     )  # fmt: skip
     refuse_foreign(plan.folder)
-    if paper == "plan":
-        return _planned([place_of(place) for place in data], only, seeds, plan)
-    if data:
-        raise InputError(f"reproduce {paper}: --data is of the plan; give --{' or --'.join(own)}")
     if paper != "paper":
         if only:
             raise InputError(f"reproduce {paper}: has no parts; leave --only out")
@@ -113,11 +105,3 @@ def reproduce(
     if not given:
         raise InputError("reproduce paper: give --vegas F.h5, --ave G.h5, or both")
     return reproduce_paper(given, only, plan)
-
-
-def _planned(data: Sequence[str], only: str | None, seeds: int | None, plan: Plan) -> SweepResult:
-    if plan.quick:
-        raise InputError("reproduce plan: has no short form; --max-epochs and --seeds make it short")
-    if not data and not plan.division.merge:
-        raise InputError("reproduce plan: give --data F.h5, once for each data set")
-    return reproduce_plan(data, only, seeds, plan)

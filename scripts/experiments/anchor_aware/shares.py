@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aadml.reports.plan.statistics import ByMethod, compared, complete_seeds
-from aadml.reports.plan.tables import ends, every_seed, final_table, gain, option_table, titled
 from aadml.reports.tables import Cell, Table, markdown
-from aadml.retrieval.sequential import sign_flip
 from aadml.retrieval.significance import LEVEL, Difference, holm, paired_t, spread
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, PARTNER, PLAIN
-from aadml.sweeps.plan.finals import LAST_SHARES, finals
-from aadml.sweeps.plan.ledger import Ledger
-from aadml.sweeps.plan.search import SHARES
-from aadml.sweeps.plan.sets import SHARED, drawn_name
 from aadml.sweeps.results import signed
+from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, PARTNER, PLAIN
+from scripts.experiments.anchor_aware.finals import LAST_SHARES, finals
+from scripts.experiments.anchor_aware.ledger import Ledger
+from scripts.experiments.anchor_aware.search import SHARES
+from scripts.experiments.anchor_aware.sequential import sign_flip
+from scripts.experiments.anchor_aware.sets import SHARED, drawn_name
+from scripts.experiments.anchor_aware.statistics import ByMethod, compared, complete_seeds
+from scripts.experiments.anchor_aware.tables import ends, every_seed, final_table, gain, option_table, titled
 
 SHARING_PAIRS = ((ANCHOR_AWARE, PLAIN), (PARTNER, PLAIN))
 

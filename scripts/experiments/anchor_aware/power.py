@@ -1,8 +1,8 @@
 """How many seeds settle a paired difference of MAP: the table of docs/experiments/plan.md.
 
-Usage: scripts/experiments/power.py prints, for numbers of seeds and standard deviations of a paired difference, how
-often two one-sided t-tests find equivalence at a margin of 0.01 where there is no difference, and how often a two-sided
-paired t-test finds a difference of 0.01 and of 0.02. Simulated, since the deviation is estimated too.
+Usage: python -m scripts.experiments.anchor_aware.power prints, for numbers of seeds and standard deviations of a paired
+difference, how often two one-sided t-tests find equivalence at a margin of 0.01 where there is no difference, and how
+often a two-sided paired t-test finds a difference of 0.01 and of 0.02. Simulated, since the deviation is estimated too.
 """
 
 import numpy as np

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.sweeps.plan.experiment import DataSet, Experiment, Run
-from aadml.sweeps.plan.finals import (
+from scripts.experiments.anchor_aware.experiment import DataSet, Experiment, Run
+from scripts.experiments.anchor_aware.finals import (
     FULL,
     LAST_READINGS,
     LAST_RIVALS,
@@ -19,8 +19,8 @@ from aadml.sweeps.plan.finals import (
     sequential,
     share_finals,
 )
-from aadml.sweeps.plan.search import MAIN, RIVALRY, SEARCHES, SHARES, SUMS, searched
-from aadml.sweeps.plan.shipped import (
+from scripts.experiments.anchor_aware.search import MAIN, RIVALRY, SEARCHES, SHARES, SUMS, searched
+from scripts.experiments.anchor_aware.shipped import (
     CAPPED,
     FEW_LABELS,
     FIFTH,

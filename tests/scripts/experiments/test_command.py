@@ -1,4 +1,4 @@
-"""`aadml reproduce plan` as a user meets it: stages end to end, killed, continued, and divided."""
+"""The experiment from its command line: stages end to end, killed, continued, and divided."""
 
 import csv
 import hashlib
@@ -6,19 +6,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.reports.reproduction import reproduce
-from aadml.sweeps.plan import finals, shipped
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
-from aadml.sweeps.plan.experiment import Run
-from aadml.sweeps.plan.ledger import Row
-from aadml.sweeps.plan.search import SEARCHES
-from aadml.sweeps.plan.stages import STAGES
+from aadml.reports.reproduction.procedure import Plan
+from aadml.reports.sweep_result import run_jobs
 from aadml.sweeps.reproduce.cost import Forecast
+from aadml.sweeps.shards import Division
 from aadml.sweeps.sweep import Outcome, sweep
+from scripts.experiments.anchor_aware import execution, finals, page, shipped
+from scripts.experiments.anchor_aware.__main__ import command
+from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
+from scripts.experiments.anchor_aware.execution import run_experiment
+from scripts.experiments.anchor_aware.experiment import Run
+from scripts.experiments.anchor_aware.ledger import Row
+from scripts.experiments.anchor_aware.search import RIVALRY, SEARCHES
+from scripts.experiments.anchor_aware.stages import STAGES
 
 SMALL = ["network.hidden=[4]", "training.batch=40"]
 FLAGS = [part for setting in SMALL for part in ("--set", setting)]
@@ -35,11 +40,10 @@ def toy(tmp_path):
 @pytest.fixture(autouse=True)
 def few_runs(monkeypatch):
     """The stages with two points, two or three seeds, and one rival."""
-    for name in list(RIVALS)[1:]:
-        monkeypatch.delitem(RIVALS, name)
     for prefix, search in SEARCHES.items():
         few = [replace(one, kept=kept) for one, kept in zip(search.rounds, (2, 2, 1), strict=False)]
-        monkeypatch.setitem(SEARCHES, prefix, replace(search, rounds=tuple(few)))
+        methods = dict([*RIVALS.items()][:1]) if prefix == RIVALRY else search.methods
+        monkeypatch.setitem(SEARCHES, prefix, replace(search, methods=methods, rounds=tuple(few)))
     monkeypatch.setattr(finals, "LOOKS", (2, 3))
     monkeypatch.setattr(shipped, "published_methods", lambda: ["cca", "dscmr"])
 
@@ -59,9 +63,9 @@ def untrained(monkeypatch, toy):
         return replace(made, test_map=score), np.array([score, score])
 
     monkeypatch.setattr(Run, "row", row)
-    monkeypatch.setattr("aadml.reports.plan.page.drawings", lambda *given: {})
-    monkeypatch.setattr("aadml.reports.plan.reproduction.cost_of", lambda runs, *others: Forecast({"all": 60.0}, 0, 1))
-    monkeypatch.setattr("aadml.reports.plan.reproduction.drawn_place", lambda share: str(toy))
+    monkeypatch.setattr(page, "drawings", lambda *given: {})
+    monkeypatch.setattr(execution, "cost_of", lambda runs, *others: Forecast({"all": 60.0}, 0, 1))
+    monkeypatch.setattr(execution, "drawn_place", lambda share: str(toy))
     return lambda jobs, workers: [Outcome(job) for job in jobs]
 
 
@@ -74,18 +78,30 @@ def ledger(folder):
     return found
 
 
-def call(folder, toy, **options):
-    return reproduce("plan", data=[toy], output=folder, workers=0, settings=SMALL, max_epochs=1, device="cpu",
-                     **options)  # fmt: skip
+def call(folder, *data, only=None, seeds=40, shard=None, merge=False, work=run_jobs, on_note=lambda message: None):
+    plan = Plan(
+        seeds=range(seeds), folder=folder, work=work, confirm=lambda forecast: None, note=on_note, settings=SMALL,
+        max_epochs=1, device="cpu", workers=0, division=Division.of(shard, merge=merge),
+    )  # fmt: skip
+    return run_experiment([str(place) for place in data], only, plan)
+
+
+def run(*arguments):
+    """Run the command line of the experiment; returns (exit code, stdout, stderr)."""
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
+    if isinstance(result.exception, InputError):
+        return 2, result.stdout, str(result.exception)
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.mark.slow
-def test_a_killed_experiment_goes_on_to_the_same_ledger(aadml, toy, tmp_path):
+def test_a_killed_experiment_goes_on_to_the_same_ledger(toy, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     only = "stage-1,stage-2"
-    arguments = ["reproduce", "plan", "--data", toy, "--only", only, "--seeds", 2, "--max-epochs", 1, *FLAGS,
+    arguments = ["--data", toy, "--only", only, "--seeds", 2, "--max-epochs", 1, *FLAGS,
                  "--workers", 0, "--device", "cpu", "-o", whole]  # fmt: skip
-    code, said, err = aadml(*arguments)
+    code, said, err = run(*arguments)
     assert code == 0, err
     assert said.splitlines()[-1] == str(whole / "results.md")
     assert "| H1 | Does AA raise the triplet loss where both are tuned alike? |" in said
@@ -113,17 +129,17 @@ def test_a_killed_experiment_goes_on_to_the_same_ledger(aadml, toy, tmp_path):
     assert sum(calls) >= 21
 
 
-def test_a_long_plan_is_refused_where_nobody_can_answer(untrained, aadml, toy, tmp_path, monkeypatch):
+def test_a_long_plan_is_refused_where_nobody_can_answer(untrained, toy, tmp_path, monkeypatch):
     long = Forecast({"all": 2 * 3600.0}, 0, 1)
-    monkeypatch.setattr("aadml.reports.plan.reproduction.cost_of", lambda runs, *others: long)
-    arguments = ["reproduce", "plan", "--data", toy, "--only", "stage-1a", "--max-epochs", 1, *FLAGS, "--workers", 0,
+    monkeypatch.setattr(execution, "cost_of", lambda runs, *others: long)
+    arguments = ["--data", toy, "--only", "stage-1a", "--max-epochs", 1, *FLAGS, "--workers", 0,
                  "-o", tmp_path / "out"]  # fmt: skip
-    code, _, err = aadml(*arguments)
+    code, _, err = run(*arguments)
     assert code == 2
     assert "would take about 2.0 h; give --yes to begin, --only for a part" in err
     assert not list(tmp_path.glob("out/*/runs"))
     monkeypatch.setattr("aadml.cli.sweeps.work", untrained)
-    code, _, err = aadml(*arguments, "--yes")
+    code, _, err = run(*arguments, "--yes")
     assert code == 0, err
 
 
@@ -152,7 +168,7 @@ def test_two_shards_merge_into_what_one_call_finds(untrained, toy, tmp_path):
             break
         assert all(result.page is None for result in done)
     assert any("nothing to do, or not yet" in note for note in notes)
-    merged = reproduce("plan", output=two, merge=True)  # the shards know the data
+    merged = call(two, merge=True)  # the shards know the data
     assert merged.page == two / "results.md"
     assert ledger(two) == ledger(one)
     assert merged.page.read_text() == (one / "results.md").read_text()
@@ -173,21 +189,28 @@ def test_a_failed_run_is_written_down_and_the_others_go_on(toy, tmp_path, monkey
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [([], "reproduce plan: give --data F.h5"),
-     (["--data", "toy.h5", "--quick"], "has no short form"),
+    [([], "no data; give --data F.h5"),
      (["--data", "toy.h5", "--only", "stage-9"], "no stage 'stage-9'"),
      (["--data", "toy.h5", "--data", "other/toy.h5"], "two files are called toy"),
-     (["--data", "toy.h5", "--ave", "toy.h5"], "leave --ave out"),
      (["--data", "absent.h5"], "absent.h5: no such file")],
 )  # fmt: skip
-def test_what_is_wrong_is_said_in_one_line(aadml, toy, tmp_path, monkeypatch, arguments, message):
+def test_what_is_wrong_is_said_in_one_line(toy, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "toy.h5").write_bytes(toy.read_bytes())
-    code, _, err = aadml("reproduce", "plan", *arguments, "-o", "out")
+    code, _, err = run(*arguments, "-o", "out")
     assert code == 2
     assert message in err
     assert not (tmp_path / "out" / "runs").exists()
+
+
+def test_a_folder_of_other_files_is_refused_and_left_alone(toy, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "results.md").write_text("mine")
+    code, _, err = run("--data", toy, "-o", tmp_path / "out")
+    assert code == 2
+    assert "holds other files (results.md)" in err
+    assert (tmp_path / "out" / "results.md").read_text() == "mine"
 
 
 def test_other_data_of_the_same_name_are_refused(untrained, toy, tmp_path):
@@ -212,8 +235,3 @@ def test_controls_that_are_the_chosen_training_are_said_before_it_begins(untrain
     assert (
         "affine map of the anchor: the same training as the chosen AA, not run" in (tmp_path / "results.md").read_text()
     )
-
-
-def test_data_are_of_the_plan_alone(toy):
-    with pytest.raises(InputError, match="--data is of the plan"):
-        reproduce("paper", data=[toy])

@@ -7,11 +7,11 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import nctdtr, stdtrit
 
-from aadml.retrieval.sequential import LOOK_LEVEL, look_interval, sign_flip
 from aadml.retrieval.significance import LEVEL, Difference, Pair, holm, paired_t, seeds_and_queries
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
-from aadml.sweeps.plan.finals import LOOKS, SECOND, finals
-from aadml.sweeps.plan.ledger import Ledger, Precisions, Row
+from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, PLAIN
+from scripts.experiments.anchor_aware.finals import LOOKS, SECOND, finals
+from scripts.experiments.anchor_aware.ledger import Ledger, Precisions, Row
+from scripts.experiments.anchor_aware.sequential import LOOK_LEVEL, look_interval, sign_flip
 
 MARGIN = 0.02
 """An interval of AA - plain that reaches beyond this leaves the question open."""

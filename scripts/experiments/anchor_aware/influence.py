@@ -1,8 +1,9 @@
 """Measure whose clips an anchor-aware proxy mixes: the share of its influence that comes from other classes.
 
-Usage: scripts/experiments/influence.py corsmal.h5 [SEED...]; trains the AA of stage 2 with the options that
-docs/experiments chose for the set of that name. Every 70 steps the influence of clip j on the proxy of clip i is
-the norm of the Jacobian of proxy i with respect to embedding j. The share of other classes is over all j but i.
+Usage: python -m scripts.experiments.anchor_aware.influence corsmal.h5 [SEED...]; trains the AA of stage 2 with the
+options that docs/experiments chose for the set of that name. Every 70 steps the influence of clip j on the proxy of
+clip i is the norm of the Jacobian of proxy i with respect to embedding j. The share of other classes is over all j but
+i.
 """
 
 import sys
@@ -13,13 +14,12 @@ from torch.autograd.functional import jacobian
 
 import aadml
 from aadml.proxies.anchor_aware import AnchorAware
-from aadml.reports.plan.reproduction import NARROW
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE
-from aadml.sweeps.plan.experiment import PATIENCE, STEPS
-from aadml.sweeps.plan.ledger import Ledger
-from aadml.sweeps.plan.search import MAIN, chosen_options
+from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, NARROW
+from scripts.experiments.anchor_aware.experiment import PATIENCE, STEPS
+from scripts.experiments.anchor_aware.ledger import Ledger
+from scripts.experiments.anchor_aware.search import MAIN, chosen_options
 
-ROWS = Path(__file__).parents[2] / "docs" / "experiments"
+ROWS = Path(__file__).parents[3] / "docs" / "experiments"
 EVERY, BATCH = 70, 50
 
 

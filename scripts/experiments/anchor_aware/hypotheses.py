@@ -2,25 +2,13 @@
 
 from collections.abc import Sequence
 
-from aadml.reports.plan.statistics import ByMethod, Compared, against, corrected_flips
-from aadml.reports.plan.tables import (
-    budget_table,
-    chance_of,
-    every_seed,
-    exploratory_table,
-    figure_name,
-    final_table,
-    gain,
-    option_table,
-    titled,
-)
 from aadml.reports.tables import markdown
 from aadml.retrieval.significance import LEVEL
-from aadml.sweeps.plan.contenders import NO_METRIC, READINGS
-from aadml.sweeps.plan.finals import CONTROL_SEEDS, LAST_READINGS, finals
-from aadml.sweeps.plan.ledger import Ledger
-from aadml.sweeps.plan.search import SUMS
-from aadml.sweeps.plan.shipped import (
+from scripts.experiments.anchor_aware.contenders import NO_METRIC, READINGS
+from scripts.experiments.anchor_aware.finals import CONTROL_SEEDS, LAST_READINGS, finals
+from scripts.experiments.anchor_aware.ledger import Ledger
+from scripts.experiments.anchor_aware.search import SUMS
+from scripts.experiments.anchor_aware.shipped import (
     ALONE,
     CAP,
     CAPPED,
@@ -32,6 +20,18 @@ from aadml.sweeps.plan.shipped import (
     WITH_FEW,
     WITHOUT_LABELS,
     few,
+)
+from scripts.experiments.anchor_aware.statistics import ByMethod, Compared, against, corrected_flips
+from scripts.experiments.anchor_aware.tables import (
+    budget_table,
+    chance_of,
+    every_seed,
+    exploratory_table,
+    figure_name,
+    final_table,
+    gain,
+    option_table,
+    titled,
 )
 
 

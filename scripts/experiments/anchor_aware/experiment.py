@@ -20,10 +20,10 @@ from aadml.sweeps.compare import Setting, Settings, fitted_config, values_of
 from aadml.sweeps.folder import RUNS
 from aadml.sweeps.grid import applied
 from aadml.sweeps.job import Job, scored_under
-from aadml.sweeps.plan.contenders import TRAIN_MAP
-from aadml.sweeps.plan.ledger import Key, Ledger, Row
 from aadml.sweeps.results import read_run
 from aadml.sweeps.sweep import Outcome
+from scripts.experiments.anchor_aware.contenders import TRAIN_MAP
+from scripts.experiments.anchor_aware.ledger import Key, Ledger, Row
 
 STEPS = 3600
 """Of a finalist (the AADML paper on AVE)."""

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from aadml.sweeps.plan.experiment import Run
 from aadml.sweeps.reproduce.cost import Forecast, Note, in_words, measured_kinds
+from scripts.experiments.anchor_aware.experiment import Run
 
 Kind = tuple[str, str]
 """Data set and method: options change what a step costs by little, seeds and lengths are multiplied."""

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from aadml.reports.plan.answers import Findings
-from aadml.reports.plan.shares import share_differences
-from aadml.reports.plan.statistics import complete_seeds
-from aadml.reports.plan.tables import chance_of
 from aadml.reports.reproduction.figures import drawn
 from aadml.reports.sweep_figures import difference_curve, spread_dots
 from aadml.retrieval.significance import Values
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS
-from aadml.sweeps.plan.finals import finals
-from aadml.sweeps.plan.ledger import Ledger, Row
-from aadml.sweeps.plan.shipped import FIFTH
+from scripts.experiments.anchor_aware.answers import Findings
+from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS
+from scripts.experiments.anchor_aware.finals import finals
+from scripts.experiments.anchor_aware.ledger import Ledger, Row
+from scripts.experiments.anchor_aware.shares import share_differences
+from scripts.experiments.anchor_aware.shipped import FIFTH
+from scripts.experiments.anchor_aware.statistics import complete_seeds
+from scripts.experiments.anchor_aware.tables import chance_of
 
 SHARES = "shares.svg"
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import permutation_test, ttest_1samp
 
-from aadml.retrieval.sequential import LOOK_LEVEL, is_decided, look_interval, sign_flip
 from aadml.retrieval.significance import paired_t
+from scripts.experiments.anchor_aware.sequential import LOOK_LEVEL, is_decided, look_interval, sign_flip
 
 
 def test_sign_flip_tries_all_signs():

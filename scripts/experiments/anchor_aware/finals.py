@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.proxies.anchor_aware import degeneracy
-from aadml.retrieval.sequential import is_decided
-from aadml.sweeps.controls import AFFINE, ALONE, RANDOM, UNIFORM, controls, essence, rivals
-from aadml.sweeps.plan.contenders import (
+from aadml.sweeps.controls import AFFINE, ALONE, RANDOM, UNIFORM, controls, rivals
+from scripts.experiments.anchor_aware.contenders import (
     ANCHOR_AWARE,
     CONTENDERS,
     MEMORY,
@@ -16,9 +15,20 @@ from aadml.sweeps.plan.contenders import (
     READINGS,
     SUMS_ALONE,
 )
-from aadml.sweeps.plan.experiment import PROTOCOLS, STEPS, DataSet, Experiment, Run
-from aadml.sweeps.plan.ledger import Ledger, Row
-from aadml.sweeps.plan.search import MAIN, RIVALRY, SEARCHES, SHARES, SUMS, best_of, chosen_options, finalists
+from scripts.experiments.anchor_aware.essence import essence
+from scripts.experiments.anchor_aware.experiment import PROTOCOLS, STEPS, DataSet, Experiment, Run
+from scripts.experiments.anchor_aware.ledger import Ledger, Row
+from scripts.experiments.anchor_aware.search import (
+    MAIN,
+    RIVALRY,
+    SEARCHES,
+    SHARES,
+    SUMS,
+    best_of,
+    chosen_options,
+    finalists,
+)
+from scripts.experiments.anchor_aware.sequential import is_decided
 
 FIRST_SEED = 100
 """Of stage 2 and all after it; the seeds of stage 1 are not used again."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.sweeps.plan.contenders import CONTENDERS, RIVALS, SHARING, UNDER_SUMS, Contender, drawn_points
-from aadml.sweeps.plan.experiment import DataSet, Experiment, Run
-from aadml.sweeps.plan.ledger import Ledger, Row
+from scripts.experiments.anchor_aware.contenders import CONTENDERS, RIVALS, SHARING, UNDER_SUMS, Contender, drawn_points
+from scripts.experiments.anchor_aware.experiment import DataSet, Experiment, Run
+from scripts.experiments.anchor_aware.ledger import Ledger, Row
 
 CHOOSING = 2
 """The last rounds, by whose mean validation MAP options are chosen."""

@@ -9,14 +9,22 @@ import pytest
 from aadml.configuration.files import read_yaml
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.sweeps.grid import applied
-from aadml.sweeps.plan import finals
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, NARROW, PLAIN, RIVALS, drawn_points
-from aadml.sweeps.plan.experiment import PATIENCE, STEPS, DataSet, Experiment
-from aadml.sweeps.plan.finals import ANSWERING, seeds_needed
-from aadml.sweeps.plan.ledger import Ledger, Row
-from aadml.sweeps.plan.search import HALVING, SEARCHES, chosen_options
-from aadml.sweeps.plan.sets import SetFacts, keep_facts, read_facts
-from aadml.sweeps.plan.stages import STAGES, chosen_stages, runs_of
+from scripts.experiments.anchor_aware import finals
+from scripts.experiments.anchor_aware.contenders import (
+    ANCHOR_AWARE,
+    CONTENDERS,
+    MEMORY,
+    NARROW,
+    PLAIN,
+    RIVALS,
+    drawn_points,
+)
+from scripts.experiments.anchor_aware.experiment import PATIENCE, STEPS, DataSet, Experiment
+from scripts.experiments.anchor_aware.finals import ANSWERING, seeds_needed
+from scripts.experiments.anchor_aware.ledger import Ledger, Row
+from scripts.experiments.anchor_aware.search import HALVING, SEARCHES, chosen_options
+from scripts.experiments.anchor_aware.sets import SetFacts, keep_facts, read_facts
+from scripts.experiments.anchor_aware.stages import STAGES, chosen_stages, runs_of
 
 BASE = applied({**read_yaml("aadml"), "data": "x.h5"}, NARROW)
 SET = DataSet(BASE, 7, 350)

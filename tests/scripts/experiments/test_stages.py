@@ -10,19 +10,28 @@ import pytest
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.sweeps.compare import published_methods
-from aadml.sweeps.controls import AFFINE, RANDOM, essence
+from aadml.sweeps.controls import AFFINE, RANDOM
 from aadml.sweeps.grid import applied
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, NARROW, NO_METRIC, PARTNER, READINGS, SUMS_ALONE
-from aadml.sweeps.plan.cost import cost_in_words, cost_of
-from aadml.sweeps.plan.experiment import STEPS, DataSet, Experiment
-from aadml.sweeps.plan.ledger import Ledger, Row
-from aadml.sweeps.plan.search import MAIN, SEARCHES, Round
-from aadml.sweeps.plan.sets import read_facts
-from aadml.sweeps.plan.shipped import ALONE, CAP, NEIGHBORS, few
-from aadml.sweeps.plan.stages import STAGES, runs_of
 from aadml.sweeps.reproduce.cost import Rate
+from scripts.experiments.anchor_aware.contenders import (
+    ANCHOR_AWARE,
+    CONTENDERS,
+    NARROW,
+    NO_METRIC,
+    PARTNER,
+    READINGS,
+    SUMS_ALONE,
+)
+from scripts.experiments.anchor_aware.cost import cost_in_words, cost_of
+from scripts.experiments.anchor_aware.essence import essence
+from scripts.experiments.anchor_aware.experiment import STEPS, DataSet, Experiment
+from scripts.experiments.anchor_aware.ledger import Ledger, Row
+from scripts.experiments.anchor_aware.search import MAIN, SEARCHES, Round
+from scripts.experiments.anchor_aware.sets import read_facts
+from scripts.experiments.anchor_aware.shipped import ALONE, CAP, NEIGHBORS, few
+from scripts.experiments.anchor_aware.stages import STAGES, runs_of
 
-SHIPPED = Path(__file__).parents[2] / "docs" / "experiments"
+SHIPPED = Path(__file__).parents[3] / "docs" / "experiments"
 BASE = applied({**read_yaml("aadml"), "data": "x.h5"}, NARROW)
 SET = DataSet(BASE, 7, 304)
 
@@ -177,7 +186,7 @@ def test_a_forecast_measures_every_method_once_and_adds_up(tmp_path, monkeypatch
         measured.extend(dict(runs))
         return {kind: Rate(clips=304, step=0.5, fixed=10.0) for kind, _ in runs}
 
-    monkeypatch.setattr("aadml.sweeps.plan.cost.measured_kinds", rates)
+    monkeypatch.setattr("scripts.experiments.anchor_aware.cost.measured_kinds", rates)
     runs = runs_of("stage-1a", experiment(tmp_path))
     expected = cost_of(runs, tmp_path, 2, lambda message: None)
     said = cost_in_words(runs, expected)

@@ -7,47 +7,59 @@ from aadml.configuration.changes import setting_pairs
 from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.reports.plan.page import summary, write_plan_page
-from aadml.reports.plan.tables import figure_name
 from aadml.reports.reproduction.procedure import Plan
 from aadml.reports.sweep_result import SweepResult
-from aadml.runs.data import load_splits
-from aadml.sweeps.folder import sole_owner
+from aadml.runs.data import load_splits, place_of
+from aadml.sweeps.folder import refuse_foreign, sole_owner
 from aadml.sweeps.grid import applied
 from aadml.sweeps.needed import work_off_needed
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, NARROW
-from aadml.sweeps.plan.cost import cost_in_words, cost_of
-from aadml.sweeps.plan.experiment import STEPS, DataSet, Experiment, Run
-from aadml.sweeps.plan.finals import LOOKS, THIRD, same_training
-from aadml.sweeps.plan.ledger import Ledger
-from aadml.sweeps.plan.search import MAIN, finalists
-from aadml.sweeps.plan.sets import SHARED, SetFacts, drawn_name, drawn_place, keep_facts, read_facts
-from aadml.sweeps.plan.stages import STAGES, chosen_stages, is_of_shares, runs_of
 from aadml.sweeps.sweep import Outcome, worker_count
+from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, NARROW
+from scripts.experiments.anchor_aware.cost import cost_in_words, cost_of
+from scripts.experiments.anchor_aware.experiment import STEPS, DataSet, Experiment, Run
+from scripts.experiments.anchor_aware.finals import THIRD, same_training
+from scripts.experiments.anchor_aware.ledger import Ledger
+from scripts.experiments.anchor_aware.page import summary, write_plan_page
+from scripts.experiments.anchor_aware.search import MAIN, finalists
+from scripts.experiments.anchor_aware.sets import (
+    SETS,
+    SHARED,
+    SetFacts,
+    drawn_name,
+    drawn_place,
+    keep_facts,
+    read_facts,
+)
+from scripts.experiments.anchor_aware.stages import STAGES, chosen_stages, is_of_shares, runs_of
+from scripts.experiments.anchor_aware.tables import figure_name
 
 AT_ONCE = 9
 """Runs a worker between two writes of the ledger."""
 
 
-def reproduce_plan(data: Sequence[str], only: str | None, seeds: int | None, plan: Plan) -> SweepResult:
-    """Work off stages of the experiment, as far as they are not finished, and write the page.
+def run_experiment(data: Sequence[str], only: str | None, plan: Plan) -> SweepResult:
+    """Train the runs of stages that have no row yet, and write the page.
 
     Args:
-        data: feature files; each stands under its name without ending, the first is the most important one.
-        only: stages, separated by commas; None takes all.
-        seeds: at most, of each method.
-        plan: how.
+        data: feature files, the main set first; a set is called by the name of its file without the ending.
+        only: stages, separated by commas; None selects all.
+        plan: folder, configuration and workers of the experiment; each method gets `plan.seeds` at most.
 
     Raises:
-        InputError: no data, two files of one name, data other than the ledger is of, or an unknown stage.
+        InputError: no data, two files of one name, data other than the ledger is of, an unknown stage, or a folder
+            that holds other files.
     """
+    if not data and not plan.division.merge:
+        raise InputError("no data; give --data F.h5, once for each data set")
     stages = chosen_stages(only)
+    if not (plan.folder / SETS).is_file():
+        refuse_foreign(plan.folder)
     with sole_owner(plan.owned):
         ledger = Ledger((plan.owned, *(one for one in shard_folders(plan.folder) if one != plan.owned)))
         sets, outcomes = _data_sets(data, plan), list[Outcome]()
         if not plan.division.merge:
             shares = {drawn_name(one): drawn_place(one) for one in SHARED if any(map(is_of_shares, stages))}
-            experiment = Experiment(sets, seeds or LOOKS[-1], ledger, _read_sets(shares, plan))
+            experiment = Experiment(sets, len(plan.seeds), ledger, _read_sets(shares, plan))
             _forecast(stages, experiment, plan)
             for stage in stages:
                 outcomes += _worked_off(stage, experiment, plan)
@@ -68,10 +80,10 @@ def shard_folders(folder: Path) -> list[Path]:
 def _data_sets(data: Sequence[str], plan: Plan) -> dict[str, DataSet]:
     """Read what the schedules need to know of the data, and write down what they are."""
     places: dict[str, str] = {}
-    for place in data:
+    for place in map(place_of, data):
         name = Path(place).stem
         if figure_name(name, "") in {figure_name(other, "") for other in places}:
-            raise InputError(f"reproduce plan: two files are called {name}; give them different names")
+            raise InputError(f"two files are called {name}; give them different names")
         places[name] = place
     return _read_sets(places, plan)
 

@@ -2,7 +2,6 @@
 
 import csv
 import re
-import runpy
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,24 +11,41 @@ import pytest
 from scipy.stats import nct, t, ttest_rel
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.reports.plan.answers import findings_of
-from aadml.reports.plan.hypotheses import with_few_labels, without_labels
-from aadml.reports.plan.page import PAGE, page_of, write_plan_page
-from aadml.reports.plan.shares import share_differences, slope_answer, slopes
-from aadml.reports.plan.statistics import PRIMARY, Compared, by_look, corrected_flips, overall, power_of, verdict
-from aadml.reports.plan.tables import ends, gain
-from aadml.retrieval.sequential import sign_flip
 from aadml.retrieval.significance import paired_t
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, MEMORY, NO_METRIC, PARTNER, PLAIN, SUMS_ALONE
-from aadml.sweeps.plan.finals import finals
-from aadml.sweeps.plan.ledger import Ledger, Row
-from aadml.sweeps.plan.sets import SHARED, SetFacts, drawn_name, is_drawn, keep_facts
-from aadml.sweeps.plan.shipped import ALONE, NEIGHBORS, few
-from aadml.sweeps.plan.stages import STAGES
 from aadml.sweeps.results import signed
+from scripts.experiments.anchor_aware.answers import findings_of
+from scripts.experiments.anchor_aware.contenders import (
+    ANCHOR_AWARE,
+    CONTENDERS,
+    MEMORY,
+    NO_METRIC,
+    PARTNER,
+    PLAIN,
+    SUMS_ALONE,
+)
+from scripts.experiments.anchor_aware.finals import finals
+from scripts.experiments.anchor_aware.fold import fold
+from scripts.experiments.anchor_aware.hypotheses import with_few_labels, without_labels
+from scripts.experiments.anchor_aware.ledger import Ledger, Row
+from scripts.experiments.anchor_aware.page import PAGE, page_of, write_plan_page
+from scripts.experiments.anchor_aware.sequential import sign_flip
+from scripts.experiments.anchor_aware.sets import SHARED, SetFacts, drawn_name, is_drawn, keep_facts
+from scripts.experiments.anchor_aware.shares import share_differences, slope_answer, slopes
+from scripts.experiments.anchor_aware.shipped import ALONE, NEIGHBORS, few
+from scripts.experiments.anchor_aware.stages import STAGES
+from scripts.experiments.anchor_aware.statistics import (
+    PRIMARY,
+    Compared,
+    by_look,
+    corrected_flips,
+    overall,
+    power_of,
+    verdict,
+)
+from scripts.experiments.anchor_aware.tables import ends, gain
 
 BUDGET = '{"training.epochs": 500}'
-SHIPPED = Path(__file__).parents[2] / "docs" / "experiments"
+SHIPPED = Path(__file__).parents[3] / "docs" / "experiments"
 
 
 def fill(
@@ -332,7 +348,6 @@ def test_methods_and_shares_are_drawn_too(tmp_path):
 
 
 def test_rows_that_were_finished_elsewhere_are_folded_in(tmp_path):
-    fold = runpy.run_path(str(SHIPPED.parents[1] / "scripts" / "experiments" / "fold.py"))["fold"]
     fill(tmp_path / "whole", {ANCHOR_AWARE: -0.03})
     fill(tmp_path / "here", {ANCHOR_AWARE: -0.03}, seeds=4)
     fill(tmp_path / "there", {ANCHOR_AWARE: -0.03})
@@ -462,7 +477,7 @@ def figures_on_aa():
     yield f"`aadml` has {capped[0]:.2f} and AGAH its {capped[1]:.2f}"
 
 
-# Of no row of docs/experiments: the margin of equivalence, held-out sets, scripts/experiments/influence.py and power.
+# Of no row of docs/experiments: the margin of equivalence, held-out sets, the scripts influence and power.
 ELSEWHERE = {
     "README.md": ["by about 0.005 on two"],
     "docs/findings.md": ["equal within 0.01", "0.81 to 0.87 of the influence", "which are 0.83 of these",

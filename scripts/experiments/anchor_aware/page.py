@@ -4,12 +4,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import write_text
-from aadml.reports.plan.answers import Findings, answers, findings_of
-from aadml.reports.plan.drawings import SHARES, drawings, share_drawing
-from aadml.reports.plan.hypotheses import sections_of_set
-from aadml.reports.plan.shares import section_of_shares
-from aadml.reports.plan.statistics import Compared, corrected_flips, overall, verdict
-from aadml.reports.plan.tables import (
+from aadml.reports.tables import Table, markdown
+from aadml.retrieval.significance import LEVEL
+from scripts.experiments.anchor_aware.answers import Findings, answers, findings_of
+from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, MEMORY, PLAIN
+from scripts.experiments.anchor_aware.drawings import SHARES, drawings, share_drawing
+from scripts.experiments.anchor_aware.finals import LOOKS
+from scripts.experiments.anchor_aware.hypotheses import sections_of_set
+from scripts.experiments.anchor_aware.ledger import Ledger
+from scripts.experiments.anchor_aware.sets import SHARED, SetFacts, drawn_name, is_drawn, read_facts
+from scripts.experiments.anchor_aware.shares import section_of_shares
+from scripts.experiments.anchor_aware.stages import STAGES, is_of_shares
+from scripts.experiments.anchor_aware.statistics import Compared, corrected_flips, overall, verdict
+from scripts.experiments.anchor_aware.tables import (
     control_table,
     difference_table,
     every_seed,
@@ -22,13 +29,6 @@ from aadml.reports.plan.tables import (
     set_table,
     titled,
 )
-from aadml.reports.tables import Table, markdown
-from aadml.retrieval.significance import LEVEL
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
-from aadml.sweeps.plan.finals import LOOKS
-from aadml.sweeps.plan.ledger import Ledger
-from aadml.sweeps.plan.sets import SHARED, SetFacts, drawn_name, is_drawn, read_facts
-from aadml.sweeps.plan.stages import STAGES, is_of_shares
 
 PAGE = "results.md"
 PRIMARY_SETS = ("corsmal", "av_digits")
@@ -184,9 +184,9 @@ def _seeds_said(found: Findings) -> str:
 
 _INTRODUCTION = f"""# Does AA help? What the plan has found so far
 
-Made by `aadml reproduce plan` from the CSV files beside this page; nothing on it is written by hand, and a test
-compares them. [plan.md](plan.md) is older than every run, and each of its amendments older than the runs it
-speaks of. `{PLAIN}` is the loss alone,
+Made by `python -m scripts.experiments.anchor_aware` from the CSV files beside this page; nothing on it is written by
+hand, and a test compares them. [plan.md](plan.md) is older than every run, and each of its amendments older than the
+runs it speaks of. `{PLAIN}` is the loss alone,
 `{ANCHOR_AWARE}` the loss on anchor-aware proxies, `{MEMORY}` the loss with a memory of the whole training set. MAP is
 exact over the full gallery, the mean of both directions, protocol `inductive`; test clips chose nothing, and the runs
 that chose options were not scored on them."""
@@ -205,6 +205,7 @@ neighbors are keys and values."""
 
 _LAST = """## Going on
 
-`aadml reproduce plan --data corsmal.h5 -o FOLDER` (further sets by further `--data`, a part by `--only stage-2`) trains
-what has no row in FOLDER, and writes this page there. `python scripts/experiments/fold.py FOLDER` takes rows that were
-finished elsewhere into this folder, and writes the page anew."""
+`python -m scripts.experiments.anchor_aware --data corsmal.h5 -o FOLDER` (further sets by further `--data`, a part by
+`--only stage-2`) trains what has no row in FOLDER, and writes this page there. `python -m
+scripts.experiments.anchor_aware.fold FOLDER` adds rows that were finished elsewhere to this folder, and writes the page
+again; without FOLDER it writes the page alone."""

@@ -6,9 +6,19 @@ from dataclasses import dataclass
 from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.reports.plan.hypotheses import graph_answer, readings_answer
-from aadml.reports.plan.shares import slope_answer
-from aadml.reports.plan.statistics import (
+from aadml.reports.tables import Table
+from aadml.retrieval.significance import paired_t
+from aadml.sweeps.controls import AFFINE, RANDOM, UNIFORM
+from aadml.sweeps.grid import applied
+from aadml.sweeps.results import signed
+from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, MEMORY, PLAIN
+from scripts.experiments.anchor_aware.finals import LOOKS, SECOND, THIRD, finals, same_training
+from scripts.experiments.anchor_aware.hypotheses import graph_answer, readings_answer
+from scripts.experiments.anchor_aware.ledger import Ledger
+from scripts.experiments.anchor_aware.search import MAIN, chosen_options
+from scripts.experiments.anchor_aware.sequential import LOOK_LEVEL
+from scripts.experiments.anchor_aware.shares import slope_answer
+from scripts.experiments.anchor_aware.statistics import (
     ByMethod,
     Compared,
     by_look,
@@ -16,17 +26,7 @@ from aadml.reports.plan.statistics import (
     complete_seeds,
     seeds_of_look,
 )
-from aadml.reports.plan.tables import interval
-from aadml.reports.tables import Table
-from aadml.retrieval.sequential import LOOK_LEVEL
-from aadml.retrieval.significance import paired_t
-from aadml.sweeps.controls import AFFINE, RANDOM, UNIFORM
-from aadml.sweeps.grid import applied
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
-from aadml.sweeps.plan.finals import LOOKS, SECOND, THIRD, finals, same_training
-from aadml.sweeps.plan.ledger import Ledger
-from aadml.sweeps.plan.search import MAIN, chosen_options
-from aadml.sweeps.results import signed
+from scripts.experiments.anchor_aware.tables import interval
 
 QUESTIONS = {
     "H1": ("Does AA raise the triplet loss where both are tuned alike?", PLAIN),

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from aadml.reports.plan.statistics import ByMethod, Compared, complete_seeds, corrected_flips
 from aadml.reports.tables import Cell, Table, markdown
 from aadml.retrieval.significance import LEVEL, Difference, spread
 from aadml.runs.naming import file_name
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
-from aadml.sweeps.plan.experiment import PROTOCOLS
-from aadml.sweeps.plan.finals import (
+from aadml.sweeps.results import signed
+from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
+from scripts.experiments.anchor_aware.experiment import PROTOCOLS
+from scripts.experiments.anchor_aware.finals import (
     BEST_READINGS,
     CONTROL_SEEDS,
     FULL,
@@ -23,10 +23,10 @@ from aadml.sweeps.plan.finals import (
     THIRD,
     finals,
 )
-from aadml.sweeps.plan.ledger import Ledger, Row
-from aadml.sweeps.plan.search import SEARCHES, SHARES, chosen_options, rounds_by_stage
-from aadml.sweeps.plan.sets import SetFacts
-from aadml.sweeps.plan.shipped import (
+from scripts.experiments.anchor_aware.ledger import Ledger, Row
+from scripts.experiments.anchor_aware.search import SEARCHES, SHARES, chosen_options, rounds_by_stage
+from scripts.experiments.anchor_aware.sets import SetFacts
+from scripts.experiments.anchor_aware.shipped import (
     BUDGET,
     CAP,
     CAPPED,
@@ -38,7 +38,7 @@ from aadml.sweeps.plan.shipped import (
     WITH_FEW,
     WITHOUT_LABELS,
 )
-from aadml.sweeps.results import signed
+from scripts.experiments.anchor_aware.statistics import ByMethod, Compared, complete_seeds, corrected_flips
 
 _ALL = {
     SECOND: ("the chosen contenders", f"{LOOKS[0] * len(CONTENDERS)} to {LOOKS[-1] * len(CONTENDERS)}"),

@@ -6,9 +6,9 @@ from aadml.configuration.config import Config, resolve
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.sweeps.compare import published_methods
 from aadml.sweeps.grid import applied
-from aadml.sweeps.plan.experiment import DataSet, Experiment, Run
-from aadml.sweeps.plan.finals import CONTROL_SEEDS, seeds_of
-from aadml.sweeps.plan.sets import DRAWN_BY_CLASS
+from scripts.experiments.anchor_aware.experiment import DataSet, Experiment, Run
+from scripts.experiments.anchor_aware.finals import CONTROL_SEEDS, seeds_of
+from scripts.experiments.anchor_aware.sets import DRAWN_BY_CLASS
 
 FIFTH, CAPPED, PAIRS, FEW_LABELS = "stage-5", "stage-5-capped", "stage-6-pairs", "stage-6-few-labels"
 CAP = 600

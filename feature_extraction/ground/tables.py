@@ -143,13 +143,13 @@ class Table(Mapping[str, T]):
         return {point.name if counts[point.name] == 1 else place: point for place, point in points.items()}
 
     def _from_outside(self, place: str, imports: Callable[[str], Any]) -> T:
+        near = nearest(place, self)
+        hint = f"; did you mean '{near}'?" if near and near != place else ""
         try:
             entry = imports(place)
-        except UntrustedCodeError:
-            raise
+        except UntrustedCodeError as error:
+            raise UntrustedCodeError(f"{error}{hint}") from error
         except InputError as error:
-            near = nearest(place, self)
-            hint = f"; did you mean '{near}'?" if near and near != place else ""
             raise InputError(f"{self.kind} {error}{hint}") from error
         wanted = imported(self._of) if self._of is not None else None
         if wanted is not None and not isinstance(entry, wanted):

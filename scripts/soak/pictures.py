@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+import aadml
 from aadml.feature_extraction.feature_file import read_features
-from aadml.feature_extraction.job import extract
 
 GOOD, RED, BLUE = "good", "that kill their process", "that kill it at the next clip"
 PLANTED = '''
@@ -75,7 +75,7 @@ def profiles(folder: Path, count: int, runs: int, seed: int, workers: int) -> st
     write(folder, dict.fromkeys(map(str, range(count)), GOOD), seed)
     begin, lost, contents = time.monotonic(), 0, set()
     for number in range(runs):
-        outcome = extract(folder / "manifest.csv", folder / f"{number}.h5", visual="hog-color", workers=workers)
+        outcome = aadml.extract(folder / "manifest.csv", folder / f"{number}.h5", visual="hog-color", workers=workers)
         lost += len(outcome.failures)
         contents.add((folder / f"{number}.h5").read_bytes())
     assert not lost, "pictures were lost"
@@ -91,7 +91,7 @@ def crashes(folder: Path, counts: Mapping[str, int], seed: int, workers: int) ->
     write(folder, named, seed)
     (folder / "planted.py").write_text(PLANTED)
     begin = time.monotonic()
-    outcome = extract(folder / "manifest.csv", folder / "f.h5", visual="planted:planted", workers=workers)
+    outcome = aadml.extract(folder / "manifest.csv", folder / "f.h5", visual="planted:planted", workers=workers)
     seconds = time.monotonic() - begin
     charged = {failure.id: f"{failure.reason}: {failure.detail}" for failure in outcome.failures}
     content = read_features(folder / "f.h5")

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from aadml.comparison.embeddings import Embeddings
+from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema
 from aadml.retrieval import METRICS, evaluate
@@ -67,6 +68,7 @@ def test_an_outside_metric_is_a_column_and_what_it_gives_is_checked(tmp_path, mo
         "def half(ranking, *, cutoff):\n    return [0.5] * len(ranking)\n\ndef wrong(ranking):\n    return 0.5\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    consent_to("own_metrics_of_records:half", "own_metrics_of_records:wrong")
     record = evaluate(embeddings(), extra=["own_metrics_of_records:half@2"]).record()
     assert record.figure("own_metrics_of_records:half@2") == 0.5
     with pytest.raises(InputError, match=r"own_metrics_of_records:wrong: gave \(\) for .* queries; one value a query"):

@@ -6,7 +6,7 @@ is embedded alone, and only `from_bank` (no labels, no partner) may use the prox
 """
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +56,7 @@ class AnchorAware(nn.Module):
     """
 
     prefix = "aa-"
+    removed_options: ClassVar[JsonObject] = {"symmetrize": False, "shared_lists": False}
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.markers import Choice, OnlyWith
 from aadml.proxies.agreement import agreeing_neighbors
 from aadml.proxies.exact_sums import SIMILARITIES
-from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors, symmetrized, united
+from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors
 
 FOUND = OnlyWith("neighbors", "nearest")
 
@@ -31,8 +31,6 @@ class GraphOptions:
         graph_modality: compare "within" a modality (Equation 1), anchors with the other one's vectors, "cross" (the
             sentence after Equation 2), or take the lesser cosine of all modalities, "agreeing" (AVID-CMA, CVPR 2021).
         neighbors: the "nearest", or k at "random" (a control).
-        symmetrize: p is a neighbor of q where q is one of p.
-        shared_lists: the neighbors found in one modality serve the other too (the paired rule of section 4.2).
     """
 
     k: Annotated[int, Interval(ge=1, le=10_000)] = 3
@@ -42,8 +40,6 @@ class GraphOptions:
     similarity: Annotated[str, Choice(SIMILARITIES), FOUND] = "cosine"
     graph_modality: Annotated[Literal["within", "cross", "agreeing"], FOUND] = "within"
     neighbors: Literal["nearest", "random"] = "nearest"
-    symmetrize: bool = False
-    shared_lists: bool = False
 
     def __post_init__(self) -> None:
         if self.space == "input" and self.graph_modality == "cross":
@@ -67,8 +63,8 @@ class CorrelationGraph:
     def __init__(self, modalities: Sequence[Modality], options: GraphOptions) -> None:
         self.options = options
         self.modalities = tuple(modalities)
-        if len(self.modalities) != 2 and (options.graph_modality == "cross" or options.shared_lists):
-            raise InputError(f"proxy: cross graphs and shared lists are of two modalities, not {len(self.modalities)}")
+        if options.graph_modality == "cross" and len(self.modalities) != 2:
+            raise InputError(f"proxy.graph_modality: cross needs two modalities, not {len(self.modalities)}")
         self._bank: Mapping[Modality, Tensor] | None = None
         self._inputs: Mapping[Modality, Tensor] | None = None
         self._labels: Tensor | None = None
@@ -167,14 +163,8 @@ class CorrelationGraph:
     ) -> dict[Modality, NeighborLists]:
         if self.options.graph_modality == "agreeing" and self.options.neighbors == "nearest":
             both = agreeing_neighbors(list(vectors.values()), k=self.options.k, labels=labels, groups=groups)
-            lists = dict.fromkeys(vectors, both)
-        else:
-            lists = {modality: self._directed(vectors, modality, labels, groups) for modality in vectors}
-        if self.options.symmetrize:
-            lists = {modality: symmetrized(own) for modality, own in lists.items()}
-        if self.options.shared_lists:
-            lists = {modality: united(own, lists[self.other(modality)]) for modality, own in lists.items()}
-        return lists
+            return dict.fromkeys(vectors, both)
+        return {modality: self._directed(vectors, modality, labels, groups) for modality in vectors}
 
     def _directed(
         self, vectors: Mapping[Modality, Tensor], modality: Modality, labels: Tensor | None, groups: Tensor | None

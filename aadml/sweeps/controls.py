@@ -98,7 +98,7 @@ def _plain(options: JsonObject) -> dict[str, Json]:
     if options["reading"] in ("R1", "R4"):
         found["reading"] = "R4"
         inert += [*schema(GraphOptions), "query", "values", "live", "pairs"]
-    elif options["reading"] == "R3" and one_key and not (options["symmetrize"] or options["shared_lists"]):
+    elif options["reading"] == "R3" and one_key:
         found["reading"] = "R2"
     if found["reading"] == "R2":
         inert.append("query")

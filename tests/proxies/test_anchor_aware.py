@@ -305,12 +305,20 @@ def test_impossible_values_are_answered_with_the_possible_ones(options, message)
         built(**options)
 
 
-@pytest.mark.parametrize(
-    "options", [{"query": "partner"}, {"values": "other"}, {"graph_modality": "cross"}, {"shared_lists": True}]
-)
+@pytest.mark.parametrize("options", [{"query": "partner"}, {"values": "other"}, {"graph_modality": "cross"}])
 def test_what_crosses_modalities_needs_two(options):
     with pytest.raises(InputError, match="two modalities, not 1"):
         built(("audio",), **options)
+
+
+REMOVED = [("symmetrize", False, True), ("shared_lists", False, True)]
+
+
+@pytest.mark.parametrize(("name", "kept", "other"), REMOVED)
+def test_a_removed_option_is_accepted_at_the_value_that_is_implemented_alone(name, kept, other):
+    assert checked_options(AnchorAware, {name: kept}, "proxy") == checked_options(AnchorAware, {}, "proxy")
+    with pytest.raises(InputError, match=rf"proxy\.{name}: .* given; this option of anchor-aware was removed"):
+        checked_options(AnchorAware, {name: other}, "proxy", name="anchor-aware")
 
 
 def test_misspelt_options_are_answered_with_the_nearest():

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.proxies.graph import NeighborLists, clique_pairs, neighbors, random_neighbors, symmetrized, united
+from aadml.proxies.graph import NeighborLists, clique_pairs, neighbors, random_neighbors, united
 
 
 def vectors(count, dimension=5, seed=0):
@@ -132,25 +132,6 @@ def test_random_neighbors_are_drawn_evenly():
 def test_random_neighbors_repeat_with_the_seed():
     drawn = [random_neighbors(30, k=3, generator=torch.Generator().manual_seed(7)).index for _ in range(2)]
     assert torch.equal(*drawn)
-
-
-def test_symmetrized_lists_hold_own_neighbors_then_those_who_chose_the_anchor():
-    bank, k = vectors(60, 3), 3
-    directed, both = neighbors(bank, k=k), symmetrized(neighbors(bank, k=k))
-    assert torch.equal(both.index[:, :k], directed.index)
-    own = [set(row) for row in directed.index.tolist()]
-    for i in range(60):
-        choosers = [j for j in range(60) if i in own[j] and j not in own[i]]
-        choosers.sort(key=lambda j, i=i: (-float(directed.similarity[j][directed.index[j] == i]), j))
-        expected = choosers[:k] + [-1] * (k - len(choosers[:k]))
-        assert both.index[i, k:].tolist() == expected
-    assert torch.equal(both.mask, both.index >= 0)
-    assert torch.equal(both.mask, both.similarity > -torch.inf)
-
-
-def test_symmetrized_masked_lists_stay_masked():
-    lists = symmetrized(neighbors(vectors(3), k=2, labels=torch.tensor([0, 0, 1])))
-    assert lists.index.tolist() == [[1, -1, -1, -1], [0, -1, -1, -1], [-1, -1, -1, -1]]
 
 
 def test_united_lists_hold_everybody_once():

@@ -42,7 +42,6 @@ SAME = [
 OTHER = [
     ({"reading": "R5", "k": 1}, {"reading": "R5", "k": 3}),
     ({"reading": "R3", "k": 2}, {"reading": "R2", "k": 2}),
-    ({"reading": "R3", "k": 1, "symmetrize": True}, {"reading": "R2", "k": 1, "symmetrize": True}),
     ({"reading": "R2", "k": 2}, {"reading": "R2", "k": 2, "live": True}),
 ]
 

@@ -17,7 +17,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.markers import Choice, OnlyWith
 from aadml.feature_extraction.ground.options import completed
-from aadml.proxies.attention import LEARNED, Attention, AttentionOptions
+from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, clique_pairs
 from aadml.proxies.readings import READINGS, Keys
@@ -44,7 +44,6 @@ class AnchorAware(nn.Module):
         query: who asks: the anchor itself ("self"), or its "partner" in the other modality (Equation 7; training only).
         residual: "none" (the paper), "add" x + A, or "convex" (1 - w) x + w A.
         residual_weight: w.
-        shared: one attention for all modalities, instead of one each.
         values: vectors of the anchor's "own" modality, or of the "other" one on the same lists.
         live: encode the neighbors anew, with gradient, instead of taking them from the bank.
         pairs: attend to "neighbors", or to the pairs of the "clique" they form with the anchor (section 4.2.1).
@@ -56,7 +55,7 @@ class AnchorAware(nn.Module):
     """
 
     prefix = "aa-"
-    removed_options: ClassVar[JsonObject] = {"symmetrize": False, "shared_lists": False}
+    removed_options: ClassVar[JsonObject] = {"symmetrize": False, "shared_lists": False, "shared": False}
 
     def __init__(
         self,
@@ -69,7 +68,6 @@ class AnchorAware(nn.Module):
         query: Literal["self", "partner"] = "self",
         residual: Literal["none", "add", "convex"] = "add",
         residual_weight: Annotated[Share, OnlyWith("residual", "convex")] = 0.5,
-        shared: Annotated[bool, LEARNED] = False,
         values: Literal["own", "other"] = "own",
         live: bool = False,
         pairs: Literal["neighbors", "clique"] = "neighbors",
@@ -83,8 +81,7 @@ class AnchorAware(nn.Module):
         self.residual_weight, self.aa_on, self.aa_mix = residual_weight, aa_on, aa_mix
         self._check()
         self.graph = CorrelationGraph(self.modalities, graph.of_neighbors(self._members(graph.k)))
-        attentions = [Attention(dimension, attending) for _ in (self.modalities[:1] if shared else self.modalities)]
-        self.attentions = nn.ModuleDict(dict(zip(self.modalities, attentions * len(self.modalities), strict=False)))
+        self.attentions = nn.ModuleDict({modality: Attention(dimension, attending) for modality in self.modalities})
 
     def refresh(
         self,

@@ -215,12 +215,6 @@ def test_scope_batch_is_live_on_demand(live):
     assert bool((embeddings["audio"].grad != 0).any()) == live
 
 
-def test_one_attention_may_be_shared():
-    apart, one = ready(), ready(shared=True)
-    assert sum(p.numel() for p in apart.parameters()) == 2 * sum(p.numel() for p in one.parameters())
-    assert one.attentions["audio"] is one.attentions["visual"]
-
-
 def test_state_holds_parameters_and_neither_bank_nor_lists():
     proxy = ready()
     assert set(proxy.state_dict()) == {name for name, _ in proxy.named_parameters()}
@@ -311,7 +305,7 @@ def test_what_crosses_modalities_needs_two(options):
         built(("audio",), **options)
 
 
-REMOVED = [("symmetrize", False, True), ("shared_lists", False, True)]
+REMOVED = [("symmetrize", False, True), ("shared_lists", False, True), ("shared", False, True)]
 
 
 @pytest.mark.parametrize(("name", "kept", "other"), REMOVED)

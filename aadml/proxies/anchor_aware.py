@@ -44,7 +44,6 @@ class AnchorAware(nn.Module):
         query: who asks: the anchor itself ("self"), or its "partner" in the other modality (Equation 7; training only).
         residual: "none" (the paper), "add" x + A, or "convex" (1 - w) x + w A.
         residual_weight: w.
-        values: vectors of the anchor's "own" modality, or of the "other" one on the same lists.
         live: encode the neighbors anew, with gradient, instead of taking them from the bank.
         pairs: attend to "neighbors", or to the pairs of the "clique" they form with the anchor (section 4.2.1).
         aa_on: where `Objective` puts proxies: "all" sides (Equation 8), the "anchor" alone or the "reference" alone.
@@ -55,7 +54,12 @@ class AnchorAware(nn.Module):
     """
 
     prefix = "aa-"
-    removed_options: ClassVar[JsonObject] = {"symmetrize": False, "shared_lists": False, "shared": False}
+    removed_options: ClassVar[JsonObject] = {
+        "symmetrize": False,
+        "shared_lists": False,
+        "shared": False,
+        "values": "own",
+    }
 
     def __init__(
         self,
@@ -68,7 +72,6 @@ class AnchorAware(nn.Module):
         query: Literal["self", "partner"] = "self",
         residual: Literal["none", "add", "convex"] = "add",
         residual_weight: Annotated[Share, OnlyWith("residual", "convex")] = 0.5,
-        values: Literal["own", "other"] = "own",
         live: bool = False,
         pairs: Literal["neighbors", "clique"] = "neighbors",
         aa_on: Literal["all", "anchor", "reference"] = "all",
@@ -77,7 +80,7 @@ class AnchorAware(nn.Module):
         super().__init__()
         self.dimension, self.modalities = dimension, tuple(modalities)
         self.k, self.reading, self.query, self.residual = graph.k, reading, query, residual
-        self.values, self.live, self.pairs = values, live, pairs
+        self.live, self.pairs = live, pairs
         self.residual_weight, self.aa_on, self.aa_mix = residual_weight, aa_on, aa_mix
         self._check()
         self.graph = CorrelationGraph(self.modalities, graph.of_neighbors(self._members(graph.k)))
@@ -177,12 +180,11 @@ class AnchorAware(nn.Module):
         k: int | None = None,
     ) -> Tensor:
         rows, mask = lists.index.clamp_min(0), lists.mask
-        source = self.graph.other(modality) if self.values == "other" else modality
-        keys = vectors(source, rows).to(anchors.dtype)
+        keys = vectors(modality, rows).to(anchors.dtype)
         questions = asking[:, None]
         if self.pairs == "clique":
             askers, asked = (torch.tensor(side, device=rows.device) for side in clique_pairs(k or self.k))
-            members = keys if asking_modality == source else vectors(asking_modality, rows).to(anchors.dtype)
+            members = keys if asking_modality == modality else vectors(asking_modality, rows).to(anchors.dtype)
             there = torch.cat([torch.ones_like(mask[:, :1]), mask], 1)
             questions = torch.cat([questions, members], 1)[:, askers]
             keys, mask = keys[:, asked - 1], there[:, askers] & there[:, asked]
@@ -219,9 +221,8 @@ class AnchorAware(nn.Module):
         return max(clique_pairs(k)[0] + clique_pairs(k)[1]) if self.pairs == "clique" else k
 
     def _check(self) -> None:
-        crossing = [name for name, value in (("query", "partner"), ("values", "other")) if getattr(self, name) == value]
-        if crossing and len(self.modalities) != 2:
-            raise InputError(f"proxy.{crossing[0]}: needs two modalities, not {len(self.modalities)}")
+        if self.query == "partner" and len(self.modalities) != 2:
+            raise InputError(f"proxy.query: a partner query needs two modalities, not {len(self.modalities)}")
 
 
 def reaches_no_encoder(options: JsonObject) -> bool:

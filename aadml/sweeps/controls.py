@@ -97,7 +97,7 @@ def _plain(options: JsonObject) -> dict[str, Json]:
     one_key = options["k"] == 1 and options["pairs"] == "neighbors"
     if options["reading"] in ("R1", "R4"):
         found["reading"] = "R4"
-        inert += [*schema(GraphOptions), "query", "values", "live", "pairs"]
+        inert += [*schema(GraphOptions), "query", "live", "pairs"]
     elif options["reading"] == "R3" and one_key:
         found["reading"] = "R2"
     if found["reading"] == "R2":

@@ -53,7 +53,7 @@ def test_the_default_is_the_decided_one():
     defaults = {name: option.default for name, option in schema(AnchorAware).items()}
     decided = {"reading": "R6", "query": "self", "residual": "add", "aa_on": "all", "aa_mix": 0.5, "k": 3}
     decided |= {"heads": "auto", "attention": "mha", "attention_dropout": 0.0, "neighbors": "nearest", "live": False}
-    decided |= {"values": "own", "space": "embedding", "scope": "bank", "same_class": True, "pairs": "neighbors"}
+    decided |= {"space": "embedding", "scope": "bank", "same_class": True, "pairs": "neighbors"}
     assert decided.items() <= defaults.items()
 
 
@@ -133,16 +133,6 @@ def test_only_live_neighbors_carry_gradient():
 def test_live_neighbors_need_an_encoder():
     with pytest.raises(InputError, match=r"proxy\.live: live neighbors need to be encoded"):
         ready(live=True)(batch(), INDEX)
-
-
-def test_values_of_the_other_modality_stand_on_the_own_lists():
-    proxy, embeddings = ready(values="other", attention="free", residual="none", reading="R3"), batch()
-    proxies = proxy(embeddings, INDEX)
-    lists = neighbors(bank()["audio"], k=3, labels=LABELS)
-    keys = bank()["visual"][lists.index[INDEX]]
-    cosine = torch.cosine_similarity(embeddings["audio"][:, None], keys, dim=2)
-    expected = (torch.softmax(cosine / 0.1, 1)[:, :, None] * keys).sum(1)
-    torch.testing.assert_close(proxies["audio"], expected)
 
 
 @pytest.mark.parametrize("query", ["self", "partner"])
@@ -233,7 +223,7 @@ def test_a_partner_query_is_refused_in_evaluation():
     proxy.train()(batch(), INDEX)
 
 
-@pytest.mark.parametrize("options", [{}, {"pairs": "clique"}, {"values": "other"}, {"query": "partner"}])
+@pytest.mark.parametrize("options", [{}, {"pairs": "clique"}, {"query": "partner"}])
 def test_from_bank_sees_each_item_alone_and_no_label(options):
     proxy, other = ready(**options).eval(), ready(labels=LABELS.flip(0), **options).eval()
     vectors = bank(7)["audio"]
@@ -299,13 +289,18 @@ def test_impossible_values_are_answered_with_the_possible_ones(options, message)
         built(**options)
 
 
-@pytest.mark.parametrize("options", [{"query": "partner"}, {"values": "other"}, {"graph_modality": "cross"}])
+@pytest.mark.parametrize("options", [{"query": "partner"}, {"graph_modality": "cross"}])
 def test_what_crosses_modalities_needs_two(options):
     with pytest.raises(InputError, match="two modalities, not 1"):
         built(("audio",), **options)
 
 
-REMOVED = [("symmetrize", False, True), ("shared_lists", False, True), ("shared", False, True)]
+REMOVED = [
+    ("symmetrize", False, True),
+    ("shared_lists", False, True),
+    ("shared", False, True),
+    ("values", "own", "other"),
+]
 
 
 @pytest.mark.parametrize(("name", "kept", "other"), REMOVED)

@@ -19,7 +19,7 @@ from aadml.feature_extraction.ground.markers import Choice, OnlyWith
 from aadml.feature_extraction.ground.options import completed
 from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
-from aadml.proxies.graph import NeighborLists, clique_pairs
+from aadml.proxies.graph import NeighborLists
 from aadml.proxies.readings import READINGS, Keys
 
 GRAPH, ATTENDING = GraphOptions(), AttentionOptions()
@@ -45,7 +45,6 @@ class AnchorAware(nn.Module):
         residual: "none" (the paper), "add" x + A, or "convex" (1 - w) x + w A.
         residual_weight: w.
         live: encode the neighbors anew, with gradient, instead of taking them from the bank.
-        pairs: attend to "neighbors", or to the pairs of the "clique" they form with the anchor (section 4.2.1).
         aa_on: where `Objective` puts proxies: "all" sides (Equation 8), the "anchor" alone or the "reference" alone.
         aa_mix: share of the loss that `Objective` computes on proxies; the rest is on the embeddings.
 
@@ -59,6 +58,7 @@ class AnchorAware(nn.Module):
         "shared_lists": False,
         "shared": False,
         "values": "own",
+        "pairs": "neighbors",
     }
 
     def __init__(
@@ -73,17 +73,16 @@ class AnchorAware(nn.Module):
         residual: Literal["none", "add", "convex"] = "add",
         residual_weight: Annotated[Share, OnlyWith("residual", "convex")] = 0.5,
         live: bool = False,
-        pairs: Literal["neighbors", "clique"] = "neighbors",
         aa_on: Literal["all", "anchor", "reference"] = "all",
         aa_mix: Share = 0.5,
     ) -> None:
         super().__init__()
         self.dimension, self.modalities = dimension, tuple(modalities)
         self.k, self.reading, self.query, self.residual = graph.k, reading, query, residual
-        self.live, self.pairs = live, pairs
+        self.live = live
         self.residual_weight, self.aa_on, self.aa_mix = residual_weight, aa_on, aa_mix
         self._check()
-        self.graph = CorrelationGraph(self.modalities, graph.of_neighbors(self._members(graph.k)))
+        self.graph = CorrelationGraph(self.modalities, graph)
         self.attentions = nn.ModuleDict({modality: Attention(dimension, attending) for modality in self.modalities})
 
     def refresh(
@@ -141,10 +140,8 @@ class AnchorAware(nn.Module):
         vectors = self._vectors(embeddings, encode)
         proxies = {}
         for modality, anchors in embeddings.items():
-            asking_modality = self.graph.other(modality) if self.query == "partner" else modality
-            proxies[modality] = self._proxies(
-                modality, anchors, embeddings[asking_modality], asking_modality, lists[modality], vectors
-            )
+            queries = embeddings[self.graph.other(modality)] if self.query == "partner" else anchors
+            proxies[modality] = self._proxies(modality, anchors, queries, lists[modality], vectors)
         return proxies
 
     @torch.no_grad()
@@ -154,7 +151,7 @@ class AnchorAware(nn.Module):
         Args:
             vectors: (m, d) embeddings, each treated alone.
             modality: whose embeddings they are.
-            k: neighbors (or pairs), by default as in training.
+            k: neighbors, by default as in training.
 
         Returns:
             (m, d).
@@ -164,32 +161,16 @@ class AnchorAware(nn.Module):
         """
         if self.reading == "R5":
             raise InputError("proxy.reading: R5 mixes the items of a batch; there is no proxy of one item alone")
-        k = self.k if k is None else k
-        lists = self.graph.nearest_in_bank(vectors, modality, self._members(k))
-        return self._proxies(modality, vectors, vectors, modality, lists, self._from_memory, k=k)
+        lists = self.graph.nearest_in_bank(vectors, modality, self.k if k is None else k)
+        return self._proxies(modality, vectors, vectors, lists, self._from_memory)
 
     def _proxies(
-        self,
-        modality: Modality,
-        anchors: Tensor,
-        asking: Tensor,
-        asking_modality: Modality,
-        lists: NeighborLists,
-        vectors: Vectors,
-        *,
-        k: int | None = None,
+        self, modality: Modality, anchors: Tensor, queries: Tensor, lists: NeighborLists, vectors: Vectors
     ) -> Tensor:
         rows, mask = lists.index.clamp_min(0), lists.mask
         keys = vectors(modality, rows).to(anchors.dtype)
-        questions = asking[:, None]
-        if self.pairs == "clique":
-            askers, asked = (torch.tensor(side, device=rows.device) for side in clique_pairs(k or self.k))
-            members = keys if asking_modality == modality else vectors(asking_modality, rows).to(anchors.dtype)
-            there = torch.cat([torch.ones_like(mask[:, :1]), mask], 1)
-            questions = torch.cat([questions, members], 1)[:, askers]
-            keys, mask = keys[:, asked - 1], there[:, askers] & there[:, asked]
         attention = cast(Attention, self.attentions[modality])
-        attended = READINGS[self.reading](attention, Keys(anchors, questions, keys, mask))
+        attended = READINGS[self.reading](attention, Keys(anchors, queries[:, None], keys, mask))
         if self.residual == "add":
             attended = anchors + attended
         elif self.residual == "convex":
@@ -215,10 +196,6 @@ class AnchorAware(nn.Module):
 
     def _from_memory(self, modality: Modality, rows: Tensor) -> Tensor:
         return self.graph.bank[modality][rows]
-
-    def _members(self, k: int) -> int:
-        """Count the neighbors that k pairs need, or k neighbors are."""
-        return max(clique_pairs(k)[0] + clique_pairs(k)[1]) if self.pairs == "clique" else k
 
     def _check(self) -> None:
         if self.query == "partner" and len(self.modalities) != 2:

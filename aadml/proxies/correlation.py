@@ -1,7 +1,7 @@
 """Neighbor lists of a training set, kept over an epoch: every choice the AADML paper leaves open is an option."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
@@ -23,7 +23,7 @@ class GraphOptions:
     """How lists are made.
 
     Attributes:
-        k: neighbors an anchor, or pairs of the clique (3: best for the triplet losses, AADML Figure 4).
+        k: neighbors an anchor (3: best for the triplet losses, AADML Figure 4).
         space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (then once only).
         scope: neighbors from the "bank" (Equation 1: within the training set) or the "batch".
         same_class: neighbors of the anchor's class only (Equation 1), where labels are known.
@@ -46,10 +46,6 @@ class GraphOptions:
             raise InputError("proxy.graph_modality: cross compares two modalities, whose input spaces differ")
         if self.graph_modality == "agreeing" and self.similarity != "cosine":
             raise InputError("proxy.graph_modality: agreeing compares cosines; leave proxy.similarity at cosine")
-
-    def of_neighbors(self, k: int) -> "GraphOptions":
-        """Return the same options with another number of neighbors."""
-        return replace(self, k=k)
 
 
 class CorrelationGraph:

@@ -136,23 +136,6 @@ def united(own: NeighborLists, other: NeighborLists) -> NeighborLists:
     )
 
 
-def clique_pairs(k: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """List the first k pairs of the clique on an anchor (0) and its neighbors (1, 2, ...), neighbor by neighbor.
-
-    Section 4.2.1 of the AADML paper has (i, j), (i, l), (l, j) for k = 3: k counts pairs, and two neighbors make
-    three. Pairs come as (asking, asked).
-
-    Returns:
-        The asking members and the asked ones, k each.
-    """
-    pairs: list[tuple[int, int]] = []
-    newest = 0
-    while len(pairs) < k:
-        newest += 1
-        pairs += [(0, newest), *((newest, earlier) for earlier in range(1, newest))]
-    return tuple(asking for asking, _ in pairs[:k]), tuple(asked for _, asked in pairs[:k])
-
-
 def _check(bank: Tensor, queries: Tensor, k: int, same_rows: bool) -> None:
     if k < 1:
         raise InputError(f"graph: k must be at least 1, not {k}")

@@ -8,7 +8,7 @@ All readings take a anchors with s keys each:
 
     attention  who computes it
     anchors    (a, d)
-    asking     (a, 1, d), or (a, s, d) where every key has a query of its own (clique pairs); the anchor's comes first
+    asking     (a, 1, d)
     keys       (a, s, d)
     mask       (a, s) bool, true where there is a key
 
@@ -74,10 +74,7 @@ def pooling_with_self(attention: Attention, given: Keys) -> Tensor:
     """R6: as R3, with the anchor itself among keys and values."""
     keys = torch.cat([given.anchors[:, None], given.keys], 1)
     mask = torch.cat([torch.ones_like(given.mask[:, :1]), given.mask], 1)
-    asking = given.asking
-    if asking.shape[1] > 1:
-        asking = torch.cat([asking[:, :1], asking], 1)
-    return _joint(attention, asking, keys, keys, mask)
+    return _joint(attention, given.asking, keys, keys, mask)
 
 
 READINGS: dict[str, Callable[[Attention, Keys], Tensor]] = {
@@ -91,7 +88,7 @@ READINGS: dict[str, Callable[[Attention, Keys], Tensor]] = {
 
 
 def _joint(attention: Attention, asking: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    attended: Tensor = attention(asking, keys, values, mask, paired=asking.shape[1] > 1)
+    attended: Tensor = attention(asking, keys, values, mask)
     return attended[:, 0]
 
 

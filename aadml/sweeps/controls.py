@@ -94,10 +94,10 @@ def _plain(options: JsonObject) -> dict[str, Json]:
     found, inert = dict(options), [] if options["residual"] == "convex" else ["residual_weight"]
     if options["attention_dropout"]:
         return found
-    one_key = options["k"] == 1 and options["pairs"] == "neighbors"
+    one_key = options["k"] == 1
     if options["reading"] in ("R1", "R4"):
         found["reading"] = "R4"
-        inert += [*schema(GraphOptions), "query", "live", "pairs"]
+        inert += [*schema(GraphOptions), "query", "live"]
     elif options["reading"] == "R3" and one_key:
         found["reading"] = "R2"
     if found["reading"] == "R2":

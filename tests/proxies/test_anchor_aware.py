@@ -8,7 +8,7 @@ from aadml.feature_extraction.ground.options import keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.proxies import PROXIES
 from aadml.proxies.anchor_aware import AnchorAware, degeneracy
-from aadml.proxies.graph import clique_pairs, neighbors
+from aadml.proxies.graph import neighbors
 
 MODALITIES = ("audio", "visual")
 COUNT, DIMENSION, CLASSES = 60, 6, 4
@@ -53,7 +53,7 @@ def test_the_default_is_the_decided_one():
     defaults = {name: option.default for name, option in schema(AnchorAware).items()}
     decided = {"reading": "R6", "query": "self", "residual": "add", "aa_on": "all", "aa_mix": 0.5, "k": 3}
     decided |= {"heads": "auto", "attention": "mha", "attention_dropout": 0.0, "neighbors": "nearest", "live": False}
-    decided |= {"space": "embedding", "scope": "bank", "same_class": True, "pairs": "neighbors"}
+    decided |= {"space": "embedding", "scope": "bank", "same_class": True}
     assert decided.items() <= defaults.items()
 
 
@@ -135,30 +135,6 @@ def test_live_neighbors_need_an_encoder():
         ready(live=True)(batch(), INDEX)
 
 
-@pytest.mark.parametrize("query", ["self", "partner"])
-def test_a_clique_asks_its_edges_too(query):
-    proxy = ready(pairs="clique", k=3, heads=1, reading="R3", residual="none", query=query)
-    embeddings = batch()
-    found = proxy(embeddings, INDEX)["audio"]
-    attention, lists = proxy.attentions["audio"], neighbors(bank()["audio"], k=2, labels=LABELS)
-    asker = "visual" if query == "partner" else "audio"
-    for i, row in enumerate(INDEX.tolist()):
-        first, second = lists.index[row].tolist()
-        queries = torch.stack([embeddings[asker][i], embeddings[asker][i], bank()[asker][second]])
-        keys = bank()["audio"][[first, second, first]]
-        weights = torch.softmax((attention.query(queries) * attention.key(keys)).sum(1) / DIMENSION**0.5, 0)
-        torch.testing.assert_close(found[i], attention.output(weights @ attention.value(keys)))
-
-
-def test_a_clique_pair_counts_only_where_both_members_exist():
-    labels = torch.cat([torch.tensor([1, 1]), torch.zeros(COUNT - 2, dtype=torch.int64)])
-    proxy = ready(pairs="clique", k=3, labels=labels, reading="R2", attention="free", residual="none")
-    embeddings = {m: v[:2] for m, v in bank(5).items()}
-    found = proxy(embeddings, torch.tensor([0, 1]))
-    torch.testing.assert_close(found["audio"], bank()["audio"][[1, 0]])
-    assert clique_pairs(3)[1] == (1, 2, 1)
-
-
 def test_an_anchor_without_neighbors_stands_for_itself():
     labels = torch.cat([torch.tensor([1]), torch.zeros(COUNT - 1, dtype=torch.int64)])
     embeddings = {m: v[:2] for m, v in bank(5).items()}
@@ -223,7 +199,7 @@ def test_a_partner_query_is_refused_in_evaluation():
     proxy.train()(batch(), INDEX)
 
 
-@pytest.mark.parametrize("options", [{}, {"pairs": "clique"}, {"query": "partner"}])
+@pytest.mark.parametrize("options", [{}, {"query": "partner"}])
 def test_from_bank_sees_each_item_alone_and_no_label(options):
     proxy, other = ready(**options).eval(), ready(labels=LABELS.flip(0), **options).eval()
     vectors = bank(7)["audio"]
@@ -300,6 +276,7 @@ REMOVED = [
     ("shared_lists", False, True),
     ("shared", False, True),
     ("values", "own", "other"),
+    ("pairs", "neighbors", "clique"),
 ]
 
 

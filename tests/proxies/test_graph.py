@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.proxies.graph import NeighborLists, clique_pairs, neighbors, random_neighbors, united
+from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors, united
 
 
 def vectors(count, dimension=5, seed=0):
@@ -143,12 +143,6 @@ def test_united_lists_hold_everybody_once():
         held = both.index[i][both.mask[i]].tolist()
         assert sorted(held) == sorted(set(own.index[i].tolist() + other.index[i].tolist()) - {-1})
     assert torch.equal(both.mask, both.index >= 0)
-
-
-def test_a_clique_of_three_pairs_is_that_of_the_paper():
-    assert clique_pairs(3) == ((0, 0, 2), (1, 2, 1))  # (i, j), (i, l), (l, j)
-    assert clique_pairs(1) == ((0,), (1,))
-    assert clique_pairs(6) == ((0, 0, 2, 0, 3, 3), (1, 2, 1, 3, 1, 2))
 
 
 def test_taking_rows_takes_whole_lists():

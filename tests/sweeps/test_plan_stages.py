@@ -60,7 +60,7 @@ def test_readings_are_held_to_what_the_paper_writes_and_differ_as_trainings(tmp_
         assert config["inputs"] == paper["inputs"]
         assert [config["loss"][key] for key in ("name", "reduction", "combine")] == ["triplet", "sum", "sum"]
         if run.key.method in READINGS:
-            same = ("query", "residual", "aa_mix", "aa_on", "pairs")
+            same = ("query", "residual", "aa_mix", "aa_on")
             assert {key: config["proxy"][key] for key in same} == {key: paper["proxy"][key] for key in same}
     assert {run.split for run in runs} == {"valid"}
     by_rate = [run.config for run in runs if json.loads(run.key.options)["training.learning_rate"] == 1e-4]

@@ -40,7 +40,7 @@ class AnchorAware(nn.Module):
         modalities: that will be seen, in any order; two of them for every option that crosses modalities.
         graph: how neighbors are found, see `GraphOptions`.
         attending: how they are attended over, see `AttentionOptions`.
-        reading: "R1" ... "R6", see `aadml.proxies.readings`; R1, R2 and R4 degenerate, R5 mixes the batch.
+        reading: a key of READINGS; R1 and R2 degenerate, R5 mixes the batch.
         query: who asks: the anchor itself ("self"), or its "partner" in the other modality (Equation 7; training only).
         residual: "none" (the paper), "add" x + A, or "convex" (1 - w) x + w A.
         residual_weight: w.
@@ -175,7 +175,7 @@ class AnchorAware(nn.Module):
             attended = anchors + attended
         elif self.residual == "convex":
             attended = torch.lerp(anchors, attended, self.residual_weight)
-        if self.reading in ("R1", "R4", "R6"):
+        if self.reading in ("R1", "R6"):
             return attended
         return torch.where(mask.any(1)[:, None], attended, anchors)
 
@@ -224,9 +224,9 @@ def degeneracy(options: JsonObject) -> str | None:
         return "aa_mix 0: proxies do not enter the loss; this is training without Anchor-Aware proxies"
     if chosen["residual"] == "convex" and chosen["residual_weight"] == 0:
         return "residual_weight 0: every proxy is its anchor; this is training without Anchor-Aware proxies"
-    if reading in ("R1", "R4"):
+    if reading == "R1":
         what = "the anchor itself" if free else "an affine map of the anchor"
-        return f"reading {reading}: attention returns {what}; graph, k and query have no effect"
+        return f"reading R1: attention returns {what}; graph, k and query have no effect"
     if reaches_no_encoder(chosen):
         return (
             f"reading {reading}: on detached neighbors, without residual, the metric loss does not reach the encoders"

@@ -1,8 +1,9 @@
-"""What Equation 7 of the AADML paper may mean: six ways to let an anchor attend over its neighbors.
+"""What Equation 7 of the AADML paper may mean: five ways to let an anchor attend over its neighbors.
 
 The paper assigns query, key and value in three different ways (Equation 7, section 4.2.1, Figure 2), and does not say
 whether the softmax runs over the neighbors or over one key at a time. Over one key a softmax is 1: the call is an
-affine map of its value, and query and key get no gradient.
+affine map of its value, and query and key get no gradient. The caption of Figure 2 (R4: keys are the neighbors, all
+values the anchor) is the same affine map as R1, and has no entry of its own.
 
 All readings take a anchors with s keys each:
 
@@ -12,7 +13,7 @@ All readings take a anchors with s keys each:
     keys       (a, s, d)
     mask       (a, s) bool, true where there is a key
 
-and return (a, d); rows without any key are not defined, except in R1, R4 and R6.
+and return (a, d); rows without any key are not defined, except in R1 and R6.
 """
 
 from collections.abc import Callable
@@ -46,13 +47,7 @@ def literal_text(attention: Attention, given: Keys) -> Tensor:
 
 def pooling(attention: Attention, given: Keys) -> Tensor:
     """R3: one softmax over the neighbors, which are keys and values."""
-    return _joint(attention, given.asking, given.keys, given.keys, given.mask)
-
-
-def figure(attention: Attention, given: Keys) -> Tensor:
-    """R4, the caption of Figure 2: keys are the neighbors, all values the anchor; an affine map of the anchor."""
-    values = given.anchors[:, None].expand_as(given.keys)
-    return _joint(attention, given.asking, given.keys, values, _some(given.mask))
+    return _joint(attention, given.asking, given.keys, given.mask)
 
 
 def batch_mixing(attention: Attention, given: Keys) -> Tensor:
@@ -74,21 +69,20 @@ def pooling_with_self(attention: Attention, given: Keys) -> Tensor:
     """R6: as R3, with the anchor itself among keys and values."""
     keys = torch.cat([given.anchors[:, None], given.keys], 1)
     mask = torch.cat([torch.ones_like(given.mask[:, :1]), given.mask], 1)
-    return _joint(attention, given.asking, keys, keys, mask)
+    return _joint(attention, given.asking, keys, mask)
 
 
 READINGS: dict[str, Callable[[Attention, Keys], Tensor]] = {
     "R1": literal_equation,
     "R2": literal_text,
     "R3": pooling,
-    "R4": figure,
     "R5": batch_mixing,
     "R6": pooling_with_self,
 }
 
 
-def _joint(attention: Attention, asking: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    attended: Tensor = attention(asking, keys, values, mask)
+def _joint(attention: Attention, asking: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
+    attended: Tensor = attention(asking, keys, keys, mask)
     return attended[:, 0]
 
 

@@ -46,7 +46,7 @@ def rivals(config: Config) -> dict[str, Config]:
 
     Cross-batch memory on the same bank, which shows what a bank alone gives; the mean of the clip's class in the
     proxy's place; the mean of the same neighbors, without attention; and attention whose values are all the anchor, an
-    affine map of it with as many parameters.
+    affine map of it with as many parameters (reading R1).
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":
@@ -58,7 +58,7 @@ def rivals(config: Config) -> dict[str, Config]:
         UNIFORM: {**proxy.options, "name": proxy.name, "reading": "R2", "attention": "free"},
     }
     if proxy.options["attention"] != "free":
-        changes[AFFINE] = {**proxy.options, "name": proxy.name, "reading": "R4"}
+        changes[AFFINE] = {**proxy.options, "name": proxy.name, "reading": "R1"}
     return {name: resolve(config.values | {"proxy": changed}) for name, changed in changes.items()}
 
 
@@ -72,8 +72,8 @@ def weighted(config: Config, factor: float) -> Config:
 def essence(config: Config) -> Config:
     """Return the config with those options of its anchor-aware proxy at one value that change nothing as they stand.
 
-    Two configs of one essence are the same training, but for its random draws. Under readings R1 and R4 every value is
-    the anchor: graph, query and k have no effect. R2 weights the neighbors equally, whoever asks; R3 over one key is
+    Two configs of one essence are the same training, but for its random draws. Under reading R1 every value is the
+    anchor: graph, query and k have no effect. R2 weights the neighbors equally, whoever asks; R3 over one key is
     R2. A proxy that is its anchor is none, and one through which no gradient passes leaves no metric loss.
     """
     proxy = config.section("proxy")
@@ -81,7 +81,7 @@ def essence(config: Config) -> Config:
         return config
     options = _plain(proxy.options)
     convex, free = options["residual"] == "convex", options["attention"] == "free"
-    itself = options["reading"] == "R4" and free and options["residual"] != "add"
+    itself = options["reading"] == "R1" and free and options["residual"] != "add"
     if itself or options["aa_mix"] == 0 or (convex and options["residual_weight"] == 0):
         return without_proxy(config)
     if reaches_no_encoder(options) and "label_loss" in config.sections:
@@ -95,8 +95,7 @@ def _plain(options: JsonObject) -> dict[str, Json]:
     if options["attention_dropout"]:
         return found
     one_key = options["k"] == 1
-    if options["reading"] in ("R1", "R4"):
-        found["reading"] = "R4"
+    if options["reading"] == "R1":
         inert += [*schema(GraphOptions), "query", "live"]
     elif options["reading"] == "R3" and one_key:
         found["reading"] = "R2"

@@ -22,7 +22,7 @@ from aadml.retrieval.sequential import LOOK_LEVEL
 from aadml.retrieval.significance import paired_t
 from aadml.sweeps.controls import AFFINE, RANDOM, UNIFORM
 from aadml.sweeps.grid import applied
-from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN
+from aadml.sweeps.plan.contenders import ANCHOR_AWARE, MEMORY, PLAIN, current
 from aadml.sweeps.plan.finals import LOOKS, SECOND, THIRD, finals, same_training
 from aadml.sweeps.plan.ledger import Ledger
 from aadml.sweeps.plan.search import MAIN, chosen_options
@@ -93,7 +93,7 @@ def _same(name: str, there: ByMethod, options: JsonObject) -> dict[str, str]:
     """Return the controls that were not run since they are the same training as the chosen AA, and why."""
     if not options:
         return {}
-    config = resolve(applied({**read_yaml(DEFAULT_METHOD), "data": name}, {"loss": ANCHOR_AWARE, **options}))
+    config = resolve(applied({**read_yaml(DEFAULT_METHOD), "data": name}, {"loss": ANCHOR_AWARE, **current(options)}))
     same = {f"{ANCHOR_AWARE}, {control}": reason for control, reason in same_training(config).items()}
     return {control: reason for control, reason in same.items() if control not in there}
 

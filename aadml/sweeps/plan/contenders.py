@@ -114,7 +114,12 @@ SHARING = {
         ANCHOR_AWARE, {**MARGINS, **_ATTENTION, "proxy.reading": ("R3", "R5", "R6"), "proxy.query": ("partner",)}
     ),
 }
-"""What is held against what partners share; in R1, R2 and R4 it does not matter who asks."""
+"""What is held against what partners share; in R1 and R2 it does not matter who asks."""
+
+
+def current(options: JsonObject) -> JsonObject:
+    """Return options with reading R1 for R4: rows keep the name of R4, the same map, which has no entry of its own."""
+    return {**options, "proxy.reading": "R1"} if options.get("proxy.reading") == "R4" else options
 
 
 def drawn_points(name: str, contender: Contender, base: JsonObject, count: int) -> list[JsonObject]:
@@ -138,7 +143,7 @@ def _drawn(name: str, loss: str, space: str, base: str, count: int) -> tuple[Jso
         if len(found) == count:
             break
         try:
-            resolve(applied(values, {"loss": loss, **point}))
+            resolve(applied(values, {"loss": loss, **current(point)}))
         except InputError:
             continue
         found.append(point)

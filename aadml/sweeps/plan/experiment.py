@@ -20,7 +20,7 @@ from aadml.sweeps.compare import Setting, Settings, fitted_config, values_of
 from aadml.sweeps.folder import RUNS
 from aadml.sweeps.grid import applied
 from aadml.sweeps.job import Job, scored_under
-from aadml.sweeps.plan.contenders import TRAIN_MAP
+from aadml.sweeps.plan.contenders import TRAIN_MAP, current
 from aadml.sweeps.plan.ledger import Key, Ledger, Row
 from aadml.sweeps.results import read_run
 from aadml.sweeps.sweep import Outcome
@@ -65,7 +65,7 @@ class DataSet:
             "training.epochs": epochs,
             "training.patience": min(math.ceil(PATIENCE / self.steps), epochs) if stops else 0,
         }
-        return resolve(applied(self.base, {"loss": loss, **options, **schedule}))
+        return resolve(applied(self.base, {"loss": loss, **current(options), **schedule}))
 
     def shipped(self, names: Sequence[str]) -> dict[str, Config]:
         """Give the configs of methods, or shipped ones, on this data: their own networks and schedules."""

@@ -8,14 +8,7 @@ import torch
 from aadml.comparison.embeddings import Embeddings
 from aadml.protocols.protocol import BANK_SPLITS, Protocol, Subject
 from aadml.retrieval.evaluation import mean_figure
-from aadml.retrieval.hubness import (
-    Bias,
-    corrected,
-    csls,
-    dual_bank_sinkhorn,
-    dual_inverted_softmax,
-    inverted_softmax,
-)
+from aadml.retrieval.hubness import Bias, corrected, csls, inverted_softmax
 
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 NEIGHBORS = (1, 3, 10, 30, 100)
@@ -51,8 +44,6 @@ def _by(choices: Sequence[Bias], *, random_bank: bool = False) -> Protocol:
 
 
 _INVERTED = [partial(inverted_softmax, scale=scale) for scale in SCALES]
-_DUAL = [partial(dual_inverted_softmax, scale=scale) for scale in SCALES]
-_SINKHORN = [partial(dual_bank_sinkhorn, scale=scale) for scale in SCALES]
 _CSLS = [partial(csls, k=k) for k in NEIGHBORS]
 
 INVERTED_SOFTMAX = _by(_INVERTED)
@@ -63,12 +54,3 @@ CSLS = _by(_CSLS)
 
 INVERTED_SOFTMAX_RANDOM = _by(_INVERTED, random_bank=True)
 """Inverted softmax with random queries: the control of `inverted-softmax` and `csls`."""
-
-DUAL_INVERTED_SOFTMAX = _by(_DUAL)
-"""Inverted softmax by a bank of queries and a bank of items (DBNorm's DualIS); the scale is chosen on valid."""
-
-DUAL_BANK_SINKHORN = _by(_SINKHORN)
-"""Inverted softmax whose queries weigh as Sinkhorn iterations between both banks say (DBSN)."""
-
-DUAL_BANK_RANDOM = _by(_SINKHORN, random_bank=True)
-"""`dual-bank-sinkhorn` with random banks: the control of both dual ones."""

@@ -16,7 +16,6 @@ PROTOCOLS: Table["Protocol"] = Table(
         "bank-expansion": "aadml.protocols.bank:BANK_EXPANSION",
         "inverted-softmax": "aadml.protocols.hubness:INVERTED_SOFTMAX",
         "csls": "aadml.protocols.hubness:CSLS",
-        "inverted-softmax-random": "aadml.protocols.hubness:INVERTED_SOFTMAX_RANDOM",
         "legacy:label-graph": "aadml.protocols.leaks:LABEL_GRAPH",
         "legacy:batch-attention": "aadml.protocols.leaks:BATCH_ATTENTION",
         "legacy:partner": "aadml.protocols.leaks:PARTNER",

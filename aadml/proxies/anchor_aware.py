@@ -94,14 +94,7 @@ class AnchorAware(nn.Module):
         *,
         groups: Tensor | None = None,
     ) -> None:
-        """Store the training set's embeddings and find everybody's neighbors; call before each epoch.
-
-        Args:
-            bank: modality -> (n, d) embeddings of the training set, made in evaluation mode.
-            labels: (n,) classes; None where there are none (audio-text): lists are then label-free.
-            inputs: modality -> (n, f) features, for graphs in input space; their lists are computed once.
-            generator: of random neighbors.
-            groups: (n,) entries of one group are never neighbors (captions of one clip).
+        """Store the training set's embeddings and find all neighbors; arguments as of `CorrelationGraph.refresh`.
 
         Raises:
             InputError: something needed is missing, or k is larger than every class.
@@ -119,15 +112,7 @@ class AnchorAware(nn.Module):
     def forward(
         self, embeddings: Mapping[Modality, Tensor], index: Tensor, encode: Encode | None = None
     ) -> dict[Modality, Tensor]:
-        """Give the proxies of a batch.
-
-        Args:
-            embeddings: modality -> (b, d); row i of all modalities is one clip.
-            index: (b,) rows of the batch in the training set.
-            encode: (modality, rows (m,) of the training set) -> (m, d), for live neighbors; asked once a row.
-
-        Returns:
-            modality -> (b, d).
+        """Compute the proxies of a batch; arguments as of `Unchanged.forward`.
 
         Raises:
             InputError: a partner query in evaluation mode, no refresh yet, or live neighbors without `encode`.

@@ -40,7 +40,7 @@ class AnchorAware(nn.Module):
         modalities: that will be seen, in any order; two of them for every option that crosses modalities.
         graph: how neighbors are found, see `GraphOptions`.
         attending: how they are attended over, see `AttentionOptions`.
-        reading: a key of READINGS; R1 and R2 degenerate, R5 mixes the batch.
+        reading: a key of READINGS; R1 degenerates, R5 mixes the batch.
         query: who asks: the anchor itself ("self"), or its "partner" in the other modality (Equation 7; training only).
         residual: "none" (the paper), "add" x + A, or "convex" (1 - w) x + w A.
         residual_weight: w.
@@ -188,12 +188,12 @@ class AnchorAware(nn.Module):
 
 
 def reaches_no_encoder(options: JsonObject) -> bool:
-    """Tell whether proxies pass no gradient on: an affine map of detached vectors alone, in every place of the loss.
+    """Return whether proxies pass no gradient on: an affine map of one detached vector, in every place of the loss.
 
     Args:
         options: all of them.
     """
-    fixed = options["reading"] == "R2" and not options["live"] and options["scope"] == "bank"
+    fixed = options["reading"] == "R3" and options["k"] == 1 and not options["live"] and options["scope"] == "bank"
     return fixed and options["residual"] == "none" and options["aa_mix"] == 1 and options["aa_on"] == "all"
 
 
@@ -214,11 +214,8 @@ def degeneracy(options: JsonObject) -> str | None:
         return f"reading R1: attention returns {what}; graph, k and query have no effect"
     if reaches_no_encoder(chosen):
         return (
-            f"reading {reading}: on detached neighbors, without residual, the metric loss does not reach the encoders"
+            "reading R3 with k 1: on detached neighbors, without residual, the metric loss does not reach the encoders"
         )
-    if reading == "R2":
-        what = "the mean of the neighbors" if free else "an affine map of the neighbors' mean"
-        return f"reading R2: attention returns {what}, with equal weights; query and key projections learn nothing"
     if reading == "R5":
         return "reading R5: every clip attends to the whole batch; proxies depend on its composition"
     detached = reading == "R3" and chosen["residual"] == "none" and not chosen["live"]

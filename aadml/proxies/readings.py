@@ -1,9 +1,10 @@
-"""What Equation 7 of the AADML paper may mean: five ways to let an anchor attend over its neighbors.
+"""What Equation 7 of the AADML paper may mean: four ways to let an anchor attend over its neighbors.
 
 The paper assigns query, key and value in three different ways (Equation 7, section 4.2.1, Figure 2), and does not say
 whether the softmax runs over the neighbors or over one key at a time. Over one key a softmax is 1: the call is an
 affine map of its value, and query and key get no gradient. The caption of Figure 2 (R4: keys are the neighbors, all
-values the anchor) is the same affine map as R1, and has no entry of its own.
+values the anchor) is the same affine map as R1, and has no entry of its own. Nor has R2 (section 4.2.1 taken
+literally: one call a neighbor, which is the value), an affine map of the neighbors' mean.
 
 All readings take a anchors with s keys each:
 
@@ -37,12 +38,12 @@ class Keys:
 
 def literal_equation(attention: Attention, given: Keys) -> Tensor:
     """R1, Equation 7 taken literally: one call a neighbor, with the anchor as value; an affine map of the anchor."""
-    return _mean_of_calls(attention, given, given.anchors[:, None].expand_as(given.keys), _some(given.mask))
-
-
-def literal_text(attention: Attention, given: Keys) -> Tensor:
-    """R2, section 4.2.1 taken literally: one call per neighbor; an affine map of the neighbors' mean."""
-    return _mean_of_calls(attention, given, given.keys, given.mask)
+    values = given.anchors[:, None].expand_as(given.keys).flatten(0, 1)[:, None]
+    asking, keys = (part.expand_as(given.keys).flatten(0, 1)[:, None] for part in (given.asking, given.keys))
+    calls: Tensor = attention(asking, keys, values, given.mask.new_ones(len(keys), 1)).view_as(given.keys)
+    mask = _some(given.mask)
+    share = mask.to(calls.dtype) / mask.sum(1, keepdim=True).clamp_min(1)
+    return (share[:, :, None] * calls).sum(1)
 
 
 def pooling(attention: Attention, given: Keys) -> Tensor:
@@ -74,7 +75,6 @@ def pooling_with_self(attention: Attention, given: Keys) -> Tensor:
 
 READINGS: dict[str, Callable[[Attention, Keys], Tensor]] = {
     "R1": literal_equation,
-    "R2": literal_text,
     "R3": pooling,
     "R5": batch_mixing,
     "R6": pooling_with_self,
@@ -84,15 +84,6 @@ READINGS: dict[str, Callable[[Attention, Keys], Tensor]] = {
 def _joint(attention: Attention, asking: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
     attended: Tensor = attention(asking, keys, keys, mask)
     return attended[:, 0]
-
-
-def _mean_of_calls(attention: Attention, given: Keys, values: Tensor, mask: Tensor) -> Tensor:
-    """Call attention once a key, and average the calls of the keys there are."""
-    asking, keys = (part.expand_as(given.keys).flatten(0, 1)[:, None] for part in (given.asking, given.keys))
-    alone = mask.new_ones(len(keys), 1)
-    calls: Tensor = attention(asking, keys, values.flatten(0, 1)[:, None], alone).view_as(given.keys)
-    share = mask.to(calls.dtype) / mask.sum(1, keepdim=True).clamp_min(1)
-    return (share[:, :, None] * calls).sum(1)
 
 
 def _some(mask: Tensor) -> Tensor:

@@ -18,6 +18,9 @@ CLASS_MEAN = "class means"
 UNIFORM = "uniform mean of neighbors"
 AFFINE = "affine map of the anchor"
 
+EVEN = 1e4
+"""Temperature of free attention at which the weights of two neighbors differ by 0.02 % at most."""
+
 MIXED = ("residual", "residual_weight", "aa_on", "aa_mix")
 """Options by which a proxy enters the loss, whatever it is."""
 
@@ -55,7 +58,7 @@ def rivals(config: Config) -> dict[str, Config]:
     changes: dict[str, dict[str, Json]] = {
         MEMORY: {"name": "memory"},
         CLASS_MEAN: {"name": "class-mean", **mixed},
-        UNIFORM: {**proxy.options, "name": proxy.name, "reading": "R2", "attention": "free"},
+        UNIFORM: {**proxy.options, "name": proxy.name, "reading": "R3", "attention": "free", "temperature": EVEN},
     }
     if proxy.options["attention"] != "free":
         changes[AFFINE] = {**proxy.options, "name": proxy.name, "reading": "R1"}
@@ -73,8 +76,8 @@ def essence(config: Config) -> Config:
     """Return the config with those options of its anchor-aware proxy at one value that change nothing as they stand.
 
     Two configs of one essence are the same training, but for its random draws. Under reading R1 every value is the
-    anchor: graph, query and k have no effect. R2 weights the neighbors equally, whoever asks; R3 over one key is
-    R2. A proxy that is its anchor is none, and one through which no gradient passes leaves no metric loss.
+    anchor: graph, query and k have no effect. Over one key R3 weights it 1, whoever asks.
+    A proxy that is its anchor is none, and one through which no gradient passes leaves no metric loss.
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":
@@ -90,15 +93,12 @@ def essence(config: Config) -> Config:
 
 
 def _plain(options: JsonObject) -> dict[str, Json]:
-    """Put options of an anchor-aware proxy that have no effect at their defaults, and readings at the simplest one."""
+    """Return the options of an anchor-aware proxy, with those that have no effect at their defaults."""
     found, inert = dict(options), [] if options["residual"] == "convex" else ["residual_weight"]
     if options["attention_dropout"]:
         return found
-    one_key = options["k"] == 1
     if options["reading"] == "R1":
         inert += [*schema(GraphOptions), "query", "live"]
-    elif options["reading"] == "R3" and one_key:
-        found["reading"] = "R2"
-    if found["reading"] == "R2":
-        inert.append("query")
+    elif options["reading"] == "R3" and options["k"] == 1:
+        inert += ["query", "temperature"]
     return found | {key: value for key, value in completed(AnchorAware, {}, "proxy").items() if key in inert}

@@ -86,7 +86,7 @@ def test_the_rivals_of_a_proxy_take_its_place_and_its_share_of_the_loss(base):
     assert [one.section("proxy").name for one in found.values()] == ["memory", "class-mean", *["anchor-aware"] * 2]
     mixed = {"aa_mix": 0.25, "aa_on": "all", "residual": "convex", "residual_weight": 0.5}
     assert found[CLASS_MEAN]["proxy"] == {"name": "class-mean"} | mixed
-    assert found[UNIFORM]["proxy"] == config["proxy"] | {"reading": "R2", "attention": "free"}
+    assert found[UNIFORM]["proxy"] == config["proxy"] | {"reading": "R3", "attention": "free", "temperature": 1e4}
     assert found[AFFINE]["proxy"] == config["proxy"] | {"reading": "R1"}
     for changed in found.values():
         assert changed.values | {"proxy": 0} == config.values | {"proxy": 0}

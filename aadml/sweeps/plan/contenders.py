@@ -118,8 +118,18 @@ SHARING = {
 
 
 def current(options: JsonObject) -> JsonObject:
-    """Return options with reading R1 for R4: rows keep the name of R4, the same map, which has no entry of its own."""
-    return {**options, "proxy.reading": "R1"} if options.get("proxy.reading") == "R4" else options
+    """Return options with a reading of today for one that was removed, under whose name rows are kept.
+
+    R4 is the same map as R1. R3 stands for R2 where points are drawn and listed; it is never trained in its place, see
+    `is_removed`.
+    """
+    reading = {"R4": "R1", "R2": "R3"}.get(str(options.get("proxy.reading")))
+    return {**options, "proxy.reading": reading} if reading else options
+
+
+def is_removed(options: JsonObject) -> bool:
+    """Return whether options can no longer be trained: R2 was removed, and its rows are those of earlier commits."""
+    return options.get("proxy.reading") == "R2"
 
 
 def drawn_points(name: str, contender: Contender, base: JsonObject, count: int) -> list[JsonObject]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def main() -> int:
@@ -35,12 +35,13 @@ def main() -> int:
 
 
 def floors() -> dict[str, Version]:
-    """Return the lowest version that each requirement of the project and its extras allows."""
-    lines = [*PROJECT["dependencies"], *(line for extra in PROJECT["optional-dependencies"].values() for line in extra)]
-    requirements = [requirement for requirement in map(Requirement, lines) if requirement.name != PROJECT["name"]]
+    """Return the lowest version that each requirement of the project, its extras and its groups allows."""
+    project = PYPROJECT["project"]
+    groups = [*project["optional-dependencies"].values(), *PYPROJECT["dependency-groups"].values()]
+    lines = [*project["dependencies"], *(line for group in groups for line in group)]
     return {
         requirement.name: Version(next(each.version for each in requirement.specifier if each.operator == ">="))
-        for requirement in requirements
+        for requirement in map(Requirement, lines)
     }
 
 

@@ -1,5 +1,6 @@
 """What stands about the project in files beside the code agrees with the code."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -8,8 +9,11 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from aadml.runs.doctor import EXTRAS
+
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, GROUPS = PYPROJECT["project"], PYPROJECT["dependency-groups"]
 LOCK = [
     Requirement(line)
     for line in (ROOT / "requirements-dev.lock").read_text(encoding="utf-8").splitlines()
@@ -18,8 +22,8 @@ LOCK = [
 
 
 def wanted():
-    extras = PROJECT["optional-dependencies"]
-    lines = [*PROJECT["dependencies"], *(line for lines in extras.values() for line in lines)]
+    named = [*PROJECT["optional-dependencies"].values(), *GROUPS.values()]
+    lines = [*PROJECT["dependencies"], *(line for lines in named for line in lines)]
     return [requirement for requirement in map(Requirement, lines) if requirement.name != PROJECT["name"]]
 
 
@@ -31,6 +35,14 @@ def test_the_lock_holds_every_dependency_in_a_version_that_fits(requirement):
         (version,) = pin.specifier
         assert version.operator == "=="
         assert requirement.specifier.contains(version.version, prereleases=True), "run scripts/lock"
+
+
+def test_extras_are_what_users_install_and_setup_knows_every_dependency_group():
+    assert PROJECT["optional-dependencies"].keys() == EXTRAS.keys() | {"ray"}
+    setup = (ROOT / "scripts" / "setup").read_text(encoding="utf-8")
+    assert GROUPS.keys() == {name for name in ("dev", "mutation") if f"--group {name}" in setup}
+    (with_dev,) = re.findall(r'dev\) extras\+="([a-z,]+)"', setup)
+    assert set(with_dev.strip(",").split(",")) == EXTRAS.keys()
 
 
 def test_the_lock_says_nothing_of_the_machine_it_was_made_on():

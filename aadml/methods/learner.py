@@ -1,6 +1,6 @@
 """What the training loop trains: a module with players, stages and hooks."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,8 +14,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality, Source
 from aadml.data.padded import sent
-from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.methods.method import MetricLoss
+from aadml.methods.method import Embedder, MetricLoss
 from aadml.methods.settings import Training
 from aadml.methods.train_scores import map_scores
 from aadml.methods.training_warnings import collapse_warning
@@ -134,7 +133,7 @@ class Validation:
         return self._learner.embed_clips(self.clips)
 
 
-class Learner(nn.Module, ABC):
+class Learner(nn.Module, Embedder):
     """A trainable method: what is fitted are parameters and buffers, so that `state_dict` is the whole of it.
 
     Attributes:
@@ -154,28 +153,6 @@ class Learner(nn.Module, ABC):
     in_bfloat16: Literal["no", "possible", "shown"] = "possible"
     divides_batches: bool = False
     learns_beside_batches: bool = False
-
-    @property
-    def similarity(self) -> str:
-        """Name the similarity by which embeddings are compared; a class may have it as a plain attribute."""
-        return "cosine"
-
-    @property
-    def takes_missing(self) -> bool:
-        """Tell whether it learns from clips that lack a modality; a class may have it as a plain attribute."""
-        return False
-
-    @property
-    def needs_same_texts(self) -> str:
-        """Say why the texts of its training clips may not change from epoch to epoch; "" where they may."""
-        return ""
-
-    def check_clips(self, train: Clips) -> None:
-        """Refuse training clips that it cannot be trained on.
-
-        Raises:
-            InputError: says why.
-        """
 
     @abstractmethod
     def players(self) -> Mapping[str, Player]:
@@ -213,22 +190,6 @@ class Learner(nn.Module, ABC):
             if warning:
                 yield f"the {modality} embeddings: {warning}"
 
-    def readout(self) -> JsonObject:
-        """Describe how embeddings are read off the outputs, where that was chosen; for people."""
-        return {}
-
-    def encode(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of `clips`, each item alone, up to where embeddings are read off (n, outputs)."""
-        return self.embed_all(clips[modality], modality)
-
-    def read_off(self, outputs: Tensor) -> Tensor:
-        """Read embeddings off outputs (n, outputs) -> (n, dimension)."""
-        return outputs
-
-    def proxy(self) -> nn.Module | None:
-        """Give the proxy as which clips are seen in training; None where there is none."""
-        return None
-
     def metric_loss(self, settings: Training) -> MetricLoss | None:
         """Lay out the metric loss of a training; None where there is none to estimate."""
         return None
@@ -237,11 +198,6 @@ class Learner(nn.Module, ABC):
         """Embed n items in evaluation mode, batch by batch, without gradients -> (n, dimension) float32 on the CPU."""
         with self.evaluated():
             return torch.cat([self.embed(batch, modality).float().cpu() for batch in self.in_batches(features)])
-
-    def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed every modality of `clips`, one at a time."""
-        vectors = {modality: self.embed_all(clips[modality], modality) for modality in clips.modalities}
-        return clips.embedded(vectors, self.similarity)
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:

@@ -133,7 +133,62 @@ class Prior:
     training: Training
 
 
-class Method(ABC):
+class Embedder(ABC):
+    """What a method and the learner inside it share: how clips are embedded, and on which it can be trained."""
+
+    @property
+    def similarity(self) -> str:
+        """Similarity by which embeddings are compared; a class may have it as a plain attribute."""
+        return "cosine"
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether training takes clips that lack a modality; else clips that lack one are left out.
+
+        A class may have it as a plain attribute.
+        """
+        return False
+
+    @property
+    def needs_same_texts(self) -> str:
+        """Reason why the texts of its training clips may not change from epoch to epoch; "" where they may."""
+        return ""
+
+    def check_clips(self, train: Clips) -> None:
+        """Check that the method can be trained on the clips.
+
+        Raises:
+            InputError: the method cannot be trained on them; the message says why.
+        """
+        return
+
+    @abstractmethod
+    def embed_all(self, features: Features, modality: Modality) -> Tensor:
+        """Embed n items of one modality, each alone -> (n, dimension) float32 on the CPU."""
+
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed every modality of `clips`, one at a time."""
+        vectors = {modality: self.embed_all(clips[modality], modality) for modality in clips.modalities}
+        return clips.embedded(vectors, self.similarity)
+
+    def encode(self, clips: Clips, modality: Modality) -> Tensor:
+        """Encode one modality of `clips`, each item alone, up to where embeddings are read off (n, outputs)."""
+        return self.embed_all(clips[modality], modality)
+
+    def read_off(self, outputs: Tensor) -> Tensor:
+        """Read embeddings off outputs (n, outputs) -> (n, dimension)."""
+        return outputs
+
+    def proxy(self) -> nn.Module | None:
+        """Return the proxy as which clips are seen in training; None where there is none."""
+        return None
+
+    def readout(self) -> JsonObject:
+        """Describe how embeddings are read off the outputs, where that was chosen (a temperature); for people."""
+        return {}
+
+
+class Method(Embedder):
     """Fit on training clips (choosing on validation clips only), then embed items of one modality, each alone.
 
     Attributes:
@@ -144,16 +199,6 @@ class Method(ABC):
 
     fits_validation: bool = True
     takes_statistics: bool = True
-
-    @property
-    def similarity(self) -> str:
-        """Name the similarity by which its embeddings are compared; a class may have it as a plain attribute."""
-        return "cosine"
-
-    @property
-    def takes_missing(self) -> bool:
-        """Tell whether `fit` learns from clips that lack a modality; else it is given those that have all."""
-        return False
 
     @property
     def needs_same_texts(self) -> str:
@@ -169,14 +214,6 @@ class Method(ABC):
     def precision(self) -> Precision:
         """Name the precision in which it trains, as `training.precision` resolved here."""
         return "float32"
-
-    def check_clips(self, train: Clips) -> None:
-        """Refuse training clips that it cannot be trained on.
-
-        Raises:
-            InputError: says why.
-        """
-        return
 
     @abstractmethod
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
@@ -222,18 +259,6 @@ class Method(ABC):
         """Take the trained model that `prior` names, for the next `fit`, which else trains it itself."""
         raise InputError(f"{type(self).__name__}: needs no other model trained first")
 
-    def encode(self, clips: Clips, modality: Modality) -> Tensor:
-        """Encode one modality of `clips`, each item alone, up to where embeddings are read off (n, outputs)."""
-        return self.embed_all(clips[modality], modality)
-
-    def read_off(self, outputs: Tensor) -> Tensor:
-        """Read embeddings off outputs (n, outputs) -> (n, dimension)."""
-        return outputs
-
-    def proxy(self) -> nn.Module | None:
-        """Give the trained proxy as which clips were seen; None where there is none."""
-        return None
-
     def metric_loss(self) -> MetricLoss | None:
         """Lay out the metric loss that a training would compute; None where there is none to estimate."""
         return None
@@ -242,15 +267,6 @@ class Method(ABC):
         """Describe networks whose shape was read from files, so that a saved model can be built without them."""
         return {}
 
-    def readout(self) -> JsonObject:
-        """Describe how embeddings are read off the outputs, where that was chosen (a temperature); for people."""
-        return {}
-
     def parameters_count(self) -> int:
         """Count the fitted numbers."""
         return sum(tensor.numel() for tensor in self.state().values())
-
-    def embed_clips(self, clips: Clips) -> Embeddings:
-        """Embed every modality of `clips`, one at a time."""
-        vectors = {modality: self.embed_all(clips[modality], modality) for modality in clips.modalities}
-        return clips.embedded(vectors, self.similarity)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Annotated, Literal
 
 import torch
@@ -14,7 +15,7 @@ from aadml.comparison.options import Share, Temperature
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.markers import OnlyWith, OwnSection
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
-from aadml.proxies.graph import NeighborLists, random_neighbors
+from aadml.proxies.graph import NeighborLists, random_neighbors, united
 
 FURTHER = OnlyWith("positives", "own", "either", "agreeing", "all")
 
@@ -68,9 +69,8 @@ class NeighborOptions:
     def graph(self) -> GraphOptions:
         """Give the options of the correlation graph that finds the lists."""
         across: Literal["within", "agreeing"] = "agreeing" if self.positives == "agreeing" else "within"
-        shared = self.positives == "either"
         space: Literal["embedding", "input"] = "embedding" if self.space == "embedding" else "input"
-        return GraphOptions(k=self.k, space=space, same_class=False, graph_modality=across, shared_lists=shared)
+        return GraphOptions(k=self.k, space=space, same_class=False, graph_modality=across)
 
 
 Neighbors = Annotated[NeighborOptions, OwnSection()]
@@ -141,7 +141,7 @@ class NeighborPositives:
             self.graph.refresh(bank, None, inputs, generator, groups)
         if self.options.control == "random":
             self._order = torch.randperm(len(groups), generator=generator).to(groups.device)
-            for k in (self.options.k, 2 * self.options.k):
+            for k in (self.options.k, len(self.graph.modalities) * self.options.k):
                 lists = random_neighbors(len(groups), k=k, groups=groups, generator=generator)
                 self._random[k] = lists
 
@@ -161,7 +161,7 @@ class NeighborPositives:
 
     def _of_lists(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
         """Spread the lists of the anchors over the candidates: weights (b, c) before any scaling, and who is there."""
-        lists = self.graph.lists(index, {modality: self.graph.bank[modality][index]})[modality]
+        lists = self._lists(index, modality)
         rows, mask = lists.index, lists.mask
         if self._random:
             drawn = self._random[rows.shape[1]].take(index)
@@ -175,6 +175,11 @@ class NeighborPositives:
         there = torch.zeros_like(spread, dtype=torch.bool)
         there.scatter_(1, column.masked_fill(column < 0, len(columns)), value=True)
         return spread[:, :-1], there[:, :-1]
+
+    def _lists(self, index: Tensor, modality: Modality) -> NeighborLists:
+        listed = self.graph.modalities if self.options.positives == "either" else (modality,)
+        lists = self.graph.lists(index, {m: self.graph.bank[m][index] for m in listed})
+        return reduce(united, (lists[m] for m in listed if m != modality), lists[modality])
 
     def _of_all(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:
         """Weigh every candidate by its similarity to the anchor: (b, c), and who is no duplicate of it."""

@@ -3,40 +3,25 @@
 from collections.abc import Sequence
 from functools import partial
 
-import torch
-
 from aadml.comparison.embeddings import Embeddings
 from aadml.protocols.protocol import BANK_SPLITS, Protocol, Subject
 from aadml.retrieval.evaluation import mean_figure
-from aadml.retrieval.hubness import (
-    Bias,
-    corrected,
-    csls,
-    dual_bank_sinkhorn,
-    dual_inverted_softmax,
-    inverted_softmax,
-)
+from aadml.retrieval.hubness import Bias, corrected, csls, inverted_softmax
 
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 NEIGHBORS = (1, 3, 10, 30, 100)
 
 
-def _best(subject: Subject, embeddings: Embeddings, choices: Sequence[Bias], *, random_bank: bool) -> Embeddings:
+def _best(subject: Subject, embeddings: Embeddings, choices: Sequence[Bias]) -> Embeddings:
     """Apply the correction of the highest validation MAP, or none where none is higher than without.
 
     Args:
         subject: whose training clips are the bank.
         embeddings: to be corrected.
         choices: the corrections.
-        random_bank: put random directions in the place of the training clips.
     """
     bank = subject.encoder.embed_clips(subject.splits.train)
     queries = {modality: bank.there(modality) for modality in bank.vectors}
-    if random_bank:
-        generator = torch.Generator().manual_seed(0)
-        lengths = {m: values.norm(dim=1, keepdim=True) for m, values in queries.items()}
-        drawn = {m: torch.randn(v.shape, generator=generator, dtype=v.dtype) for m, v in queries.items()}
-        queries = {m: drawn[m] / drawn[m].norm(dim=1, keepdim=True) * lengths[m] for m in queries}
     valid = subject.encoder.embed_clips(subject.splits.valid)
     best, highest = embeddings, mean_figure(valid, "map")
     for bias in choices:
@@ -46,13 +31,11 @@ def _best(subject: Subject, embeddings: Embeddings, choices: Sequence[Bias], *, 
     return best
 
 
-def _by(choices: Sequence[Bias], *, random_bank: bool = False) -> Protocol:
-    return Protocol(correct=partial(_best, choices=choices, random_bank=random_bank), needs=BANK_SPLITS)
+def _by(choices: Sequence[Bias]) -> Protocol:
+    return Protocol(correct=partial(_best, choices=choices), needs=BANK_SPLITS)
 
 
 _INVERTED = [partial(inverted_softmax, scale=scale) for scale in SCALES]
-_DUAL = [partial(dual_inverted_softmax, scale=scale) for scale in SCALES]
-_SINKHORN = [partial(dual_bank_sinkhorn, scale=scale) for scale in SCALES]
 _CSLS = [partial(csls, k=k) for k in NEIGHBORS]
 
 INVERTED_SOFTMAX = _by(_INVERTED)
@@ -60,15 +43,3 @@ INVERTED_SOFTMAX = _by(_INVERTED)
 
 CSLS = _by(_CSLS)
 """Scores less half the mean of each item's k nearest training queries (CSLS); k is chosen on valid."""
-
-INVERTED_SOFTMAX_RANDOM = _by(_INVERTED, random_bank=True)
-"""Inverted softmax with random queries: the control of `inverted-softmax` and `csls`."""
-
-DUAL_INVERTED_SOFTMAX = _by(_DUAL)
-"""Inverted softmax by a bank of queries and a bank of items (DBNorm's DualIS); the scale is chosen on valid."""
-
-DUAL_BANK_SINKHORN = _by(_SINKHORN)
-"""Inverted softmax whose queries weigh as Sinkhorn iterations between both banks say (DBSN)."""
-
-DUAL_BANK_RANDOM = _by(_SINKHORN, random_bank=True)
-"""`dual-bank-sinkhorn` with random banks: the control of both dual ones."""

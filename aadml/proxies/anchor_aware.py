@@ -6,7 +6,7 @@ is embedded alone, and only `from_bank` (no labels, no partner) may use the prox
 """
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,9 +17,9 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.markers import Choice, OnlyWith
 from aadml.feature_extraction.ground.options import completed
-from aadml.proxies.attention import LEARNED, Attention, AttentionOptions
+from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
-from aadml.proxies.graph import NeighborLists, clique_pairs
+from aadml.proxies.graph import NeighborLists
 from aadml.proxies.readings import READINGS, Keys
 
 GRAPH, ATTENDING = GraphOptions(), AttentionOptions()
@@ -40,14 +40,11 @@ class AnchorAware(nn.Module):
         modalities: that will be seen, in any order; two of them for every option that crosses modalities.
         graph: how neighbors are found, see `GraphOptions`.
         attending: how they are attended over, see `AttentionOptions`.
-        reading: "R1" ... "R6", see `aadml.proxies.readings`; R1, R2 and R4 degenerate, R5 mixes the batch.
+        reading: a key of READINGS; R1 degenerates, R5 mixes the batch.
         query: who asks: the anchor itself ("self"), or its "partner" in the other modality (Equation 7; training only).
         residual: "none" (the paper), "add" x + A, or "convex" (1 - w) x + w A.
         residual_weight: w.
-        shared: one attention for all modalities, instead of one each.
-        values: vectors of the anchor's "own" modality, or of the "other" one on the same lists.
         live: encode the neighbors anew, with gradient, instead of taking them from the bank.
-        pairs: attend to "neighbors", or to the pairs of the "clique" they form with the anchor (section 4.2.1).
         aa_on: where `Objective` puts proxies: "all" sides (Equation 8), the "anchor" alone or the "reference" alone.
         aa_mix: share of the loss that `Objective` computes on proxies; the rest is on the embeddings.
 
@@ -56,6 +53,13 @@ class AnchorAware(nn.Module):
     """
 
     prefix = "aa-"
+    removed_options: ClassVar[JsonObject] = {
+        "symmetrize": False,
+        "shared_lists": False,
+        "shared": False,
+        "values": "own",
+        "pairs": "neighbors",
+    }
 
     def __init__(
         self,
@@ -68,22 +72,18 @@ class AnchorAware(nn.Module):
         query: Literal["self", "partner"] = "self",
         residual: Literal["none", "add", "convex"] = "add",
         residual_weight: Annotated[Share, OnlyWith("residual", "convex")] = 0.5,
-        shared: Annotated[bool, LEARNED] = False,
-        values: Literal["own", "other"] = "own",
         live: bool = False,
-        pairs: Literal["neighbors", "clique"] = "neighbors",
         aa_on: Literal["all", "anchor", "reference"] = "all",
         aa_mix: Share = 0.5,
     ) -> None:
         super().__init__()
         self.dimension, self.modalities = dimension, tuple(modalities)
         self.k, self.reading, self.query, self.residual = graph.k, reading, query, residual
-        self.values, self.live, self.pairs = values, live, pairs
+        self.live = live
         self.residual_weight, self.aa_on, self.aa_mix = residual_weight, aa_on, aa_mix
         self._check()
-        self.graph = CorrelationGraph(self.modalities, graph.of_neighbors(self._members(graph.k)))
-        attentions = [Attention(dimension, attending) for _ in (self.modalities[:1] if shared else self.modalities)]
-        self.attentions = nn.ModuleDict(dict(zip(self.modalities, attentions * len(self.modalities), strict=False)))
+        self.graph = CorrelationGraph(self.modalities, graph)
+        self.attentions = nn.ModuleDict({modality: Attention(dimension, attending) for modality in self.modalities})
 
     def refresh(
         self,
@@ -94,14 +94,7 @@ class AnchorAware(nn.Module):
         *,
         groups: Tensor | None = None,
     ) -> None:
-        """Store the training set's embeddings and find everybody's neighbors; call before each epoch.
-
-        Args:
-            bank: modality -> (n, d) embeddings of the training set, made in evaluation mode.
-            labels: (n,) classes; None where there are none (audio-text): lists are then label-free.
-            inputs: modality -> (n, f) features, for graphs in input space; their lists are computed once.
-            generator: of random neighbors.
-            groups: (n,) entries of one group are never neighbors (captions of one clip).
+        """Store the training set's embeddings and find all neighbors; arguments as of `CorrelationGraph.refresh`.
 
         Raises:
             InputError: something needed is missing, or k is larger than every class.
@@ -119,15 +112,7 @@ class AnchorAware(nn.Module):
     def forward(
         self, embeddings: Mapping[Modality, Tensor], index: Tensor, encode: Encode | None = None
     ) -> dict[Modality, Tensor]:
-        """Give the proxies of a batch.
-
-        Args:
-            embeddings: modality -> (b, d); row i of all modalities is one clip.
-            index: (b,) rows of the batch in the training set.
-            encode: (modality, rows (m,) of the training set) -> (m, d), for live neighbors; asked once a row.
-
-        Returns:
-            modality -> (b, d).
+        """Compute the proxies of a batch; arguments as of `Unchanged.forward`.
 
         Raises:
             InputError: a partner query in evaluation mode, no refresh yet, or live neighbors without `encode`.
@@ -140,10 +125,8 @@ class AnchorAware(nn.Module):
         vectors = self._vectors(embeddings, encode)
         proxies = {}
         for modality, anchors in embeddings.items():
-            asking_modality = self.graph.other(modality) if self.query == "partner" else modality
-            proxies[modality] = self._proxies(
-                modality, anchors, embeddings[asking_modality], asking_modality, lists[modality], vectors
-            )
+            queries = embeddings[self.graph.other(modality)] if self.query == "partner" else anchors
+            proxies[modality] = self._proxies(modality, anchors, queries, lists[modality], vectors)
         return proxies
 
     @torch.no_grad()
@@ -153,7 +136,7 @@ class AnchorAware(nn.Module):
         Args:
             vectors: (m, d) embeddings, each treated alone.
             modality: whose embeddings they are.
-            k: neighbors (or pairs), by default as in training.
+            k: neighbors, by default as in training.
 
         Returns:
             (m, d).
@@ -163,38 +146,21 @@ class AnchorAware(nn.Module):
         """
         if self.reading == "R5":
             raise InputError("proxy.reading: R5 mixes the items of a batch; there is no proxy of one item alone")
-        k = self.k if k is None else k
-        lists = self.graph.nearest_in_bank(vectors, modality, self._members(k))
-        return self._proxies(modality, vectors, vectors, modality, lists, self._from_memory, k=k)
+        lists = self.graph.nearest_in_bank(vectors, modality, self.k if k is None else k)
+        return self._proxies(modality, vectors, vectors, lists, self._from_memory)
 
     def _proxies(
-        self,
-        modality: Modality,
-        anchors: Tensor,
-        asking: Tensor,
-        asking_modality: Modality,
-        lists: NeighborLists,
-        vectors: Vectors,
-        *,
-        k: int | None = None,
+        self, modality: Modality, anchors: Tensor, queries: Tensor, lists: NeighborLists, vectors: Vectors
     ) -> Tensor:
         rows, mask = lists.index.clamp_min(0), lists.mask
-        source = self.graph.other(modality) if self.values == "other" else modality
-        keys = vectors(source, rows).to(anchors.dtype)
-        questions = asking[:, None]
-        if self.pairs == "clique":
-            askers, asked = (torch.tensor(side, device=rows.device) for side in clique_pairs(k or self.k))
-            members = keys if asking_modality == source else vectors(asking_modality, rows).to(anchors.dtype)
-            there = torch.cat([torch.ones_like(mask[:, :1]), mask], 1)
-            questions = torch.cat([questions, members], 1)[:, askers]
-            keys, mask = keys[:, asked - 1], there[:, askers] & there[:, asked]
+        keys = vectors(modality, rows).to(anchors.dtype)
         attention = cast(Attention, self.attentions[modality])
-        attended = READINGS[self.reading](attention, Keys(anchors, questions, keys, mask))
+        attended = READINGS[self.reading](attention, Keys(anchors, queries[:, None], keys, mask))
         if self.residual == "add":
             attended = anchors + attended
         elif self.residual == "convex":
             attended = torch.lerp(anchors, attended, self.residual_weight)
-        if self.reading in ("R1", "R4", "R6"):
+        if self.reading in ("R1", "R6"):
             return attended
         return torch.where(mask.any(1)[:, None], attended, anchors)
 
@@ -216,23 +182,18 @@ class AnchorAware(nn.Module):
     def _from_memory(self, modality: Modality, rows: Tensor) -> Tensor:
         return self.graph.bank[modality][rows]
 
-    def _members(self, k: int) -> int:
-        """Count the neighbors that k pairs need, or k neighbors are."""
-        return max(clique_pairs(k)[0] + clique_pairs(k)[1]) if self.pairs == "clique" else k
-
     def _check(self) -> None:
-        crossing = [name for name, value in (("query", "partner"), ("values", "other")) if getattr(self, name) == value]
-        if crossing and len(self.modalities) != 2:
-            raise InputError(f"proxy.{crossing[0]}: needs two modalities, not {len(self.modalities)}")
+        if self.query == "partner" and len(self.modalities) != 2:
+            raise InputError(f"proxy.query: a partner query needs two modalities, not {len(self.modalities)}")
 
 
 def reaches_no_encoder(options: JsonObject) -> bool:
-    """Tell whether proxies pass no gradient on: an affine map of detached vectors alone, in every place of the loss.
+    """Return whether proxies pass no gradient on: an affine map of one detached vector, in every place of the loss.
 
     Args:
         options: all of them.
     """
-    fixed = options["reading"] == "R2" and not options["live"] and options["scope"] == "bank"
+    fixed = options["reading"] == "R3" and options["k"] == 1 and not options["live"] and options["scope"] == "bank"
     return fixed and options["residual"] == "none" and options["aa_mix"] == 1 and options["aa_on"] == "all"
 
 
@@ -248,16 +209,13 @@ def degeneracy(options: JsonObject) -> str | None:
         return "aa_mix 0: proxies do not enter the loss; this is training without Anchor-Aware proxies"
     if chosen["residual"] == "convex" and chosen["residual_weight"] == 0:
         return "residual_weight 0: every proxy is its anchor; this is training without Anchor-Aware proxies"
-    if reading in ("R1", "R4"):
+    if reading == "R1":
         what = "the anchor itself" if free else "an affine map of the anchor"
-        return f"reading {reading}: attention returns {what}; graph, k and query have no effect"
+        return f"reading R1: attention returns {what}; graph, k and query have no effect"
     if reaches_no_encoder(chosen):
         return (
-            f"reading {reading}: on detached neighbors, without residual, the metric loss does not reach the encoders"
+            "reading R3 with k 1: on detached neighbors, without residual, the metric loss does not reach the encoders"
         )
-    if reading == "R2":
-        what = "the mean of the neighbors" if free else "an affine map of the neighbors' mean"
-        return f"reading R2: attention returns {what}, with equal weights; query and key projections learn nothing"
     if reading == "R5":
         return "reading R5: every clip attends to the whole batch; proxies depend on its composition"
     detached = reading == "R3" and chosen["residual"] == "none" and not chosen["live"]

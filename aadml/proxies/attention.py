@@ -66,25 +66,23 @@ class Attention(nn.Module):
             self.output = nn.Linear(self.width, dimension)
             self._start()
 
-    def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, paired: bool = False) -> Tensor:
+    def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """Attend over the keys of each set.
 
         Args:
-            queries: (s, l, d), l queries in each of s sets; (s, k, d) if paired.
+            queries: (s, l, d), l queries in each of s sets.
             keys: (s, k, d).
             values: (s, k, d).
             mask: (s, k) bool, true where there is a key.
-            paired: every key is asked by a query of its own, under one softmax: one result a set.
 
         Returns:
-            (s, l, d), or (s, 1, d) if paired.
+            (s, l, d).
         """
-        products = _of_pairs if paired else _of_all
         if self.kind == "free":
-            cosine = products(F.normalize(queries, dim=2, eps=TINY), F.normalize(keys, dim=2, eps=TINY))
+            cosine = F.normalize(queries, dim=2, eps=TINY) @ F.normalize(keys, dim=2, eps=TINY).mT
             return self._weights(cosine / self.temperature, mask[:, None]) @ values
         query, key = self._split(self.query(queries)), self._split(self.key(keys))
-        logits = products(query, key) * (self.width // self.heads) ** -0.5  # (s, h, l, k)
+        logits = query @ key.mT * (self.width // self.heads) ** -0.5  # (s, h, l, k)
         mixed = self._weights(logits, mask[:, None, None]) @ self._split(self.value(values))
         attended: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
         return attended.masked_fill(~mask.any(1)[:, None, None], 0)
@@ -112,16 +110,6 @@ class Attention(nn.Module):
             with torch.no_grad():
                 self.query.weight.mul_(2)
                 self.key.weight.mul_(2)
-
-
-def _of_all(queries: Tensor, keys: Tensor) -> Tensor:
-    """Multiply all queries with all keys: (..., l, e) and (..., k, e) -> (..., l, k)."""
-    return queries @ keys.mT
-
-
-def _of_pairs(queries: Tensor, keys: Tensor) -> Tensor:
-    """Multiply each key with its own query: (..., k, e) twice -> (..., 1, k)."""
-    return (queries * keys).sum(-1)[..., None, :]
 
 
 def number_of_heads(width: int, heads: Heads) -> int:

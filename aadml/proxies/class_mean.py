@@ -57,15 +57,7 @@ class ClassMean(nn.Module):
         *,
         groups: Tensor | None = None,
     ) -> None:
-        """Compute for every training clip the mean of the others of its class; call before each epoch.
-
-        Args:
-            bank: modality -> (n, d) embeddings of the training set, made in evaluation mode.
-            labels: (n,) classes; None where there are none.
-            inputs: not used.
-            generator: not used.
-            groups: not used.
-        """
+        """Compute for every training clip the mean of the others of its class; `bank` and `labels` alone are used."""
         first = next(iter(bank.values()))
         labels = torch.zeros(len(first), dtype=torch.int64) if labels is None else labels
         code = torch.unique(labels.to(first.device), return_inverse=True)[1]
@@ -82,12 +74,7 @@ class ClassMean(nn.Module):
         index: Tensor,
         encode: Callable[[Modality, Tensor], Tensor] | None = None,
     ) -> dict[Modality, Tensor]:
-        """Give the proxies of a batch: modality -> (b, d).
-
-        Args:
-            embeddings: modality -> (b, d).
-            index: (b,) rows of the batch in the training set.
-            encode: not used.
+        """Compute the proxies of a batch; `encode` is not used.
 
         Raises:
             InputError: no refresh yet.

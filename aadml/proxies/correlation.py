@@ -1,7 +1,7 @@
 """Neighbor lists of a training set, kept over an epoch: every choice the AADML paper leaves open is an option."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.markers import Choice, OnlyWith
 from aadml.proxies.agreement import agreeing_neighbors
 from aadml.proxies.exact_sums import SIMILARITIES
-from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors, symmetrized, united
+from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors
 
 FOUND = OnlyWith("neighbors", "nearest")
 
@@ -23,7 +23,7 @@ class GraphOptions:
     """How lists are made.
 
     Attributes:
-        k: neighbors an anchor, or pairs of the clique (3: best for the triplet losses, AADML Figure 4).
+        k: neighbors an anchor (3: best for the triplet losses, AADML Figure 4).
         space: compare "embedding" vectors (Figure 2: within the label space) or "input" features (then once only).
         scope: neighbors from the "bank" (Equation 1: within the training set) or the "batch".
         same_class: neighbors of the anchor's class only (Equation 1), where labels are known.
@@ -31,8 +31,6 @@ class GraphOptions:
         graph_modality: compare "within" a modality (Equation 1), anchors with the other one's vectors, "cross" (the
             sentence after Equation 2), or take the lesser cosine of all modalities, "agreeing" (AVID-CMA, CVPR 2021).
         neighbors: the "nearest", or k at "random" (a control).
-        symmetrize: p is a neighbor of q where q is one of p.
-        shared_lists: the neighbors found in one modality serve the other too (the paired rule of section 4.2).
     """
 
     k: Annotated[int, Interval(ge=1, le=10_000)] = 3
@@ -42,18 +40,12 @@ class GraphOptions:
     similarity: Annotated[str, Choice(SIMILARITIES), FOUND] = "cosine"
     graph_modality: Annotated[Literal["within", "cross", "agreeing"], FOUND] = "within"
     neighbors: Literal["nearest", "random"] = "nearest"
-    symmetrize: bool = False
-    shared_lists: bool = False
 
     def __post_init__(self) -> None:
         if self.space == "input" and self.graph_modality == "cross":
             raise InputError("proxy.graph_modality: cross compares two modalities, whose input spaces differ")
         if self.graph_modality == "agreeing" and self.similarity != "cosine":
             raise InputError("proxy.graph_modality: agreeing compares cosines; leave proxy.similarity at cosine")
-
-    def of_neighbors(self, k: int) -> "GraphOptions":
-        """Return the same options with another number of neighbors."""
-        return replace(self, k=k)
 
 
 class CorrelationGraph:
@@ -67,8 +59,8 @@ class CorrelationGraph:
     def __init__(self, modalities: Sequence[Modality], options: GraphOptions) -> None:
         self.options = options
         self.modalities = tuple(modalities)
-        if len(self.modalities) != 2 and (options.graph_modality == "cross" or options.shared_lists):
-            raise InputError(f"proxy: cross graphs and shared lists are of two modalities, not {len(self.modalities)}")
+        if options.graph_modality == "cross" and len(self.modalities) != 2:
+            raise InputError(f"proxy.graph_modality: cross needs two modalities, not {len(self.modalities)}")
         self._bank: Mapping[Modality, Tensor] | None = None
         self._inputs: Mapping[Modality, Tensor] | None = None
         self._labels: Tensor | None = None
@@ -167,14 +159,8 @@ class CorrelationGraph:
     ) -> dict[Modality, NeighborLists]:
         if self.options.graph_modality == "agreeing" and self.options.neighbors == "nearest":
             both = agreeing_neighbors(list(vectors.values()), k=self.options.k, labels=labels, groups=groups)
-            lists = dict.fromkeys(vectors, both)
-        else:
-            lists = {modality: self._directed(vectors, modality, labels, groups) for modality in vectors}
-        if self.options.symmetrize:
-            lists = {modality: symmetrized(own) for modality, own in lists.items()}
-        if self.options.shared_lists:
-            lists = {modality: united(own, lists[self.other(modality)]) for modality, own in lists.items()}
-        return lists
+            return dict.fromkeys(vectors, both)
+        return {modality: self._directed(vectors, modality, labels, groups) for modality in vectors}
 
     def _directed(
         self, vectors: Mapping[Modality, Tensor], modality: Modality, labels: Tensor | None, groups: Tensor | None

@@ -48,15 +48,7 @@ class Expansion(Unchanged):
         by_id: bool,
         generator: torch.Generator,
     ) -> Comparison:
-        """Append made-up negatives to the candidates.
-
-        Args:
-            comparison: a anchors against c candidates, whose classes it carries.
-            rows: not used.
-            columns: not used.
-            index: not used.
-            by_id: not used.
-            generator: draws the partners.
+        """Append made-up negatives to the candidates; `generator` draws the partners.
 
         Returns:
             The comparison with c (1 + n) candidates, those of the batch first.

@@ -125,36 +125,6 @@ def random_neighbors(
     return NeighborLists(index, mask, torch.where(mask, 0.0, -torch.inf).double())
 
 
-def symmetrized(lists: NeighborLists) -> NeighborLists:
-    """Make neighborhood mutual: p joins the list of q where q is in the list of p (Equation 1 calls it undirected).
-
-    A hub may be in the lists of everybody, so of those that chose it an anchor takes the k most similar: the lists
-    become (n, 2k), its own k first.
-
-    Args:
-        lists: (n, k) of a bank that asked itself.
-    """
-    count, k = lists.index.shape
-    chooser, column = lists.mask.nonzero(as_tuple=True)
-    chosen = lists.index[chooser, column]
-    mutual = (lists.index[chosen] == chooser[:, None]).any(1)
-    chooser, chosen, score = chooser[~mutual], chosen[~mutual], lists.similarity[chooser, column][~mutual]
-    order = torch.argsort(score, descending=True, stable=True)
-    order = order[torch.argsort(chosen[order], stable=True)]
-    chooser, chosen, score = chooser[order], chosen[order], score[order]
-    rank = torch.arange(len(chosen), device=chosen.device) - torch.searchsorted(chosen, chosen)
-    kept = rank < k
-    index = torch.full((count, k), -1, dtype=torch.int64, device=chosen.device)
-    similarity = torch.full((count, k), -torch.inf, dtype=torch.float64, device=chosen.device)
-    index[chosen[kept], rank[kept]] = chooser[kept]
-    similarity[chosen[kept], rank[kept]] = score[kept]
-    return NeighborLists(
-        torch.cat([lists.index, index], 1),
-        torch.cat([lists.mask, index >= 0], 1),
-        torch.cat([lists.similarity, similarity], 1),
-    )
-
-
 def united(own: NeighborLists, other: NeighborLists) -> NeighborLists:
     """Join two lists of the same anchors (n, k) and (n, m) to (n, k + m): own first, what both hold masked once."""
     twice = ((other.index[:, :, None] == own.index[:, None, :]) & own.mask[:, None, :]).any(2)
@@ -164,23 +134,6 @@ def united(own: NeighborLists, other: NeighborLists) -> NeighborLists:
         torch.cat([own.mask, mask], 1),
         torch.cat([own.similarity, other.similarity.masked_fill(~mask, -torch.inf)], 1),
     )
-
-
-def clique_pairs(k: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """List the first k pairs of the clique on an anchor (0) and its neighbors (1, 2, ...), neighbor by neighbor.
-
-    Section 4.2.1 of the AADML paper has (i, j), (i, l), (l, j) for k = 3: k counts pairs, and two neighbors make
-    three. Pairs come as (asking, asked).
-
-    Returns:
-        The asking members and the asked ones, k each.
-    """
-    pairs: list[tuple[int, int]] = []
-    newest = 0
-    while len(pairs) < k:
-        newest += 1
-        pairs += [(0, newest), *((newest, earlier) for earlier in range(1, newest))]
-    return tuple(asking for asking, _ in pairs[:k]), tuple(asked for _, asked in pairs[:k])
 
 
 def _check(bank: Tensor, queries: Tensor, k: int, same_rows: bool) -> None:

@@ -78,14 +78,7 @@ class Memory(Unchanged):
         *,
         groups: Tensor | None = None,
     ) -> None:
-        """Remember the training set, or as much of it as a queue holds; call before each epoch.
-
-        Args:
-            bank: modality -> (n, d) embeddings of the training set, made in evaluation mode.
-            labels: (n,) classes, as the batches' groups will be.
-            inputs: not used.
-            generator: draws the clips a queue begins with.
-            groups: (n,) codes of clips, where there are no labels; by default every row is its own.
+        """Remember the training set, or clips drawn by `generator` as many as a queue holds; `inputs` are not used.
 
         Raises:
             InputError: a queue without a generator.
@@ -104,13 +97,7 @@ class Memory(Unchanged):
         self.remembered = whole.take(drawn.to(device))
 
     def store(self, embeddings: Mapping[Modality, Tensor], groups: Tensor, index: Tensor) -> None:
-        """Put a batch at the end of a queue, whose oldest embeddings leave it; the whole training set stays as it is.
-
-        Args:
-            embeddings: modality -> (b, d).
-            groups: (b,) classes, or codes of clips.
-            index: (b,) rows of the batch in the training set.
-        """
+        """Append a batch to a queue, whose oldest embeddings leave it; the whole training set stays as it is."""
         if self.size == "all":
             return
         new = Remembered({m: values.detach() for m, values in embeddings.items()}, groups, index)
@@ -129,15 +116,7 @@ class Memory(Unchanged):
         by_id: bool,
         generator: torch.Generator,
     ) -> Comparison:
-        """Append what is remembered to the candidates of a batch.
-
-        Args:
-            comparison: of a batch of b clips: anchors (a, d), b of each modality in `rows`, candidates (c, d) likewise.
-            rows: modalities of the anchors.
-            columns: modalities of the candidates.
-            index: (b,) rows of the batch in the training set.
-            by_id: whether an anchor's partner is its only positive.
-            generator: not used.
+        """Append what is remembered to the candidates of a batch; nothing is drawn.
 
         Returns:
             The comparison with c + m candidates a modality of `columns`, those of the batch first.

@@ -1,18 +1,20 @@
-"""What Equation 7 of the AADML paper may mean: six ways to let an anchor attend over its neighbors.
+"""What Equation 7 of the AADML paper may mean: four ways to let an anchor attend over its neighbors.
 
 The paper assigns query, key and value in three different ways (Equation 7, section 4.2.1, Figure 2), and does not say
 whether the softmax runs over the neighbors or over one key at a time. Over one key a softmax is 1: the call is an
-affine map of its value, and query and key get no gradient.
+affine map of its value, and query and key get no gradient. The caption of Figure 2 (R4: keys are the neighbors, all
+values the anchor) is the same affine map as R1, and has no entry of its own. Nor has R2 (section 4.2.1 taken
+literally: one call a neighbor, which is the value), an affine map of the neighbors' mean.
 
 All readings take a anchors with s keys each:
 
     attention  who computes it
     anchors    (a, d)
-    asking     (a, 1, d), or (a, s, d) where every key has a query of its own (clique pairs); the anchor's comes first
+    asking     (a, 1, d)
     keys       (a, s, d)
     mask       (a, s) bool, true where there is a key
 
-and return (a, d); rows without any key are not defined, except in R1, R4 and R6.
+and return (a, d); rows without any key are not defined, except in R1 and R6.
 """
 
 from collections.abc import Callable
@@ -36,23 +38,17 @@ class Keys:
 
 def literal_equation(attention: Attention, given: Keys) -> Tensor:
     """R1, Equation 7 taken literally: one call a neighbor, with the anchor as value; an affine map of the anchor."""
-    return _mean_of_calls(attention, given, given.anchors[:, None].expand_as(given.keys), _some(given.mask))
-
-
-def literal_text(attention: Attention, given: Keys) -> Tensor:
-    """R2, section 4.2.1 taken literally: one call per neighbor; an affine map of the neighbors' mean."""
-    return _mean_of_calls(attention, given, given.keys, given.mask)
+    values = given.anchors[:, None].expand_as(given.keys).flatten(0, 1)[:, None]
+    asking, keys = (part.expand_as(given.keys).flatten(0, 1)[:, None] for part in (given.asking, given.keys))
+    calls: Tensor = attention(asking, keys, values, given.mask.new_ones(len(keys), 1)).view_as(given.keys)
+    mask = _some(given.mask)
+    share = mask.to(calls.dtype) / mask.sum(1, keepdim=True).clamp_min(1)
+    return (share[:, :, None] * calls).sum(1)
 
 
 def pooling(attention: Attention, given: Keys) -> Tensor:
     """R3: one softmax over the neighbors, which are keys and values."""
-    return _joint(attention, given.asking, given.keys, given.keys, given.mask)
-
-
-def figure(attention: Attention, given: Keys) -> Tensor:
-    """R4, the caption of Figure 2: keys are the neighbors, all values the anchor; an affine map of the anchor."""
-    values = given.anchors[:, None].expand_as(given.keys)
-    return _joint(attention, given.asking, given.keys, values, _some(given.mask))
+    return _joint(attention, given.asking, given.keys, given.mask)
 
 
 def batch_mixing(attention: Attention, given: Keys) -> Tensor:
@@ -74,34 +70,20 @@ def pooling_with_self(attention: Attention, given: Keys) -> Tensor:
     """R6: as R3, with the anchor itself among keys and values."""
     keys = torch.cat([given.anchors[:, None], given.keys], 1)
     mask = torch.cat([torch.ones_like(given.mask[:, :1]), given.mask], 1)
-    asking = given.asking
-    if asking.shape[1] > 1:
-        asking = torch.cat([asking[:, :1], asking], 1)
-    return _joint(attention, asking, keys, keys, mask)
+    return _joint(attention, given.asking, keys, mask)
 
 
 READINGS: dict[str, Callable[[Attention, Keys], Tensor]] = {
     "R1": literal_equation,
-    "R2": literal_text,
     "R3": pooling,
-    "R4": figure,
     "R5": batch_mixing,
     "R6": pooling_with_self,
 }
 
 
-def _joint(attention: Attention, asking: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    attended: Tensor = attention(asking, keys, values, mask, paired=asking.shape[1] > 1)
+def _joint(attention: Attention, asking: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
+    attended: Tensor = attention(asking, keys, keys, mask)
     return attended[:, 0]
-
-
-def _mean_of_calls(attention: Attention, given: Keys, values: Tensor, mask: Tensor) -> Tensor:
-    """Call attention once a key, and average the calls of the keys there are."""
-    asking, keys = (part.expand_as(given.keys).flatten(0, 1)[:, None] for part in (given.asking, given.keys))
-    alone = mask.new_ones(len(keys), 1)
-    calls: Tensor = attention(asking, keys, values.flatten(0, 1)[:, None], alone).view_as(given.keys)
-    share = mask.to(calls.dtype) / mask.sum(1, keepdim=True).clamp_min(1)
-    return (share[:, :, None] * calls).sum(1)
 
 
 def _some(mask: Tensor) -> Tensor:

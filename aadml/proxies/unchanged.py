@@ -34,7 +34,15 @@ class Unchanged(nn.Module):
         *,
         groups: Tensor | None = None,
     ) -> None:
-        """Need nothing."""
+        """Take over the training set; called before each epoch. Here nothing is taken over.
+
+        Args:
+            bank: modality -> (n, d) embeddings of the training set, made in evaluation mode.
+            labels: (n,) classes, as the batches' groups will be; None where there are none (audio-text).
+            inputs: modality -> (n, f) features, for graphs in input space.
+            generator: of what is drawn.
+            groups: (n,) codes; entries of one code are of one clip (its captions). By default every row is its own.
+        """
 
     def remember(self, bank: Mapping[Modality, Tensor]) -> None:
         """Need nothing: new items stand for themselves."""
@@ -45,7 +53,16 @@ class Unchanged(nn.Module):
         index: Tensor,
         encode: Callable[[Modality, Tensor], Tensor] | None = None,
     ) -> dict[Modality, Tensor]:
-        """Return modality -> (b, d) as given."""
+        """Compute the proxies of a batch; here the embeddings as they are.
+
+        Args:
+            embeddings: modality -> (b, d); row i of all modalities is one clip.
+            index: (b,) rows of the batch in the training set.
+            encode: (modality, rows (m,) of the training set) -> (m, d), for live neighbors; called once a row.
+
+        Returns:
+            modality -> (b, d).
+        """
         return dict(embeddings)
 
     def from_bank(self, vectors: Tensor, modality: Modality, *, k: int | None = None) -> Tensor:

@@ -20,15 +20,13 @@ from aadml.comparison.features import Modality
 from aadml.comparison.pairwise import TINY
 from aadml.feature_extraction.ground.errors import InputError
 
-Bias = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(gallery (n, d), bank of queries (m, d), bank of items as those of the gallery (p, d)) -> b (n,)."""
+Bias = Callable[[Tensor, Tensor], Tensor]
+"""(gallery (n, d), bank of queries (m, d)) -> b (n,)."""
 
 ROWS = 1024
-LARGEST_BANK = 2048
-"""Rows of each bank between which Sinkhorn iterations run; more are thinned out evenly."""
 
 
-def inverted_softmax(gallery: Tensor, bank: Tensor, peers: Tensor | None = None, *, scale: float) -> Tensor:
+def inverted_softmax(gallery: Tensor, bank: Tensor, *, scale: float) -> Tensor:
     """Divide a score by what the item scores against all queries of a bank (Smith et al., ICLR 2017; QB-Norm).
 
         exp(t s(q, g)) / sum over b of exp(t s(b, g))   ranks as   s(q, g) - log(mean over b of exp(t s(b, g))) / t
@@ -36,7 +34,6 @@ def inverted_softmax(gallery: Tensor, bank: Tensor, peers: Tensor | None = None,
     Args:
         gallery: (n, d).
         bank: (m, d) queries of the training set; s is the inner product.
-        peers: not looked at.
         scale: t, an inverse temperature.
 
     Returns:
@@ -47,55 +44,7 @@ def inverted_softmax(gallery: Tensor, bank: Tensor, peers: Tensor | None = None,
     return torch.cat([-(torch.logsumexp(part, 1) - count.log()) / scale for part in scores])
 
 
-def dual_inverted_softmax(gallery: Tensor, bank: Tensor, peers: Tensor, *, scale: float) -> Tensor:
-    """Divide by what the item scores against all queries, and against all items, of two banks (DBNorm's DualIS).
-
-        exp(t s(q, g)) / sum over b of exp(t s(b, g))  *  exp(t s(q, g)) / sum over p of exp(t s(p, g))
-
-    which ranks as a score plus the mean of both inverted softmaxes (Wang et al., Balance Act, EMNLP 2023).
-
-    Args:
-        gallery: (n, d).
-        bank: (m, d) queries of the training set; s is the inner product.
-        peers: (p, d) items of the training set, of the gallery's modality.
-        scale: t, the inverse temperature of both.
-
-    Returns:
-        b (n,) float64.
-    """
-    return (inverted_softmax(gallery, bank, scale=scale) + inverted_softmax(gallery, peers, scale=scale)) / 2
-
-
-def dual_bank_sinkhorn(gallery: Tensor, bank: Tensor, peers: Tensor, *, scale: float, iterations: int = 10) -> Tensor:
-    """Inverted softmax whose bank queries weigh as Sinkhorn iterations between two banks say (DBSN, ACM MM 2025).
-
-        u_b = 1 / sum over p of exp(t s(b, p)) v_p,   v_p = 1 / sum over b of u_b exp(t s(b, p)),   v_p = 1 at first
-        exp(t s(q, g)) / sum over b of u_b exp(t s(b, g))
-
-    so that queries that are near to many items count less. In the paper the gallery takes part in the iterations; here
-    the banks alone do, so that no item's score hangs on who else is in the gallery.
-
-    Args:
-        gallery: (n, d).
-        bank: (m, d) queries of the training set; s is the inner product.
-        peers: (p, d) items of the training set, of the gallery's modality.
-        scale: t, an inverse temperature.
-        iterations: how often both are balanced; without any, this is inverted softmax.
-
-    Returns:
-        b (n,) float64.
-    """
-    queries, items = _thinned(bank), _thinned(peers)
-    between = scale * (queries.double() @ items.double().T)
-    weight, balance = between.new_zeros(len(queries)), between.new_zeros(len(items))
-    for _ in range(iterations):
-        weight = -torch.logsumexp(between + balance, 1)
-        balance = -torch.logsumexp(between + weight[:, None], 0)
-    weight = weight - torch.logsumexp(weight, 0)
-    return torch.cat([-torch.logsumexp(scale * part + weight, 1) / scale for part in _scores(gallery, queries)])
-
-
-def csls(gallery: Tensor, bank: Tensor, peers: Tensor | None = None, *, k: int) -> Tensor:
+def csls(gallery: Tensor, bank: Tensor, *, k: int) -> Tensor:
     """Take off half the mean score of the k bank queries nearest to the item (Conneau et al., ICLR 2018).
 
         2 s(q, g) - r(q) - r(g)   ranks as   s(q, g) - r(g) / 2,   r(g) = mean of the k largest s(b, g)
@@ -103,7 +52,6 @@ def csls(gallery: Tensor, bank: Tensor, peers: Tensor | None = None, *, k: int) 
     Args:
         gallery: (n, d).
         bank: (m, d) queries of the training set; s is the inner product.
-        peers: not looked at.
         k: how many; all where there are fewer.
 
     Returns:
@@ -122,7 +70,7 @@ def corrected(embeddings: Embeddings, bank: Mapping[Modality, Tensor], bias: Bia
     Args:
         embeddings: (n, d) a modality.
         bank: modality -> (m, d) embeddings of the training set, compared in the same way.
-        bias: of gallery, queries and items.
+        bias: of gallery and queries.
 
     Raises:
         InputError: a similarity that is no inner product.
@@ -136,14 +84,9 @@ def corrected(embeddings: Embeddings, bank: Mapping[Modality, Tensor], bias: Bia
     for place, (modality, values) in enumerate(items.items()):
         others = torch.cat([queries for other, queries in asking.items() if other != modality])
         extra = values.new_ones(len(values), len(items))
-        extra[:, place] = bias(values, others, asking[modality])
+        extra[:, place] = bias(values, others)
         made[modality] = torch.cat([values, extra], 1)
     return replace(embeddings, vectors=made, similarity="dot")
-
-
-def _thinned(bank: Tensor) -> Tensor:
-    """Take every so many rows of a bank, so that LARGEST_BANK are left at most."""
-    return bank[:: -(-len(bank) // LARGEST_BANK)]
 
 
 def _scores(gallery: Tensor, bank: Tensor) -> list[Tensor]:

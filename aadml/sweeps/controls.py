@@ -15,6 +15,9 @@ CLASS_MEAN = "class means"
 UNIFORM = "uniform mean of neighbors"
 AFFINE = "affine map of the anchor"
 
+EVEN = 1e4
+"""Temperature of free attention at which the weights of two neighbors differ by 0.02 % at most."""
+
 MIXED = ("residual", "residual_weight", "aa_on", "aa_mix")
 """Options by which a proxy enters the loss, whatever it is."""
 
@@ -43,7 +46,7 @@ def rivals(config: Config) -> dict[str, Config]:
 
     Cross-batch memory on the same bank, which shows what a bank alone gives; the mean of the clip's class in the
     proxy's place; the mean of the same neighbors, without attention; and attention whose values are all the anchor, an
-    affine map of it with as many parameters.
+    affine map of it with as many parameters (reading R1).
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":
@@ -52,10 +55,10 @@ def rivals(config: Config) -> dict[str, Config]:
     changes: dict[str, dict[str, Json]] = {
         MEMORY: {"name": "memory"},
         CLASS_MEAN: {"name": "class-mean", **mixed},
-        UNIFORM: {**proxy.options, "name": proxy.name, "reading": "R2", "attention": "free"},
+        UNIFORM: {**proxy.options, "name": proxy.name, "reading": "R3", "attention": "free", "temperature": EVEN},
     }
     if proxy.options["attention"] != "free":
-        changes[AFFINE] = {**proxy.options, "name": proxy.name, "reading": "R4"}
+        changes[AFFINE] = {**proxy.options, "name": proxy.name, "reading": "R1"}
     return {name: resolve(config.values | {"proxy": changed}) for name, changed in changes.items()}
 
 

@@ -178,6 +178,9 @@ def completed(
 ) -> dict[str, Json]:
     """Complete `given` with the defaults of an entry's options, refusing what it does not take; values pass unchecked.
 
+    An attribute `removed_options` of the entry maps options that files of earlier versions hold to the value that the
+    entry implements now. Such an option is left out of the result.
+
     Args:
         entry: whose options are completed.
         given: name -> value.
@@ -189,12 +192,18 @@ def completed(
         Every option of the entry, in its order.
 
     Raises:
-        InputError: an option that the entry does not take, or a missing one.
+        InputError: an option that the entry does not take, a removed one of another value, or a missing one.
     """
     known = {key: option for key, option in schema(entry).items() if key not in without}
+    removed: JsonObject = getattr(entry, "removed_options", {})
     name = name or getattr(entry, "__name__", str(entry)).strip("_").replace("_", "-")
     for key in given:
-        if key not in known:
+        if key in removed and as_yaml(given[key]) != as_yaml(removed[key]):
+            raise InputError(
+                f"{where}.{key}: {as_yaml(given[key])} given; this option of {name} was removed, and"
+                f" {as_yaml(removed[key])} alone is possible; leave it out, or use an earlier version of aadml"
+            )
+        if key not in known and key not in removed:
             raise InputError(f"{where}.{key}: {name} takes no such option; {suggestion(str(key), known)}")
     complete: dict[str, Json] = {}
     for key, option in known.items():

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from memory import peak_bytes
 
-from aadml.proxies.graph import neighbors, random_neighbors, symmetrized
+from aadml.proxies.graph import neighbors, random_neighbors
 
 Search = Callable[[], np.ndarray]
 
@@ -127,7 +127,6 @@ def measured(name: str, k: int, rounds: int) -> dict[str, object]:
         "cpu_seconds": processor,
         "peak_gib": peak,
         "before_gib": before,
-        "symmetrized_seconds": timed(lambda: symmetrized(lists))[1],
         "random_seconds": timed(lambda: random_neighbors(count, k=k, labels=labels, generator=generator))[1],
     }
     if bare:

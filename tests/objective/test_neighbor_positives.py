@@ -65,6 +65,21 @@ def test_positives_are_the_neighbors_that_are_among_the_candidates(positives, sp
             assert not {clip, *((1 - clip,) if clip < 2 else ())} & set(near)
 
 
+@pytest.mark.parametrize("control", ["none", "random"])
+def test_either_unites_the_lists_of_all_modalities(control):
+    vectors = bank() | {"text": bank(2)["audio"]}
+    options = NeighborOptions(positives="either", k=K, control=control)
+    found = NeighborPositives(tuple(vectors), options)
+    found.refresh(vectors, vectors, GROUPS, torch.Generator().manual_seed(0))
+    lists = [neighbors(values, k=K, groups=GROUPS).index for values in vectors.values()]
+    near = [{*rows[0], *rows[1], *rows[2]} for rows in zip(*(index.tolist() for index in lists), strict=True)]
+    for modality in vectors:
+        mask = found.among(EVERY, modality, EVERY).mask
+        assert mask.sum(1).tolist() == [len(clips) for clips in near]
+        same = [set(row.nonzero()[:, 0].tolist()) == clips for row, clips in zip(mask, near, strict=True)]
+        assert all(same) == (control == "none")
+
+
 @pytest.mark.parametrize("weights", ["equal", "affine", "softmax"])
 @pytest.mark.parametrize("own_share", [None, 0.0, 0.3])
 def test_what_a_positive_counts(weights, own_share):

@@ -7,8 +7,7 @@ import aadml
 from aadml.feature_extraction.ground.errors import InputError
 
 NUMBERS = np.random.default_rng(0)
-BANKS = ["bank", "bank-expansion", "csls", "inverted-softmax", "inverted-softmax-random", "dual-inverted-softmax",
-         "dual-bank-sinkhorn", "dual-bank-random"]  # fmt: skip
+BANKS = ["bank", "bank-expansion", "csls", "inverted-softmax"]
 
 
 def clips(names, count=40):

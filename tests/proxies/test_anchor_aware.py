@@ -8,7 +8,7 @@ from aadml.feature_extraction.ground.options import keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.proxies import PROXIES
 from aadml.proxies.anchor_aware import AnchorAware, degeneracy
-from aadml.proxies.graph import clique_pairs, neighbors
+from aadml.proxies.graph import neighbors
 
 MODALITIES = ("audio", "visual")
 COUNT, DIMENSION, CLASSES = 60, 6, 4
@@ -53,7 +53,7 @@ def test_the_default_is_the_decided_one():
     defaults = {name: option.default for name, option in schema(AnchorAware).items()}
     decided = {"reading": "R6", "query": "self", "residual": "add", "aa_on": "all", "aa_mix": 0.5, "k": 3}
     decided |= {"heads": "auto", "attention": "mha", "attention_dropout": 0.0, "neighbors": "nearest", "live": False}
-    decided |= {"values": "own", "space": "embedding", "scope": "bank", "same_class": True, "pairs": "neighbors"}
+    decided |= {"space": "embedding", "scope": "bank", "same_class": True}
     assert decided.items() <= defaults.items()
 
 
@@ -82,7 +82,7 @@ def test_residuals_combine_anchor_and_attention():
         torch.testing.assert_close(convex[m], 0.7 * embeddings[m] + 0.3 * alone[m])
 
 
-@pytest.mark.parametrize("reading", ["R1", "R2", "R3", "R4", "R5", "R6"])
+@pytest.mark.parametrize("reading", ["R1", "R3", "R5", "R6"])
 def test_with_residual_and_zero_output_projection_a_proxy_is_its_anchor(reading):
     proxy, embeddings = ready(reading=reading), batch()
     for attention in proxy.attentions.values():
@@ -135,44 +135,10 @@ def test_live_neighbors_need_an_encoder():
         ready(live=True)(batch(), INDEX)
 
 
-def test_values_of_the_other_modality_stand_on_the_own_lists():
-    proxy, embeddings = ready(values="other", attention="free", residual="none", reading="R3"), batch()
-    proxies = proxy(embeddings, INDEX)
-    lists = neighbors(bank()["audio"], k=3, labels=LABELS)
-    keys = bank()["visual"][lists.index[INDEX]]
-    cosine = torch.cosine_similarity(embeddings["audio"][:, None], keys, dim=2)
-    expected = (torch.softmax(cosine / 0.1, 1)[:, :, None] * keys).sum(1)
-    torch.testing.assert_close(proxies["audio"], expected)
-
-
-@pytest.mark.parametrize("query", ["self", "partner"])
-def test_a_clique_asks_its_edges_too(query):
-    proxy = ready(pairs="clique", k=3, heads=1, reading="R3", residual="none", query=query)
-    embeddings = batch()
-    found = proxy(embeddings, INDEX)["audio"]
-    attention, lists = proxy.attentions["audio"], neighbors(bank()["audio"], k=2, labels=LABELS)
-    asker = "visual" if query == "partner" else "audio"
-    for i, row in enumerate(INDEX.tolist()):
-        first, second = lists.index[row].tolist()
-        queries = torch.stack([embeddings[asker][i], embeddings[asker][i], bank()[asker][second]])
-        keys = bank()["audio"][[first, second, first]]
-        weights = torch.softmax((attention.query(queries) * attention.key(keys)).sum(1) / DIMENSION**0.5, 0)
-        torch.testing.assert_close(found[i], attention.output(weights @ attention.value(keys)))
-
-
-def test_a_clique_pair_counts_only_where_both_members_exist():
-    labels = torch.cat([torch.tensor([1, 1]), torch.zeros(COUNT - 2, dtype=torch.int64)])
-    proxy = ready(pairs="clique", k=3, labels=labels, reading="R2", attention="free", residual="none")
-    embeddings = {m: v[:2] for m, v in bank(5).items()}
-    found = proxy(embeddings, torch.tensor([0, 1]))
-    torch.testing.assert_close(found["audio"], bank()["audio"][[1, 0]])
-    assert clique_pairs(3)[1] == (1, 2, 1)
-
-
 def test_an_anchor_without_neighbors_stands_for_itself():
     labels = torch.cat([torch.tensor([1]), torch.zeros(COUNT - 1, dtype=torch.int64)])
     embeddings = {m: v[:2] for m, v in bank(5).items()}
-    for reading, residual in itertools.product(["R2", "R3", "R5"], ["none", "add", "convex"]):
+    for reading, residual in itertools.product(["R3", "R5"], ["none", "add", "convex"]):
         found = ready(labels=labels, reading=reading, residual=residual)(embeddings, torch.tensor([0, 1]))
         assert torch.equal(found["audio"][0], embeddings["audio"][0])
         assert not torch.equal(found["audio"][1], embeddings["audio"][1])
@@ -215,12 +181,6 @@ def test_scope_batch_is_live_on_demand(live):
     assert bool((embeddings["audio"].grad != 0).any()) == live
 
 
-def test_one_attention_may_be_shared():
-    apart, one = ready(), ready(shared=True)
-    assert sum(p.numel() for p in apart.parameters()) == 2 * sum(p.numel() for p in one.parameters())
-    assert one.attentions["audio"] is one.attentions["visual"]
-
-
 def test_state_holds_parameters_and_neither_bank_nor_lists():
     proxy = ready()
     assert set(proxy.state_dict()) == {name for name, _ in proxy.named_parameters()}
@@ -239,7 +199,7 @@ def test_a_partner_query_is_refused_in_evaluation():
     proxy.train()(batch(), INDEX)
 
 
-@pytest.mark.parametrize("options", [{}, {"pairs": "clique"}, {"values": "other"}, {"query": "partner"}])
+@pytest.mark.parametrize("options", [{}, {"query": "partner"}])
 def test_from_bank_sees_each_item_alone_and_no_label(options):
     proxy, other = ready(**options).eval(), ready(labels=LABELS.flip(0), **options).eval()
     vectors = bank(7)["audio"]
@@ -286,7 +246,7 @@ def test_wider_attention_comes_back_to_the_dimension():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reading": "R7"}, r'proxy.reading: "R7" given; one of R1, R2, R3, R4, R5, R6 is possible'),
+        ({"reading": "R7"}, r'proxy.reading: "R7" given; one of R1, R3, R5, R6 is possible'),
         ({"query": "partners"}, "one of self, partner"),
         ({"residual": "sum"}, "proxy.residual"),
         ({"residual_weight": 1.5}, "proxy.residual_weight: 1.5 given; a number from 0 to 1"),
@@ -305,12 +265,26 @@ def test_impossible_values_are_answered_with_the_possible_ones(options, message)
         built(**options)
 
 
-@pytest.mark.parametrize(
-    "options", [{"query": "partner"}, {"values": "other"}, {"graph_modality": "cross"}, {"shared_lists": True}]
-)
+@pytest.mark.parametrize("options", [{"query": "partner"}, {"graph_modality": "cross"}])
 def test_what_crosses_modalities_needs_two(options):
     with pytest.raises(InputError, match="two modalities, not 1"):
         built(("audio",), **options)
+
+
+REMOVED = [
+    ("symmetrize", False, True),
+    ("shared_lists", False, True),
+    ("shared", False, True),
+    ("values", "own", "other"),
+    ("pairs", "neighbors", "clique"),
+]
+
+
+@pytest.mark.parametrize(("name", "kept", "other"), REMOVED)
+def test_a_removed_option_is_accepted_at_the_value_that_is_implemented_alone(name, kept, other):
+    assert checked_options(AnchorAware, {name: kept}, "proxy") == checked_options(AnchorAware, {}, "proxy")
+    with pytest.raises(InputError, match=rf"proxy\.{name}: .* given; this option of anchor-aware was removed"):
+        checked_options(AnchorAware, {name: other}, "proxy", name="anchor-aware")
 
 
 def test_misspelt_options_are_answered_with_the_nearest():
@@ -322,10 +296,8 @@ def test_misspelt_options_are_answered_with_the_nearest():
     ("options", "words"),
     [
         ({"reading": "R1"}, "affine map of the anchor"),
-        ({"reading": "R4"}, "affine map of the anchor"),
         ({"reading": "R1", "attention": "free"}, "the anchor itself"),
-        ({"reading": "R2"}, "equal weights"),
-        ({"reading": "R2", "attention": "free"}, "the mean of the neighbors"),
+        ({"reading": "R3", "k": 1, "residual": "none", "aa_mix": 1.0}, "does not reach the encoders"),
         ({"reading": "R5"}, "whole batch"),
         ({"reading": "R3", "k": 1}, "only neighbor"),
         (

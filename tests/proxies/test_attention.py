@@ -48,30 +48,6 @@ def test_equals_multi_head_attention_of_pytorch(heads, queries):
     torch.testing.assert_close(attention(query, key, value, mask), expected)
 
 
-@pytest.mark.parametrize("kind", sorted(get_args(Kind)))
-def test_paired_equals_all_where_every_key_has_the_same_query(kind):
-    attention = attending(6, attention=kind, heads=3).double()
-    query, key, value = drawn(5, 1, 6), drawn(5, 4, 6, seed=1), drawn(5, 4, 6, seed=2)
-    mask = torch.tensor([[True, True, False, True]]).expand(5, 4)
-    paired = attention(query.expand(5, 4, 6), key, value, mask, paired=True)
-    torch.testing.assert_close(paired, attention(query, key, value, mask))
-
-
-def test_paired_attention_is_one_softmax_over_each_key_with_its_own_query():
-    torch.manual_seed(0)
-    attention = with_biases(attending(4, heads=2).double())
-    queries, keys, values = drawn(1, 3, 4), drawn(1, 3, 4, seed=1), drawn(1, 3, 4, seed=2)
-    heads = []
-    for head in (slice(0, 2), slice(2, 4)):
-        products = [attention.query(queries[0, j])[head] @ attention.key(keys[0, j])[head] for j in range(3)]
-        weights = torch.softmax(torch.stack(products) / 2**0.5, 0)
-        heads.append(sum(weights[j] * attention.value(values[0, j])[head] for j in range(3)))
-    expected = attention.output(torch.cat(heads))
-    torch.testing.assert_close(
-        attention(queries, keys, values, torch.ones(1, 3, dtype=torch.bool), paired=True)[0, 0], expected
-    )
-
-
 def test_free_attention_is_the_softmax_of_cosines_over_the_temperature():
     attention = attending(5, attention="free", temperature=0.1)
     assert not list(attention.parameters())
@@ -89,12 +65,11 @@ def test_identity_start_is_the_softmax_of_scaled_dot_products():
 
 
 @pytest.mark.parametrize("kind", sorted(get_args(Kind)))
-@pytest.mark.parametrize("paired", [False, True])
-def test_a_set_without_keys_gives_zeros_and_finite_gradients(kind, paired):
+def test_a_set_without_keys_gives_zeros_and_finite_gradients(kind):
     attention = with_biases(attending(4, attention=kind).double())
     query, key = drawn(2, 3, 4).requires_grad_(), drawn(2, 3, 4, seed=1).requires_grad_()
     mask = torch.tensor([[True, False, True], [False, False, False]])
-    attended = attention(query, key, key, mask, paired=paired)
+    attended = attention(query, key, key, mask)
     assert bool((attended[1] == 0).all())
     attended.square().sum().backward()
     assert bool(torch.isfinite(query.grad).all())

@@ -3,7 +3,7 @@ import torch
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
-from aadml.proxies.graph import neighbors, symmetrized, united
+from aadml.proxies.graph import neighbors
 
 MODALITIES = ("audio", "visual")
 COUNT = 40
@@ -109,17 +109,6 @@ def test_a_cross_graph_compares_an_anchor_with_the_other_modality():
         "visual": neighbors(bank["audio"], bank["visual"], k=3, labels=LABELS, exclude_self=True),
     }
     assert same(lists(bank, graph_modality="cross"), expected)
-
-
-def test_symmetrized_and_shared_lists_are_those_of_the_graph():
-    bank = vectors()
-    own = {m: neighbors(v, k=3, labels=LABELS) for m, v in bank.items()}
-    assert same(lists(bank, symmetrize=True), {m: symmetrized(found) for m, found in own.items()})
-    shared = {"audio": united(own["audio"], own["visual"]), "visual": united(own["visual"], own["audio"])}
-    found = lists(bank, shared_lists=True)
-    assert same(found, shared)
-    held = [{m: set(found[m].index[i][found[m].mask[i]].tolist()) for m in MODALITIES} for i in range(len(ROWS))]
-    assert all(sets["audio"] == sets["visual"] for sets in held)
 
 
 def test_random_neighbors_are_drawn_anew_at_every_refresh_and_repeat_with_the_seed():

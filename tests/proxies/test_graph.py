@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.proxies.graph import NeighborLists, clique_pairs, neighbors, random_neighbors, symmetrized, united
+from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors, united
 
 
 def vectors(count, dimension=5, seed=0):
@@ -134,25 +134,6 @@ def test_random_neighbors_repeat_with_the_seed():
     assert torch.equal(*drawn)
 
 
-def test_symmetrized_lists_hold_own_neighbors_then_those_who_chose_the_anchor():
-    bank, k = vectors(60, 3), 3
-    directed, both = neighbors(bank, k=k), symmetrized(neighbors(bank, k=k))
-    assert torch.equal(both.index[:, :k], directed.index)
-    own = [set(row) for row in directed.index.tolist()]
-    for i in range(60):
-        choosers = [j for j in range(60) if i in own[j] and j not in own[i]]
-        choosers.sort(key=lambda j, i=i: (-float(directed.similarity[j][directed.index[j] == i]), j))
-        expected = choosers[:k] + [-1] * (k - len(choosers[:k]))
-        assert both.index[i, k:].tolist() == expected
-    assert torch.equal(both.mask, both.index >= 0)
-    assert torch.equal(both.mask, both.similarity > -torch.inf)
-
-
-def test_symmetrized_masked_lists_stay_masked():
-    lists = symmetrized(neighbors(vectors(3), k=2, labels=torch.tensor([0, 0, 1])))
-    assert lists.index.tolist() == [[1, -1, -1, -1], [0, -1, -1, -1], [-1, -1, -1, -1]]
-
-
 def test_united_lists_hold_everybody_once():
     own = neighbors(vectors(30), k=3, labels=torch.arange(30) // 3)
     other = neighbors(vectors(30, seed=1), k=3, labels=torch.arange(30) // 3)
@@ -162,12 +143,6 @@ def test_united_lists_hold_everybody_once():
         held = both.index[i][both.mask[i]].tolist()
         assert sorted(held) == sorted(set(own.index[i].tolist() + other.index[i].tolist()) - {-1})
     assert torch.equal(both.mask, both.index >= 0)
-
-
-def test_a_clique_of_three_pairs_is_that_of_the_paper():
-    assert clique_pairs(3) == ((0, 0, 2), (1, 2, 1))  # (i, j), (i, l), (l, j)
-    assert clique_pairs(1) == ((0,), (1,))
-    assert clique_pairs(6) == ((0, 0, 2, 0, 3, 3), (1, 2, 1, 3, 1, 2))
 
 
 def test_taking_rows_takes_whole_lists():

@@ -8,7 +8,7 @@ import torch
 from aadml.comparison.embeddings import Embeddings
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import mean_average_precision
-from aadml.retrieval.hubness import corrected, csls, dual_bank_sinkhorn, dual_inverted_softmax, inverted_softmax
+from aadml.retrieval.hubness import corrected, csls, inverted_softmax
 
 MODALITIES = ("audio", "visual", "text")
 
@@ -34,48 +34,6 @@ def test_inverted_softmax_ranks_as_the_quotient_of_exponentials():
     assert order((scores + inverted_softmax(gallery, bank, scale=3.0)).tolist()) == order(expected)
 
 
-def near(one, other):
-    return math.exp(3.0 * float(one @ other))
-
-
-def test_dual_inverted_softmax_ranks_as_the_product_of_both_quotients():
-    queries, gallery, bank, peers = vectors(6, 0), vectors(9, 1), vectors(20, 2), vectors(15, 3)
-    expected = [
-        [near(q, g) / sum(near(b, g) for b in bank) * near(q, g) / sum(near(p, g) for p in peers) for g in gallery]
-        for q in queries
-    ]
-    bias = dual_inverted_softmax(gallery, bank, peers, scale=3.0)
-    assert order((queries @ gallery.T + bias).tolist()) == order(expected)
-
-
-@pytest.mark.parametrize("iterations", [1, 4])
-def test_dual_bank_sinkhorn_ranks_as_the_quotient_by_balanced_queries(iterations):
-    queries, gallery, bank, peers = vectors(6, 0), vectors(9, 1), vectors(20, 2), vectors(15, 3)
-    of_item = [1.0] * 15
-    for _ in range(iterations):
-        of_query = [1 / sum(near(b, p) * of_item[j] for j, p in enumerate(peers)) for b in bank]
-        of_item = [1 / sum(of_query[i] * near(b, p) for i, b in enumerate(bank)) for p in peers]
-    whole = [sum(of_query[i] * near(b, g) for i, b in enumerate(bank)) for g in gallery]
-    expected = [[near(q, g) / whole[place] for place, g in enumerate(gallery)] for q in queries]
-    bias = dual_bank_sinkhorn(gallery, bank, peers, scale=3.0, iterations=iterations)
-    assert order((queries @ gallery.T + bias).tolist()) == order(expected)
-    single = order((queries @ gallery.T + inverted_softmax(gallery, bank, scale=3.0)).tolist())
-    assert order(expected) != single  # these vectors tell both apart
-
-
-def test_dual_bank_sinkhorn_without_iterations_is_inverted_softmax():
-    gallery, bank, peers = vectors(9, 1), vectors(20, 2), vectors(15, 3)
-    plain = inverted_softmax(gallery, bank, scale=3.0)
-    torch.testing.assert_close(dual_bank_sinkhorn(gallery, bank, peers, scale=3.0, iterations=0), plain)
-
-
-def test_a_large_bank_is_thinned_evenly_before_it_is_balanced(monkeypatch):
-    gallery, bank, peers = vectors(9, 1), vectors(20, 2), vectors(15, 3)
-    monkeypatch.setattr("aadml.retrieval.hubness.LARGEST_BANK", 10)
-    thinned = dual_bank_sinkhorn(gallery, bank, peers, scale=3.0)
-    torch.testing.assert_close(thinned, dual_bank_sinkhorn(gallery, bank[::2], peers[::2], scale=3.0))
-
-
 @pytest.mark.parametrize("k", [1, 4, 50])
 def test_csls_ranks_as_twice_the_score_less_both_means(k):
     queries, gallery, bank, own_bank = vectors(6, 0), vectors(9, 1), vectors(20, 2), vectors(20, 3)
@@ -96,7 +54,7 @@ def test_every_direction_is_corrected_by_the_items_own_bias(similarity, modaliti
     given = {m: vectors(8, number) for number, m in enumerate(modalities)}
     bank = {m: vectors(11, 10 + number) for number, m in enumerate(modalities)}
     embeddings = Embeddings(given, torch.arange(8), tuple(map(str, range(8))), similarity)
-    made = corrected(embeddings, bank, lambda items, queries, _: csls(items, queries, k=3))
+    made = corrected(embeddings, bank, lambda items, queries: csls(items, queries, k=3))
     assert made.similarity == "dot"
     unit = torch.nn.functional.normalize if similarity == "cosine" else torch.clone
     for query, gallery in made.directions():
@@ -113,7 +71,7 @@ def test_a_hub_is_brought_back():
     ids = tuple(map(str, range(100)))
     embeddings = Embeddings({"audio": audio[100:], "visual": visual[100:]}, torch.arange(100), ids, "dot")
     bank = {"audio": audio[:100], "visual": visual[:100]}
-    made = corrected(embeddings, bank, lambda items, queries, _: inverted_softmax(items, queries, scale=10.0))
+    made = corrected(embeddings, bank, lambda items, queries: inverted_softmax(items, queries, scale=10.0))
     plain, better = (mean_average_precision(one, ("audio", "visual")) for one in (embeddings, made))
     assert better > plain + 0.05
 
@@ -123,4 +81,4 @@ def test_a_similarity_that_is_no_inner_product_is_refused():
         {"audio": torch.ones(1, 2), "visual": torch.ones(1, 2)}, torch.zeros(1).long(), ("a",), "hamming"
     )
     with pytest.raises(InputError, match="hamming is no inner product"):
-        corrected(embeddings, embeddings.vectors, lambda items, queries, _: csls(items, queries, k=1))
+        corrected(embeddings, embeddings.vectors, lambda items, queries: csls(items, queries, k=1))

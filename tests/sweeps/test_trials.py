@@ -86,8 +86,8 @@ def test_the_rivals_of_a_proxy_take_its_place_and_its_share_of_the_loss(base):
     assert [one.section("proxy").name for one in found.values()] == ["memory", "class-mean", *["anchor-aware"] * 2]
     mixed = {"aa_mix": 0.25, "aa_on": "all", "residual": "convex", "residual_weight": 0.5}
     assert found[CLASS_MEAN]["proxy"] == {"name": "class-mean"} | mixed
-    assert found[UNIFORM]["proxy"] == config["proxy"] | {"reading": "R2", "attention": "free"}
-    assert found[AFFINE]["proxy"] == config["proxy"] | {"reading": "R4"}
+    assert found[UNIFORM]["proxy"] == config["proxy"] | {"reading": "R3", "attention": "free", "temperature": 1e4}
+    assert found[AFFINE]["proxy"] == config["proxy"] | {"reading": "R1"}
     for changed in found.values():
         assert changed.values | {"proxy": 0} == config.values | {"proxy": 0}
     assert AFFINE not in rivals(resolve(base | {"proxy": {"name": "anchor-aware", "attention": "free"}}))

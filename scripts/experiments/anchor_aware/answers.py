@@ -11,7 +11,7 @@ from aadml.retrieval.significance import paired_t
 from aadml.sweeps.controls import AFFINE, RANDOM, UNIFORM
 from aadml.sweeps.grid import applied
 from aadml.sweeps.results import signed
-from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, MEMORY, PLAIN
+from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, MEMORY, PLAIN, current
 from scripts.experiments.anchor_aware.finals import LOOKS, SECOND, THIRD, finals, same_training
 from scripts.experiments.anchor_aware.hypotheses import graph_answer, readings_answer
 from scripts.experiments.anchor_aware.ledger import Ledger
@@ -93,7 +93,7 @@ def _same(name: str, there: ByMethod, options: JsonObject) -> dict[str, str]:
     """Return the controls that were not run since they are the same training as the chosen AA, and why."""
     if not options:
         return {}
-    config = resolve(applied({**read_yaml(DEFAULT_METHOD), "data": name}, {"loss": ANCHOR_AWARE, **options}))
+    config = resolve(applied({**read_yaml(DEFAULT_METHOD), "data": name}, {"loss": ANCHOR_AWARE, **current(options)}))
     same = {f"{ANCHOR_AWARE}, {control}": reason for control, reason in same_training(config).items()}
     return {control: reason for control, reason in same.items() if control not in there}
 

@@ -114,7 +114,22 @@ SHARING = {
         ANCHOR_AWARE, {**MARGINS, **_ATTENTION, "proxy.reading": ("R3", "R5", "R6"), "proxy.query": ("partner",)}
     ),
 }
-"""What is held against what partners share; in R1, R2 and R4 it does not matter who asks."""
+"""What is held against what partners share; in R1 and R2 it does not matter who asks."""
+
+
+def current(options: JsonObject) -> JsonObject:
+    """Return options with a reading of today for one that was removed, under whose name rows are kept.
+
+    R4 is the same map as R1. R3 stands for R2 where points are drawn and listed; it is never trained in its place, see
+    `is_removed`.
+    """
+    reading = {"R4": "R1", "R2": "R3"}.get(str(options.get("proxy.reading")))
+    return {**options, "proxy.reading": reading} if reading else options
+
+
+def is_removed(options: JsonObject) -> bool:
+    """Return whether options can no longer be trained: R2 was removed, and its rows are those of earlier commits."""
+    return options.get("proxy.reading") == "R2"
 
 
 def drawn_points(name: str, contender: Contender, base: JsonObject, count: int) -> list[JsonObject]:
@@ -138,7 +153,7 @@ def _drawn(name: str, loss: str, space: str, base: str, count: int) -> tuple[Jso
         if len(found) == count:
             break
         try:
-            resolve(applied(values, {"loss": loss, **point}))
+            resolve(applied(values, {"loss": loss, **current(point)}))
         except InputError:
             continue
         found.append(point)

@@ -12,16 +12,16 @@ from aadml.sweeps.grid import without_proxy
 def essence(config: Config) -> Config:
     """Return the config with those options of its anchor-aware proxy at one value that change nothing as they stand.
 
-    Two configs of one essence are the same training, but for its random draws. Under readings R1 and R4 every value is
-    the anchor: graph, query and k have no effect. R2 weights the neighbors equally, whoever asks; R3 over one key is
-    R2. A proxy that is its anchor is none, and one through which no gradient passes leaves no metric loss.
+    Two configs of one essence are the same training, but for its random draws. Under reading R1 every value is the
+    anchor: graph, query and k have no effect. Over one key R3 weights it 1, whoever asks.
+    A proxy that is its anchor is none, and one through which no gradient passes leaves no metric loss.
     """
     proxy = config.section("proxy")
     if proxy is None or proxy.name != "anchor-aware":
         return config
     options = _plain(proxy.options)
     convex, free = options["residual"] == "convex", options["attention"] == "free"
-    itself = options["reading"] == "R4" and free and options["residual"] != "add"
+    itself = options["reading"] == "R1" and free and options["residual"] != "add"
     if itself or options["aa_mix"] == 0 or (convex and options["residual_weight"] == 0):
         return without_proxy(config)
     if reaches_no_encoder(options) and "label_loss" in config.sections:
@@ -30,16 +30,12 @@ def essence(config: Config) -> Config:
 
 
 def _plain(options: JsonObject) -> dict[str, Json]:
-    """Put options of an anchor-aware proxy that have no effect at their defaults, and readings at the simplest one."""
+    """Return the options of an anchor-aware proxy, with those that have no effect at their defaults."""
     found, inert = dict(options), [] if options["residual"] == "convex" else ["residual_weight"]
     if options["attention_dropout"]:
         return found
-    one_key = options["k"] == 1 and options["pairs"] == "neighbors"
-    if options["reading"] in ("R1", "R4"):
-        found["reading"] = "R4"
-        inert += [*schema(GraphOptions), "query", "values", "live", "pairs"]
-    elif options["reading"] == "R3" and one_key and not (options["symmetrize"] or options["shared_lists"]):
-        found["reading"] = "R2"
-    if found["reading"] == "R2":
-        inert.append("query")
+    if options["reading"] == "R1":
+        inert += [*schema(GraphOptions), "query", "live"]
+    elif options["reading"] == "R3" and options["k"] == 1:
+        inert += ["query", "temperature"]
     return found | {key: value for key, value in completed(AnchorAware, {}, "proxy").items() if key in inert}

@@ -1,5 +1,6 @@
 """The experiment of docs/experiments/plan.md, from its data sets to its ledger and its page."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from aadml.sweeps.folder import refuse_foreign, sole_owner
 from aadml.sweeps.grid import applied
 from aadml.sweeps.needed import work_off_needed
 from aadml.sweeps.sweep import Outcome, worker_count
-from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, NARROW
+from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, NARROW, is_removed
 from scripts.experiments.anchor_aware.cost import cost_in_words, cost_of
 from scripts.experiments.anchor_aware.experiment import STEPS, DataSet, Experiment, Run
 from scripts.experiments.anchor_aware.finals import THIRD, same_training
@@ -35,6 +36,7 @@ from scripts.experiments.anchor_aware.tables import figure_name
 
 AT_ONCE = 9
 """Runs a worker between two writes of the ledger."""
+REMOVED = "reading R2 was removed (docs/lab/deletions.md); commit 970f5aa6d682 trains it"
 
 
 def run_experiment(data: Sequence[str], only: str | None, plan: Plan) -> SweepResult:
@@ -140,12 +142,13 @@ def _missing(stage: str, runs: Sequence[Run], experiment: Experiment, plan: Plan
 
 def _done(runs: Sequence[Run], ledger: Ledger, plan: Plan) -> list[Outcome]:
     """Work off some runs of one stage, and write their rows."""
-    jobs = {run.key: run.job(plan.folder) for run in runs}
+    jobs = {run.key: run.job(plan.folder) for run in runs if not is_removed(json.loads(run.key.options))}
     outcomes = work_off_needed(list(jobs.values()), plan.workers, plan.work)
     by_folder: Mapping[str, Outcome] = {str(one.job.folder): one for one in outcomes}
     rows, precisions = [], {}
     for run in runs:
-        row, values = run.row(by_folder[str(jobs[run.key].folder)])
+        outcome = by_folder[str(jobs[run.key].folder)] if run.key in jobs else Outcome(run.job(plan.folder), REMOVED)
+        row, values = run.row(outcome)
         rows.append(row)
         if values is not None:
             precisions[run.key] = values

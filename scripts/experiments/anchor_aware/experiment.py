@@ -22,7 +22,7 @@ from aadml.sweeps.grid import applied
 from aadml.sweeps.job import Job, scored_under
 from aadml.sweeps.results import read_run
 from aadml.sweeps.sweep import Outcome
-from scripts.experiments.anchor_aware.contenders import TRAIN_MAP
+from scripts.experiments.anchor_aware.contenders import TRAIN_MAP, current
 from scripts.experiments.anchor_aware.ledger import Key, Ledger, Row
 
 STEPS = 3600
@@ -65,7 +65,7 @@ class DataSet:
             "training.epochs": epochs,
             "training.patience": min(math.ceil(PATIENCE / self.steps), epochs) if stops else 0,
         }
-        return resolve(applied(self.base, {"loss": loss, **options, **schedule}))
+        return resolve(applied(self.base, {"loss": loss, **current(options), **schedule}))
 
     def shipped(self, names: Sequence[str]) -> dict[str, Config]:
         """Give the configs of methods, or shipped ones, on this data: their own networks and schedules."""

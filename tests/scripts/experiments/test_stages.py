@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,9 +22,11 @@ from scripts.experiments.anchor_aware.contenders import (
     PARTNER,
     READINGS,
     SUMS_ALONE,
+    is_removed,
 )
 from scripts.experiments.anchor_aware.cost import cost_in_words, cost_of
 from scripts.experiments.anchor_aware.essence import essence
+from scripts.experiments.anchor_aware.execution import REMOVED, _done
 from scripts.experiments.anchor_aware.experiment import STEPS, DataSet, Experiment
 from scripts.experiments.anchor_aware.ledger import Ledger, Row
 from scripts.experiments.anchor_aware.search import MAIN, SEARCHES, Round
@@ -69,13 +72,23 @@ def test_readings_are_held_to_what_the_paper_writes_and_differ_as_trainings(tmp_
         assert config["inputs"] == paper["inputs"]
         assert [config["loss"][key] for key in ("name", "reduction", "combine")] == ["triplet", "sum", "sum"]
         if run.key.method in READINGS:
-            same = ("query", "residual", "aa_mix", "aa_on", "pairs", "shared", "values")
+            same = ("query", "residual", "aa_mix", "aa_on")
             assert {key: config["proxy"][key] for key in same} == {key: paper["proxy"][key] for key in same}
     assert {run.split for run in runs} == {"valid"}
-    by_rate = [run.config for run in runs if json.loads(run.key.options)["training.learning_rate"] == 1e-4]
-    assert len({essence(config).yaml() for config in by_rate}) == len(by_rate) == len(READINGS) + 2
-    one, four = (resolve(applied(runs[0].config.values, {"proxy.reading": name})) for name in ("R1", "R4"))
-    assert essence(one) == essence(four)
+    options = {run.key: json.loads(run.key.options) for run in runs}
+    removed = {run.key.method for run in runs if is_removed(options[run.key])}
+    assert removed == {"R2, live"}
+    by_rate = [run for run in runs if options[run.key]["training.learning_rate"] == 1e-4]
+    trained = [run.config for run in by_rate if run.key.method not in removed]
+    assert len({essence(config).yaml() for config in trained}) == len(trained) == len(READINGS) + 1
+
+
+def test_a_removed_reading_is_written_as_failed_and_not_trained(tmp_path):
+    one = experiment(tmp_path)
+    runs = [run for run in runs_of("readings-1", one) if run.key.method == "R2, live"]
+    assert _done(runs, one.ledger, SimpleNamespace(folder=tmp_path, workers=0, work=lambda jobs, _: jobs)) == []
+    assert {row.failed for row in one.ledger.rows("readings-1")} == {REMOVED}
+    assert {row.key for row in one.ledger.rows("readings-1")} == {run.key for run in runs}
 
 
 def test_the_best_readings_go_on_beside_both_controls_at_their_best_rates(tmp_path):

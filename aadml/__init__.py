@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aadml.data.sample_clips import sample_data
     from aadml.feature_extraction.ground.consent import UntrustedCodeError
     from aadml.feature_extraction.ground.errors import InputError
-    from aadml.feature_extraction.job import extract
+    from aadml.feature_extraction.jobs.job import extract
     from aadml.model.model import Model
     from aadml.reports.ablation import ablate
     from aadml.reports.comparison import compare
@@ -68,7 +68,7 @@ _HOMES = {
     "audit": "aadml.runs.audit:audit",
     "embed": "aadml.runs.embed:embed_file",
     "evaluate": "aadml.runs.evaluate:evaluate",
-    "extract": "aadml.feature_extraction.job:extract",
+    "extract": "aadml.feature_extraction.jobs.job:extract",
     "fit": "aadml.runs.fit:fit",
     "load": "aadml.runs.loading:load",
     "losses": "aadml.losses:",

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
+from aadml.feature_extraction.frontends.whitening import youtube8m_whitening
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.tensor_files import read_tensors
-from aadml.feature_extraction.weights import WEIGHTS, published, verify, weights_folder
-from aadml.feature_extraction.whitening import youtube8m_whitening
+from aadml.feature_extraction.weights.table import WEIGHTS, published, verify, weights_folder
+from aadml.feature_extraction.weights.tensor_files import read_tensors
 
 TOLERANCE = 0.1  # relative, the VGGish authors' own
 # 3 s of a 1 kHz sine of amplitude 1 at 16 kHz; tensorflow/models, `vggish_smoke_test`, measured there in July 2023

@@ -12,27 +12,13 @@ ROOT = Path(__file__).parents[1]
 
 # rooms of one floor never import each other; every arrow goes to a floor further up in these lists
 EXTRACTION_FLOORS = [
-    ["ground", "truncation", "masking", "eight_bits", "file_content"],
-    [
-        "foreign",
-        "recipes",
-        "shard_names",
-        "hub_names",
-        "tf_checkpoint",
-        "download",
-        "spec_augment",
-        "word_pieces",
-        "transformers_library",
-    ],
-    ["tensor_files", "fingerprints", "log_mel", "whitening", "manifest", "media", "network_run", "inception_blocks"],
-    ["feature_file", "weights", "decoding_workers", "log_mel_by_torch"],
-    ["chosen_weights", "engines"],
-    ["inception_readings", "columns", "class_codes"],
+    ["ground"],
+    ["foreign", "manifest", "media"],
+    ["feature_file", "frontends", "weights", "engines"],
+    ["layers"],
     ["backbones"],
-    ["ledger", "plan", "describing", "self_test", "hub", "failures"],
-    ["assembly", "status"],
-    ["extract", "merge"],
-    ["job"],
+    ["hub", "ledger", "self_test"],
+    ["jobs"],
 ]
 
 AADML_FLOORS = [
@@ -191,10 +177,10 @@ MUTABLE = {
     "aadml/methods/training.py": {"_Progress", "_Loop"},
     "aadml/reports/reproduction/page.py": {"Made"},
     "aadml/search/state.py": {"State"},
-    "feature_extraction/extract.py": {"_Job"},
+    "feature_extraction/jobs/extract.py": {"_Job"},
     "feature_extraction/ground/worker_pool.py": {"_Worker"},
-    "feature_extraction/status.py": {"_Notes"},
-    "feature_extraction/whitening.py": {"Moments"},
+    "feature_extraction/jobs/status.py": {"_Notes"},
+    "feature_extraction/frontends/whitening.py": {"Moments"},
 }
 """Dataclasses that change while they are used; every other one is frozen."""
 

@@ -13,11 +13,11 @@ import safetensors.torch
 import torch
 
 from aadml.data.reading import open_data
-from aadml.feature_extraction import tensor_files
 from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys
+from aadml.feature_extraction.frontends.whitening import youtube8m_whitening
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.tensor_files import read_tensors
-from aadml.feature_extraction.whitening import youtube8m_whitening
+from aadml.feature_extraction.weights import tensor_files
+from aadml.feature_extraction.weights.tensor_files import read_tensors
 from aadml.retrieval.embeddings_file import read_embeddings
 
 ARRAYS = {"audio": np.arange(8.0).reshape(4, 2), "visual": np.ones((4, 2)), "label": np.arange(4)}

@@ -9,8 +9,8 @@ import click
 from aadml.feature_extraction.ground.json_values import Json
 
 if TYPE_CHECKING:
-    from aadml.feature_extraction.extract import Outcome
     from aadml.feature_extraction.feature_file import Incomplete
+    from aadml.feature_extraction.jobs.extract import Outcome
 
 
 @click.command()
@@ -89,9 +89,9 @@ def command(
     from aadml.cli.progress import failures, goes_on
     from aadml.cli.sweeps import command_line
     from aadml.feature_extraction.ground.progress_bar import Bar
-    from aadml.feature_extraction.job import DEFAULTS, extract, named_extractors
+    from aadml.feature_extraction.jobs.job import DEFAULTS, extract, named_extractors
+    from aadml.feature_extraction.jobs.shard_names import read_shard
     from aadml.feature_extraction.manifest import read_manifest
-    from aadml.feature_extraction.shard_names import read_shard
 
     rows, part, options = read_manifest(manifest), read_shard(shard), read_settings(settings)
     names = {"audio": audio, "visual": visual, "text": text}

@@ -15,7 +15,7 @@ def command(shards: tuple[str, ...], output: str, as_json: bool) -> None:
     """
     import json
 
-    from aadml.feature_extraction.merge import merge
+    from aadml.feature_extraction.jobs.merge import merge
 
     merged = merge(shards, output)
     failed = len(merged.failures)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from aadml.feature_extraction.status import Status
+    from aadml.feature_extraction.jobs.status import Status
 
 
 @click.command()
@@ -20,7 +20,7 @@ def command(output: str, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
-    from aadml.feature_extraction.status import status
+    from aadml.feature_extraction.jobs.status import status
 
     found = status(output)
     if as_json:

@@ -23,7 +23,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "metrics": ("aadml.retrieval:METRICS",),
     "label-losses": ("aadml.losses:LABEL_LOSSES",),
     "readouts": ("aadml.methods:READOUTS",),
-    "feature-recipes": ("aadml.feature_extraction.recipes:RECIPES",),
+    "feature-recipes": ("aadml.feature_extraction.jobs.recipes:RECIPES",),
     "configs": (),
     "sections": (),
 }

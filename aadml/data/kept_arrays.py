@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save
 
 from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.weights import weights_folder
+from aadml.feature_extraction.weights.table import weights_folder
 
 _log = logging.getLogger(__name__)
 

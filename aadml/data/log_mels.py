@@ -13,7 +13,7 @@ from aadml.data.loading import Loading
 from aadml.data.padded import Padded, pad
 from aadml.data.sound_batches import SoundBatch
 from aadml.data.waveforms import PackedWaveforms, Waveforms
-from aadml.feature_extraction.log_mel import LogMelSettings, log_mel
+from aadml.feature_extraction.frontends.log_mel import LogMelSettings, log_mel
 from aadml.feature_extraction.media import Sound
 
 

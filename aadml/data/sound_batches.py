@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from aadml.data.padded import Padded, pad
-from aadml.feature_extraction.log_mel import LogMelSettings
-from aadml.feature_extraction.log_mel_by_torch import log_mel_by_torch
+from aadml.feature_extraction.frontends.log_mel import LogMelSettings
+from aadml.feature_extraction.frontends.log_mel_by_torch import log_mel_by_torch
 
 
 @dataclass(frozen=True)

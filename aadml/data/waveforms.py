@@ -18,7 +18,7 @@ from aadml.data.padded import Padded, pad
 from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import Limits, MediaFailure, Sound, decode
-from aadml.feature_extraction.truncation import ending
+from aadml.feature_extraction.media.truncation import ending
 
 PACKED_RATE = 32_000
 _THREADS = min(8, os.cpu_count() or 1)

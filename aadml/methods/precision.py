@@ -7,8 +7,8 @@ from typing import Literal, TypeVar
 import torch
 from torch import nn
 
+from aadml.feature_extraction.frontends.inference import bfloat16_units
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.network_run import bfloat16_units
 from aadml.layers.linear import Linear
 from aadml.layers.tanh import Tanh
 from aadml.methods.learner import Learner

@@ -7,7 +7,7 @@ from annotated_types import Interval
 
 from aadml.data.loading import Loading
 from aadml.feature_extraction.ground.markers import Written
-from aadml.feature_extraction.hub_names import PREFIX, without_folder
+from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 
 HubModel = Annotated[str, Written(PREFIX, f"{PREFIX}MODEL[@revision][#pooling]")]
 """A pretrained network of `transformers`."""

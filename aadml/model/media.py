@@ -14,14 +14,14 @@ from aadml.data.media_files import MediaFiles
 from aadml.data.texts import Captions
 from aadml.data.waveforms import Waveforms
 from aadml.feature_extraction.backbones import EXTRACTORS, Extractor, extractor, options_of
-from aadml.feature_extraction.extract import extract
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.consent import UntrustedCodeError
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, nested
 from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.manifest import Manifest, Row
-from aadml.feature_extraction.weights import WEIGHTS, weights_path
+from aadml.feature_extraction.weights.table import WEIGHTS, weights_path
 from aadml.model.facts import Facts, difference, fingerprint
 
 _CHECKSUM = re.compile("[0-9a-f]{64}")

@@ -12,7 +12,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.sealed import seal, unseal
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
-from aadml.feature_extraction.weights import weights_folder
+from aadml.feature_extraction.weights.table import weights_folder
 from aadml.reports.previews import Preview, Source, one_preview, quiet, rules
 
 PROCESSOR_SECONDS = 60.0

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.failures import ABSENT
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.jobs.failures import ABSENT
 from aadml.feature_extraction.media import Clip, Frames, Limits, MediaFailure, Sound, decode, decoder_versions
 from aadml.feature_extraction.media.encoding import Encoding, encode
 

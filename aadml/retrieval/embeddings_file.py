@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.columns import LISTED, PRESENT, Columns, read_columns
 from aadml.feature_extraction.feature_file import UNLABELLED, check_modality, in_order
+from aadml.feature_extraction.feature_file.columns import LISTED, PRESENT, Columns, read_columns
 from aadml.feature_extraction.foreign import npz_arrays, open_hdf5
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError

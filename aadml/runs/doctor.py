@@ -5,9 +5,9 @@ from typing import TypedDict
 
 import torch
 
-from aadml.feature_extraction.network_run import bfloat16_units, chosen_device
+from aadml.feature_extraction.frontends.inference import bfloat16_units, chosen_device
 from aadml.feature_extraction.self_test import examine
-from aadml.feature_extraction.weights import WEIGHTS, weights_folder
+from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
 from aadml.runs.environment import installed
 
 EXTRAS = {

@@ -15,8 +15,8 @@ from aadml.data import open_data
 from aadml.data.captioned_sets import is_captioned
 from aadml.data.several_texts import every_text
 from aadml.data.splits import clips_of
-from aadml.feature_extraction.columns import LISTED
 from aadml.feature_extraction.feature_file import MODALITIES
+from aadml.feature_extraction.feature_file.columns import LISTED
 from aadml.feature_extraction.feature_file.output import hdf5_output
 from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kind
 from aadml.feature_extraction.ground.consent import with_consent

@@ -10,13 +10,13 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.relevance import check_relevance
 from aadml.configuration.config import Config
+from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.atomic import remove_leftovers
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import to_bytes
 from aadml.feature_extraction.ground.places import search_beside
 from aadml.feature_extraction.ground.text import listed
-from aadml.feature_extraction.network_run import chosen_device
 from aadml.model.model import Model
 from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject

@@ -9,10 +9,10 @@ import torch
 from aadml.comparison.clips import Splits
 from aadml.configuration.config import Config, resolve
 from aadml.configuration.files import parse_yaml
+from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.consent import named_in, with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
-from aadml.feature_extraction.network_run import chosen_device
 from aadml.model.files import load_model
 from aadml.model.model import Model
 from aadml.model.packing import FACTS

@@ -8,10 +8,10 @@ import torch
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Features, Matrix
 from aadml.configuration.config import Config
+from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json
-from aadml.feature_extraction.hub_names import PREFIX, without_folder
-from aadml.feature_extraction.network_run import chosen_device
+from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.settings import AUTO

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aadml.configuration.config import Config, resolve
+from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import schema, sections
-from aadml.feature_extraction.network_run import chosen_device
 from aadml.methods import METHODS
 from aadml.methods.method import Prior
 from aadml.model.packing import WEIGHTS

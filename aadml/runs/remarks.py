@@ -3,7 +3,7 @@
 from aadml.configuration.config import Config
 from aadml.configuration.idle import idle_options
 from aadml.feature_extraction.ground.json_values import nested
-from aadml.feature_extraction.hub_names import PREFIX
+from aadml.feature_extraction.weights.hub_names import PREFIX
 from aadml.methods.settings import AUTO, Training
 from aadml.methods.teacher import smaller_batch
 from aadml.proxies.anchor_aware import degeneracy

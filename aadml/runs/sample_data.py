@@ -6,10 +6,10 @@ from pathlib import Path
 from aadml.configuration.config import Config
 from aadml.data import SampleClips, write_sample_clips
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.extract import extract
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.manifest import read_manifest
-from aadml.feature_extraction.weights import weights_folder
+from aadml.feature_extraction.weights.table import weights_folder
 from aadml.runs.data import takes_captions
 
 

@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.calls import checked_call
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import typed
-from aadml.feature_extraction.job import Options, choose_extractors, named_extractors
+from aadml.feature_extraction.jobs.job import Options, choose_extractors, named_extractors
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling
 from aadml.model.model import Model
 from aadml.runs.later_data import check_features

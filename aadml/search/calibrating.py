@@ -8,7 +8,7 @@ import torch
 
 from aadml.data.reading import SYNTHETIC
 from aadml.feature_extraction.feature_file import MODALITIES
-from aadml.feature_extraction.file_content import content_of, stamp_of
+from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
 from aadml.model.model import Model
 from aadml.search.contents import labels_of, meta_of, vectors_of

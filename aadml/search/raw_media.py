@@ -16,9 +16,9 @@ from torch import Tensor
 from aadml.comparison.features import Modality
 from aadml.data.media_files import MediaFiles
 from aadml.data.waveforms import Waveforms
-from aadml.feature_extraction.failures import ABSENT, Failure
-from aadml.feature_extraction.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import content_of, stamp_of
+from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import Row
 from aadml.model.media import raw_media
 from aadml.search.encoders import ModelEncoder

@@ -14,11 +14,11 @@ from aadml.comparison.features import Modality
 from aadml.data import open_data
 from aadml.data.manifests.listing import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES, media_files, utf8
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.extract import extract
-from aadml.feature_extraction.failures import ABSENT, Failure
 from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, FeatureFile, Timeline, read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.jobs.extract import extract
+from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
 from aadml.search.encoders import near
 from aadml.search.store import Item

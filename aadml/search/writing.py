@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.failures import Failure
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
+from aadml.feature_extraction.jobs.failures import Failure
 from aadml.search.calibrating import CALIBRATION, outdated
 from aadml.search.encoders import Encoder
 from aadml.search.moments import Moments

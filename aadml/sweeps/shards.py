@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.shard_names import read_shard
+from aadml.feature_extraction.jobs.shard_names import read_shard
 from aadml.sweeps.job import Job, is_done
 from aadml.sweeps.sweep import Outcome
 

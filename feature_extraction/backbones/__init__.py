@@ -20,7 +20,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import schema
 from aadml.feature_extraction.ground.tables import Table, lookup
 from aadml.feature_extraction.ground.validation import checked_options
-from aadml.feature_extraction.hub_names import expanded
+from aadml.feature_extraction.weights.hub_names import expanded
 
 if TYPE_CHECKING:
     from aadml.feature_extraction.media import Frames, Sound, Text

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.transformers_library import silent, transformers_for
-from aadml.feature_extraction.word_pieces import SPECIAL
+from aadml.feature_extraction.ground.transformers_library import silent, transformers_for
+from aadml.feature_extraction.layers.word_pieces import SPECIAL
 
 LONGEST = 512  # tokens; what bert-base has positions for
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from aadml.feature_extraction.masking import filled, masked, masked_batch_norm, time_mask
+from aadml.feature_extraction.layers.masking import filled, masked, masked_batch_norm, time_mask
 
 BANDS = 64
 SILENCE = -36.04365338911715  # natural logarithm of 2^-52, what the front end makes of digital silence

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Description, Extractor, FrameRate
+from aadml.feature_extraction.frontends.log_mel import DESCRIPTOR, filled_log_mel
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.log_mel import DESCRIPTOR, filled_log_mel
 from aadml.feature_extraction.media import Frames, Sound
 
 PATCH = 96  # spectrogram frames described together: 0.96 s, as in VGGish

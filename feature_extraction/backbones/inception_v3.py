@@ -19,16 +19,16 @@ from torch.nn import functional as F
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from aadml.feature_extraction.backbones import Description, Extractor, FrameRate
-from aadml.feature_extraction.chosen_weights import load_weights
+from aadml.feature_extraction.frontends.inference import batched, bfloat16_units, chosen_device, loaded, seeded
+from aadml.feature_extraction.frontends.whitening import PcaWhitening, reduced, youtube8m_whitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
-from aadml.feature_extraction.inception_readings import Asked, Reading, reading_of
+from aadml.feature_extraction.layers.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
+from aadml.feature_extraction.layers.inception_variants import Asked, Reading, reading_of
 from aadml.feature_extraction.media import Frames
-from aadml.feature_extraction.network_run import batched, bfloat16_units, chosen_device, loaded, seeded
-from aadml.feature_extraction.tensor_files import sha256
-from aadml.feature_extraction.weights import weights_path
-from aadml.feature_extraction.whitening import PcaWhitening, reduced, youtube8m_whitening
+from aadml.feature_extraction.weights.resolve import load_weights
+from aadml.feature_extraction.weights.table import weights_path
+from aadml.feature_extraction.weights.tensor_files import sha256
 
 Reduction = Callable[[Description], Description]
 

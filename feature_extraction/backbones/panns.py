@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.masking import filled, masked, masked_batch_norm, time_mask
-from aadml.feature_extraction.spec_augment import spec_augment
+from aadml.feature_extraction.layers.masking import filled, masked, masked_batch_norm, time_mask
+from aadml.feature_extraction.layers.spec_augment import spec_augment
 
 BANDS = 64
 SILENCE = -100.0  # decibels of digital silence, 10 log10(1e-10)

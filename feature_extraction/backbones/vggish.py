@@ -17,14 +17,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.feature_extraction.backbones import Description, Extractor, every
-from aadml.feature_extraction.chosen_weights import load_weights
-from aadml.feature_extraction.eight_bits import quantize
+from aadml.feature_extraction.frontends.inference import batched, chosen_device, loaded, seeded
+from aadml.feature_extraction.frontends.log_mel import VGGISH, filled_log_mel
+from aadml.feature_extraction.frontends.quantization import quantize
+from aadml.feature_extraction.frontends.whitening import vggish_pca
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.log_mel import VGGISH, filled_log_mel
 from aadml.feature_extraction.media import Sound
-from aadml.feature_extraction.network_run import batched, chosen_device, loaded, seeded
-from aadml.feature_extraction.whitening import vggish_pca
+from aadml.feature_extraction.weights.resolve import load_weights
 
 Variant = Literal["pre-activation", "post-relu", "pca", "pca-8bit"]
 

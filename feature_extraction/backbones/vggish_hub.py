@@ -21,7 +21,7 @@ from aadml.feature_extraction.backbones import Description, Extractor, every
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.media import Sound
-from aadml.feature_extraction.tensor_files import sha256
+from aadml.feature_extraction.weights.tensor_files import sha256
 
 PUBLISHED = "https://tfhub.dev/google/vggish/1"
 SAMPLE_RATE = 16_000  # Hz

@@ -5,14 +5,14 @@ from functools import partial
 from importlib import import_module
 from typing import Protocol
 
-from aadml.feature_extraction.decoding_workers import Part, Task, Wanted
+from aadml.feature_extraction.engines.decoding_workers import Part, Task, Wanted
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.tables import Table, lookup
 from aadml.feature_extraction.media import Limits
 
 
 class Engine(Protocol):
-    """What decodes clips; `aadml.feature_extraction.decoding_workers.decode_all` says what of."""
+    """What decodes clips; `aadml.feature_extraction.engines.decoding_workers.decode_all` says what of."""
 
     def __call__(
         self,

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from aadml.feature_extraction.decoding_workers import Part, Task, Wanted, decoded_by, decoders
+from aadml.feature_extraction.engines.decoding_workers import Part, Task, Wanted, decoded_by, decoders
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import WorkerPool
 from aadml.feature_extraction.manifest import is_text

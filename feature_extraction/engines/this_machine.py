@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator, Mapping
 
-from aadml.feature_extraction.decoding_workers import Part, Task, Wanted, decode_all
+from aadml.feature_extraction.engines.decoding_workers import Part, Task, Wanted, decode_all
 from aadml.feature_extraction.ground.worker_pool import processors
 from aadml.feature_extraction.media import Limits
 

@@ -148,7 +148,7 @@ class FeatureFile:
         shard: which part of a job this is, where it is a part.
         all_labels: (n, C) uint8, 1 where a clip is of a class; None where no clip of the job is of several.
         fingerprints: per modality (n, 256) uint8, by which a clip is known again after another encoding; see
-            `aadml.feature_extraction.fingerprints`. Files made elsewhere, and older ones, have none.
+            `aadml.feature_extraction.media.fingerprints`. Files made elsewhere, and older ones, have none.
         present: per modality (n,) bool, whether a clip has it; a modality that all have is left out. The features of a
             clip that lacks it are zeros, and a sequence has no rows of it.
         texts: all texts, where some clip has several; the features of `text` are the first of each clip.

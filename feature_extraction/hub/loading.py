@@ -10,9 +10,9 @@ from safetensors import SafetensorError
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.transformers_library import silent, transformers_for
 from aadml.feature_extraction.hub.families import PictureTower, SoundTower, TextTower
 from aadml.feature_extraction.hub.snapshot import Snapshot
-from aadml.feature_extraction.transformers_library import silent, transformers_for
 
 Tower = SoundTower | PictureTower | TextTower
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.frontends.inference import bfloat16_units
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.tables import lookup
@@ -18,7 +19,6 @@ from aadml.feature_extraction.hub.families import FAMILIES, Item, PictureTower, 
 from aadml.feature_extraction.hub.loading import UNREADABLE, Tower, first_line, network_of
 from aadml.feature_extraction.hub.snapshot import Snapshot, remember
 from aadml.feature_extraction.media import Pictures, Sound, Text
-from aadml.feature_extraction.network_run import bfloat16_units
 
 T = TypeVar("T", SoundTower, PictureTower, TextTower)
 Precision = Literal["float32", "bfloat16", "auto"]

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor, FrameRate
+from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, typed
+from aadml.feature_extraction.ground.transformers_library import transformers_for
 from aadml.feature_extraction.hub.families import Item, PictureTower
 from aadml.feature_extraction.hub.loading import processor_of
 from aadml.feature_extraction.hub.networks import Precision, Preparation, about, encoder, fixed, tower_of
@@ -18,8 +20,6 @@ from aadml.feature_extraction.hub.snapshot import Snapshot, find
 from aadml.feature_extraction.hub.windows import TAIL, starts
 from aadml.feature_extraction.media import Pictures
 from aadml.feature_extraction.media.pictures import check_sizes, fitted
-from aadml.feature_extraction.network_run import chosen_device
-from aadml.feature_extraction.transformers_library import transformers_for
 
 _BATCH = 16  # frames run at once
 _VIDEOS = 2  # windows of frames run at once

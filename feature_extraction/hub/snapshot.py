@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.tensor_files import sha256
-from aadml.feature_extraction.transformers_library import transformers_for
-from aadml.feature_extraction.weights import weights_folder
+from aadml.feature_extraction.ground.transformers_library import transformers_for
+from aadml.feature_extraction.weights.table import weights_folder
+from aadml.feature_extraction.weights.tensor_files import sha256
 
 _log = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.hub.families import Item, SoundTower
 from aadml.feature_extraction.hub.loading import processor_of
@@ -17,7 +18,6 @@ from aadml.feature_extraction.hub.networks import Precision, Preparation, about,
 from aadml.feature_extraction.hub.snapshot import Snapshot, find
 from aadml.feature_extraction.hub.windows import TAIL, begins, cut
 from aadml.feature_extraction.media import Sound
-from aadml.feature_extraction.network_run import chosen_device
 
 _BATCH = 4  # windows run at once
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor
+from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.hub.families import Item, TextTower
@@ -13,8 +14,7 @@ from aadml.feature_extraction.hub.loading import processor_of
 from aadml.feature_extraction.hub.networks import Precision, Preparation, about, encoder, tower_of
 from aadml.feature_extraction.hub.snapshot import Snapshot, find
 from aadml.feature_extraction.media import Text
-from aadml.feature_extraction.network_run import chosen_device
-from aadml.feature_extraction.tensor_files import sha256
+from aadml.feature_extraction.weights.tensor_files import sha256
 
 _BATCH = 16  # texts run at once
 _STEP = 16  # tokens: texts are filled up to a multiple, so that there are few shapes
@@ -99,7 +99,7 @@ def _longest(snapshot: Snapshot, tokenizer: Any, tower: TextTower) -> int:
 
 def _default_positions(snapshot: Snapshot, tower: TextTower) -> int:
     """Ask the library for what a short `config.json` leaves out."""
-    from aadml.feature_extraction.transformers_library import transformers_for
+    from aadml.feature_extraction.ground.transformers_library import transformers_for
 
     library = transformers_for(f"hf:{snapshot.model}")
     config = library.AutoConfig.from_pretrained(snapshot.folder, local_files_only=True)

@@ -18,7 +18,7 @@ from aadml.feature_extraction.hub.pictures import picture_preparation
 from aadml.feature_extraction.hub.snapshot import Snapshot, find, restored
 from aadml.feature_extraction.hub.sound import sound_preparation
 from aadml.feature_extraction.hub.texts import own_pooling, text_preparation
-from aadml.feature_extraction.hub_names import expanded
+from aadml.feature_extraction.weights.hub_names import expanded
 
 Kind = Literal["audio", "visual", "text"]
 _LABELS = ("id2label", "label2id")  # of a classifier's head, which is not used

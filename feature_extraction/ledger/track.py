@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.fingerprints import SIZE
 from aadml.feature_extraction.ledger.ledger import Ledger
 from aadml.feature_extraction.ledger.records import Block, Record
+from aadml.feature_extraction.media.fingerprints import SIZE
 
 _ABSENT = -1  # the offset of what is nowhere
 

@@ -14,7 +14,7 @@ import numpy as np
 from aadml.feature_extraction.media.frames import decoded_frames
 from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Sound, Text
 from aadml.feature_extraction.media.sound import decoded_sound
-from aadml.feature_extraction.truncation import Ending, ending
+from aadml.feature_extraction.media.truncation import Ending, ending
 
 _POINTERS = {"hls", "applehttp", "concat", "dash", "imf", "sdp", "rtsp", "rtp", "image2", "lavfi", "webm_dash_manifest"}
 _POINTER_HEADS = (

@@ -26,8 +26,8 @@ import transformers as t
 
 from aadml.data.sample_clips import SampleClips, write_sample_clips
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.extract import extract
 from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Frames, Limits, Sound, decode
 

@@ -32,9 +32,9 @@ import cv2
 import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor, extractor
-from aadml.feature_extraction.decoding_workers import Task, Wanted, decode_all
-from aadml.feature_extraction.extract import extract
+from aadml.feature_extraction.engines.decoding_workers import Task, Wanted, decode_all
 from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.manifest import Manifest, Row, read_manifest
 from aadml.feature_extraction.media import Limits, decode
 
@@ -127,7 +127,7 @@ def both(folder: Path, manifest: Manifest, arguments: argparse.Namespace) -> Non
 
     from aadml.feature_extraction.backbones.inception_v3 import InceptionV3
     from aadml.feature_extraction.backbones.vggish import VGGish
-    from aadml.feature_extraction.network_run import seeded
+    from aadml.feature_extraction.frontends.inference import seeded
 
     path = folder / "320x240.mp4"
     render(path, size=(320, 240), seconds=10, frames_per_second=25, noise=12)
@@ -163,7 +163,7 @@ def plain(path: Path, networks: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
     from aadml.feature_extraction.backbones.inception_v3 import network_input
     from aadml.feature_extraction.backbones.vggish import vggish_patches
-    from aadml.feature_extraction.log_mel import VGGISH, log_mel
+    from aadml.feature_extraction.frontends.log_mel import VGGISH, log_mel
 
     with av.open(str(path)) as container:
         resampler = av.AudioResampler(format="flt", layout="mono", rate=16_000)

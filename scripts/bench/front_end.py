@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 from aadml.feature_extraction.backbones.inception_v3 import InceptionV3, folded, network_input
 from aadml.feature_extraction.backbones.vggish import VGGish
-from aadml.feature_extraction.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel
-from aadml.feature_extraction.network_run import seeded
+from aadml.feature_extraction.frontends.inference import seeded
+from aadml.feature_extraction.frontends.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel
 
 PAUSE, IN_A_ROW = 0.5, 3
 """Seconds between candidates: after a matrix product OpenBLAS's threads spin for a while before they sleep, and would

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from aadml.feature_extraction import extract as jobs
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.decoding_workers import Part
 from aadml.feature_extraction.engines import this_machine
+from aadml.feature_extraction.engines.decoding_workers import Part
+from aadml.feature_extraction.jobs import extract as jobs
+from aadml.feature_extraction.jobs.plan import Plan, fingerprint
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Limits, Sound
-from aadml.feature_extraction.plan import Plan, fingerprint
 
 MODALITIES = ("audio", "visual")
 

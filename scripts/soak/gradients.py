@@ -36,7 +36,7 @@ from aadml.feature_extraction.backbones.crnn import Crnn
 from aadml.feature_extraction.backbones.inception_v3 import InceptionV3
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, ConvBlock, ResidualBlock
 from aadml.feature_extraction.backbones.vggish import VGGish
-from aadml.feature_extraction.masking import masked_batch_norm, time_mask
+from aadml.feature_extraction.layers.masking import masked_batch_norm, time_mask
 from aadml.layers.linear import Linear
 from aadml.layers.tanh import Tanh
 from aadml.losses import LOSSES

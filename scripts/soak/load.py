@@ -20,7 +20,7 @@ from pathlib import Path
 from media import media
 
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.extract import Outcome, extract
+from aadml.feature_extraction.jobs.extract import Outcome, extract
 from aadml.feature_extraction.manifest import Manifest, read_manifest
 
 BUSY = "while True: pass"

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor, extractor
-from aadml.feature_extraction.decoding_workers import Task, Wanted, decode_all
-from aadml.feature_extraction.extract import Outcome, extract
+from aadml.feature_extraction.engines.decoding_workers import Task, Wanted, decode_all
 from aadml.feature_extraction.feature_file import FeatureFile, read_features
+from aadml.feature_extraction.jobs.extract import Outcome, extract
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Limits
 

@@ -11,9 +11,9 @@ from aadml.cli import COMMANDS, cli
 FUNCTIONS = {
     "sample-data": "aadml.data.sample_clips:sample_data",
     "manifest": "aadml.data.manifests.making:manifest",
-    "extract": "aadml.feature_extraction.job:extract",
-    "status": "aadml.feature_extraction.status:status",
-    "merge": "aadml.feature_extraction.merge:merge",
+    "extract": "aadml.feature_extraction.jobs.job:extract",
+    "status": "aadml.feature_extraction.jobs.status:status",
+    "merge": "aadml.feature_extraction.jobs.merge:merge",
     "inspect": "aadml.data.examination:inspect",
     "convert": "aadml.data.conversion:convert",
     "train": "aadml.runs.fit:fit",

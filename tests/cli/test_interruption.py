@@ -9,7 +9,7 @@ from aadml import cli
 AGAIN = "aadml: interrupted; run the same command again to continue"
 PLAIN = "aadml: interrupted; nothing half-written was left behind"
 CALLS = {
-    "extract": (["manifest.csv", "-o", "f.h5"], "aadml.feature_extraction.job.extract", AGAIN),
+    "extract": (["manifest.csv", "-o", "f.h5"], "aadml.feature_extraction.jobs.job.extract", AGAIN),
     "index": (["f.h5", "-o", "f.idx"], "aadml.search.building.build", AGAIN),
     "ablate": (["--over", "proxy.k=1,2", "--data", "features.h5"], "aadml.sweeps.sweep.sweep", AGAIN),
     "train": (["--data", "features.h5"], "aadml.runs.fit.fit", PLAIN),

@@ -14,7 +14,7 @@ from aadml.data.log_mels import log_mels
 from aadml.data.media_files import MediaFiles
 from aadml.data.network_items import NetworkItems
 from aadml.data.waveforms import Waveforms
-from aadml.feature_extraction.log_mel import PANNS
+from aadml.feature_extraction.frontends.log_mel import PANNS
 from aadml.feature_extraction.media import Sound
 from aadml.processes.launch import ProcessLost
 from tests.data.test_waveforms import write_wav

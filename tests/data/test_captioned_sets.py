@@ -10,7 +10,7 @@ from aadml.data.caption_tables import read_caption_table
 from aadml.data.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions import CLEANINGS
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.word_pieces import train_vocabulary, word_piece_tokenizer
+from aadml.feature_extraction.layers.word_pieces import train_vocabulary, word_piece_tokenizer
 
 FILES = {"AudioCaps_train": (49_274, 1), "AudioCaps_val": (494, 5), "AudioCaps_test": (957, 5),
          "Clotho_train": (3_839, 5), "Clotho_val": (1_045, 5)}  # fmt: skip

@@ -13,7 +13,7 @@ from aadml.data.log_mels import log_mels
 from aadml.data.padded import Padded, sent
 from aadml.data.sound_batches import SoundBatch
 from aadml.data.waveforms import Waveforms
-from aadml.feature_extraction.log_mel import CRNN, PANNS, VGGISH
+from aadml.feature_extraction.frontends.log_mel import CRNN, PANNS, VGGISH
 from aadml.methods.learner import on_device
 
 CPU = torch.device("cpu")

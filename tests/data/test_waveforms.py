@@ -11,7 +11,7 @@ from aadml.data.log_mels import LogMels, at_most_once, log_mels
 from aadml.data.padded import pad
 from aadml.data.texts import Captions, tokens
 from aadml.data.waveforms import Waveforms, unreadable
-from aadml.feature_extraction.log_mel import PANNS, log_mel
+from aadml.feature_extraction.frontends.log_mel import PANNS, log_mel
 
 
 def write_wav(path, samples, rate=32_000, seed=0):

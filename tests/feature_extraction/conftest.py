@@ -8,7 +8,7 @@ import av
 import numpy as np
 import pytest
 
-from tests.feature_extraction.jobs import BAD, LACKING, write_manifest
+from tests.feature_extraction.small_jobs import BAD, LACKING, write_manifest
 
 Render = Callable[..., Path]
 

@@ -8,7 +8,7 @@ import pytest
 
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.feature_file import read_features
-from tests.feature_extraction.jobs import AUDIO, decoded, run
+from tests.feature_extraction.small_jobs import AUDIO, decoded, run
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ CLIPS = 24
 JOB = """
 import sys
 from aadml.feature_extraction.backbones import extractor
-from aadml.feature_extraction.extract import extract
+from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.manifest import read_manifest
 
 if __name__ == "__main__":

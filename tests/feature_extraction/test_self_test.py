@@ -11,10 +11,10 @@ from aadml.feature_extraction import self_test
 from aadml.feature_extraction.backbones.inception_v3 import InceptionV3
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
 from aadml.feature_extraction.backbones.vggish import VGGish, vggish
-from aadml.feature_extraction.network_run import seeded
+from aadml.feature_extraction.frontends.inference import seeded
 from aadml.feature_extraction.self_test import examine, vggish_statistics
-from aadml.feature_extraction.tensor_files import write_tensors
-from aadml.feature_extraction.weights import WEIGHTS, weights_folder
+from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
+from aadml.feature_extraction.weights.tensor_files import write_tensors
 
 
 @pytest.fixture(autouse=True)

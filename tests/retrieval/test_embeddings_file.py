@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.feature_extraction.columns import TEXT_ROW
+from aadml.feature_extraction.feature_file.columns import TEXT_ROW
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.embeddings_file import read_embeddings
 

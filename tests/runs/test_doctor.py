@@ -8,7 +8,7 @@ import torch
 
 import aadml
 from aadml.feature_extraction.self_test import Finding
-from aadml.feature_extraction.weights import WEIGHTS
+from aadml.feature_extraction.weights.table import WEIGHTS
 from aadml.runs import doctor as doctors
 from aadml.runs.environment import commit, installed
 

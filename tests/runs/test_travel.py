@@ -23,7 +23,7 @@ from aadml.feature_extraction.backbones.bert import small_bert
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
 from aadml.feature_extraction.feature_file import read_features, write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
+from aadml.feature_extraction.layers.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
 
 ROOT = Path(__file__).parents[2]
 MODEL_FILES = ("model.safetensors", "model.json", "README.md")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from aadml.data.layouts.layout import Layout, ReadOptions, same_rows
 from aadml.data.raw import assemble, matrix, text
-from aadml.feature_extraction.columns import PRESENT, read_columns
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts, check, in_order
+from aadml.feature_extraction.feature_file.columns import PRESENT, read_columns
 from aadml.feature_extraction.foreign import require_keys
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import ALIASES, SPLITS

@@ -6,8 +6,8 @@ from shlex import quote
 
 from aadml.data.layouts.layout import Layout, ReadOptions, same_rows, stacked
 from aadml.data.raw import assemble
-from aadml.feature_extraction.columns import written_as
 from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.feature_file.columns import written_as
 from aadml.feature_extraction.foreign import npz_arrays, require_keys
 from aadml.feature_extraction.ground.errors import InputError
 

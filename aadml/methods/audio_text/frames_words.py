@@ -16,8 +16,8 @@ from aadml.data.loading import Loading
 from aadml.data.padded import Padded
 from aadml.data.texts import Captions
 from aadml.feature_extraction.backbones.crnn import Crnn, pooled_lengths
+from aadml.feature_extraction.frontends.log_mel import CRNN, LogMelSettings
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.log_mel import CRNN, LogMelSettings
 from aadml.methods.audio_text.options import RelevanceOptions
 from aadml.methods.audio_text.scoring import recall_sums
 from aadml.methods.audio_text.text_input import WordInput, resize_buffers

@@ -20,7 +20,7 @@ from aadml.feature_extraction.backbones.bert import (
 from aadml.feature_extraction.backbones.word2vec import read_vectors, table, untrained_table, variants
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.word_pieces import train_vocabulary, word_piece_tokenizer
+from aadml.feature_extraction.layers.word_pieces import train_vocabulary, word_piece_tokenizer
 from aadml.methods.audio_text.options import UNTRAINED
 
 _UNKNOWN = "[UNK]"

@@ -16,12 +16,12 @@ from aadml.data.sound_batches import SoundBatch
 from aadml.data.texts import Captions
 from aadml.data.waveforms import PackedWaveforms, Waveforms
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
+from aadml.feature_extraction.frontends.log_mel import PANNS, LogMelSettings
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.feature_extraction.ground.tables import lookup
-from aadml.feature_extraction.hub_names import PREFIX
-from aadml.feature_extraction.log_mel import PANNS, LogMelSettings
-from aadml.feature_extraction.tensor_files import read_tensors
+from aadml.feature_extraction.weights.hub_names import PREFIX
+from aadml.feature_extraction.weights.tensor_files import read_tensors
 from aadml.methods.audio_text.options import UNTRAINED, Freezing, TowerOptions
 from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.hub_input import HubInput

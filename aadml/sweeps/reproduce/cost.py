@@ -12,9 +12,9 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Matrix
 from aadml.configuration.changes import with_setting
 from aadml.configuration.config import Config, resolve
+from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool
-from aadml.feature_extraction.network_run import chosen_device
 from aadml.methods.session import Record, Session, Weights, numbers
 from aadml.runs.data import load_splits
 from aadml.runs.diagnosis import Diagnosis

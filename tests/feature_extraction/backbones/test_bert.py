@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 
 from aadml.feature_extraction.backbones.bert import load_bert, load_word_pieces, small_bert
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
+from aadml.feature_extraction.layers.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
 
 pytest.importorskip("transformers")
 

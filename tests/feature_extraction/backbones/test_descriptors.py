@@ -6,8 +6,8 @@ import pytest
 
 from aadml.feature_extraction.backbones import EXTRACTORS, extractor, mean_over_time, options_of
 from aadml.feature_extraction.backbones.descriptors import describe_frames, describe_sound, pool_statistics
+from aadml.feature_extraction.frontends.log_mel import DESCRIPTOR, filled_log_mel
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.log_mel import DESCRIPTOR, filled_log_mel
 from aadml.feature_extraction.media import Frames, Sound
 
 SAMPLE_RATE, WINDOW, HOP, OFFSET = DESCRIPTOR.sample_rate, DESCRIPTOR.window, DESCRIPTOR.hop, DESCRIPTOR.offset

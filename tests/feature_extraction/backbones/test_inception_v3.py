@@ -19,14 +19,14 @@ from aadml.feature_extraction.backbones.inception_v3 import (
     load_inception_v3,
     network_input,
 )
-from aadml.feature_extraction.eight_bits import dequantize, quantize
+from aadml.feature_extraction.frontends.inference import seeded
+from aadml.feature_extraction.frontends.quantization import dequantize, quantize
+from aadml.feature_extraction.frontends.whitening import Whitening
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.inception_blocks import Conv, Mixed, Unit
-from aadml.feature_extraction.inception_readings import READINGS, Reading
-from aadml.feature_extraction.network_run import seeded
-from aadml.feature_extraction.tensor_files import read_tensors, sha256, write_tensors
-from aadml.feature_extraction.weights import WEIGHTS
-from aadml.feature_extraction.whitening import Whitening
+from aadml.feature_extraction.layers.inception_blocks import Conv, Mixed, Unit
+from aadml.feature_extraction.layers.inception_variants import READINGS, Reading
+from aadml.feature_extraction.weights.table import WEIGHTS
+from aadml.feature_extraction.weights.tensor_files import read_tensors, sha256, write_tensors
 
 
 def randomized(network: nn.Module, seed: int = 0) -> nn.Module:

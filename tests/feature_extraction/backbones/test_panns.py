@@ -6,7 +6,7 @@ import torch
 
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, cnn10, cnn14, load_published, resnet38
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.tensor_files import read_tensors
+from aadml.feature_extraction.weights.tensor_files import read_tensors
 
 LENGTHS = torch.tensor([203, 77, 130, 20])
 

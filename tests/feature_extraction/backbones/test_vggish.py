@@ -15,12 +15,12 @@ from torch import nn
 
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.backbones.vggish import Variant, VGGish, vggish, vggish_patches, vggish_state
-from aadml.feature_extraction.eight_bits import quantize
+from aadml.feature_extraction.frontends.inference import seeded
+from aadml.feature_extraction.frontends.log_mel import VGGISH, log_mel
+from aadml.feature_extraction.frontends.quantization import quantize
+from aadml.feature_extraction.frontends.whitening import vggish_pca
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.log_mel import VGGISH, log_mel
-from aadml.feature_extraction.network_run import seeded
-from aadml.feature_extraction.tensor_files import read_tensors, sha256, write_tensors
-from aadml.feature_extraction.whitening import vggish_pca
+from aadml.feature_extraction.weights.tensor_files import read_tensors, sha256, write_tensors
 
 
 def described(made, sounds):

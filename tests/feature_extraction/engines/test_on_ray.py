@@ -10,15 +10,15 @@ import pytest
 
 from aadml.feature_extraction.engines import ENGINES, engine_of
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.job import extract
-from aadml.feature_extraction.merge import merge
+from aadml.feature_extraction.jobs.job import extract
+from aadml.feature_extraction.jobs.merge import merge
 
 ROOT = Path(__file__).parents[3]
 CLIPS = 24
 JOB = """
 import os, signal, sys
 from pathlib import Path
-from aadml.feature_extraction.job import extract
+from aadml.feature_extraction.jobs.job import extract
 
 def actors():
     found = []

@@ -15,7 +15,7 @@ from aadml.data.reading import open_data
 from aadml.feature_extraction.foreign import npy_array, npz_arrays, npz_keys
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import read_manifest
-from aadml.feature_extraction.tensor_files import read_tensors
+from aadml.feature_extraction.weights.tensor_files import read_tensors
 from aadml.retrieval.embeddings_file import read_embeddings
 
 ARRAYS = {

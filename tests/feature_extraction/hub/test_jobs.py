@@ -8,7 +8,7 @@ import pytest
 import aadml
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.merge import merge
+from aadml.feature_extraction.jobs.merge import merge
 
 CLIPS = 5
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.hub_names import expanded
+from aadml.feature_extraction.weights.hub_names import expanded
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from aadml.feature_extraction.backbones.vggish import vggish_patches
-from aadml.feature_extraction.eight_bits import dequantize, quantize
-from aadml.feature_extraction.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel, mel_filters
-from aadml.feature_extraction.spec_augment import spec_augment
+from aadml.feature_extraction.frontends.log_mel import CRNN, PANNS, VGGISH, LogMelSettings, log_mel, mel_filters
+from aadml.feature_extraction.frontends.quantization import dequantize, quantize
+from aadml.feature_extraction.layers.spec_augment import spec_augment
 from certificates.audio_text import XIE
 from certificates.certificate import Arrays, Certificate, Errors, error, worst
 

@@ -8,7 +8,7 @@ import torch
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
 from aadml.feature_extraction.ground.options import keywords
-from aadml.feature_extraction.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
+from aadml.feature_extraction.layers.word_pieces import SPECIAL, train_vocabulary, word_piece_tokenizer
 from aadml.methods import METHODS
 from aadml.methods.session import Session
 

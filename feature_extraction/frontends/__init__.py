@@ -1,0 +1,1 @@
+"""Front ends of networks: log-mel spectrograms, whitening, quantization, inference in batches."""

@@ -1,0 +1,246 @@
+"""PCA with whitening: what YouTube-8M and AudioSet did to the features they released.
+
+Sources: Abu-El-Haija et al., YouTube-8M (2016) and its `feature_extractor`; tensorflow/models, `vggish_postprocess`.
+"""
+
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.feature_extraction.foreign import npy_array, read_npy
+from aadml.feature_extraction.frontends.quantization import dequantize, quantize
+from aadml.feature_extraction.ground.archives import DAMAGED
+from aadml.feature_extraction.ground.errors import InputError
+
+Floats = NDArray[np.floating[Any]]
+
+YOUTUBE8M_EPSILON = 1e-4
+_ROWS = 4096  # whose scatter is taken at once
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """A linear map to uncorrelated components of unit variance.
+
+    Attributes:
+        mean: (d,) of the fitted rows.
+        components: (d, k) orthonormal directions, the one of most variance first.
+        variance: (k,) variance of the fitted rows along each.
+        epsilon: added to the variance, so that directions without any are not blown up.
+    """
+
+    mean: NDArray[np.float64]
+    components: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    epsilon: float = YOUTUBE8M_EPSILON
+
+    def transform(self, features: Floats) -> NDArray[np.float32]:
+        """Whiten rows: ((x - mean) components) / sqrt(variance + epsilon), each row by itself.
+
+        Args:
+            features: (n, d).
+
+        Returns:
+            (n, k) float32.
+        """
+        centered = np.asarray(features, dtype=np.float64) - self.mean
+        return np.asarray(np.einsum("nd,dk->nk", centered, self._scaled, optimize=True), dtype=np.float32)
+
+    @cached_property
+    def _scaled(self) -> NDArray[np.float64]:
+        return np.asarray(self.components / np.sqrt(self.variance + self.epsilon))
+
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """Return what has to be kept to repeat `transform`: `mean`, `components`, `variance`, `epsilon`."""
+        return {
+            "mean": self.mean.astype(np.float32),
+            "components": self.components.astype(np.float32),
+            "variance": self.variance.astype(np.float32),
+            "epsilon": np.array([self.epsilon], dtype=np.float32),
+        }
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Floats]) -> "Whitening":
+        """Rebuild a whitening from its `arrays`."""
+        mean, components, variance = (
+            np.asarray(arrays[name], dtype=np.float64) for name in ("mean", "components", "variance")
+        )
+        return cls(mean, components, variance, float(np.asarray(arrays["epsilon"]).ravel()[0]))
+
+
+def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = YOUTUBE8M_EPSILON) -> Whitening:
+    """Fit a PCA with whitening to rows that come in blocks; only a (d, d) matrix is ever held.
+
+    The caller hands in training rows alone: whatever is fitted to a test row leaks it.
+
+    Args:
+        blocks: (n_i, d) arrays; read once.
+        dimension: k, how many components are kept.
+        epsilon: see `Whitening`.
+
+    Returns:
+        The whitening; each component's largest entry is positive, so the same rows give the same signs.
+
+    Raises:
+        InputError: there are fewer rows than components, or a row is not finite.
+    """
+    moments = Moments()
+    for block in _gathered(blocks):
+        if not np.isfinite(block).all():
+            raise InputError("PCA: a training row is not finite; nothing was fitted")
+        moments.add(Moments.of(block))
+    return moments.whitening(dimension, epsilon=epsilon)
+
+
+@dataclass
+class Moments:
+    """Count, mean and scatter of rows: all that a PCA needs of them; those of two sets of rows can be joined.
+
+    Attributes:
+        count: of rows.
+        mean: (d,).
+        scatter: (d, d), the sum over rows of (x - mean) (x - mean)^T.
+    """
+
+    count: int = 0
+    mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    scatter: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @classmethod
+    def of(cls, rows: NDArray[np.float64]) -> "Moments":
+        """Take the moments of rows (n, d)."""
+        mean = rows.mean(axis=0)
+        centered = rows - mean
+        return cls(len(rows), mean, centered.T @ centered)
+
+    def add(self, other: "Moments") -> None:
+        """Join the moments of further rows (Chan, Golub and LeVeque, 1979)."""
+        if not self.count:
+            self.count, self.mean, self.scatter = other.count, other.mean, other.scatter
+            return
+        shift, share = other.mean - self.mean, other.count / (self.count + other.count)
+        self.scatter += other.scatter + np.outer(shift, shift) * (self.count * share)
+        self.mean = self.mean + shift * share
+        self.count += other.count
+
+    def whitening(self, dimension: int, *, epsilon: float = YOUTUBE8M_EPSILON) -> Whitening:
+        """Give the PCA with whitening; see `fit_whitening`."""
+        count, mean, scatter = self.count, self.mean, self.scatter
+        if count < max(2, dimension):
+            wanted = f"at least {max(2, dimension):,} training frames"
+            raise InputError(
+                f"PCA to {dimension} dimensions: given {count:,} training frames, needs {wanted}; "
+                "give more training clips, or keep the 2048 dimensions (reduction none)"
+            )
+        if dimension > len(mean):
+            raise InputError(f"PCA to {dimension} dimensions: the features have only {len(mean)}")
+        values, vectors = np.linalg.eigh(scatter / (count - 1))
+        components = vectors[:, ::-1][:, :dimension]
+        components = components * np.sign(components[np.abs(components).argmax(axis=0), np.arange(dimension)])
+        return Whitening(mean, components, np.maximum(values[::-1][:dimension], 0.0), epsilon)
+
+
+@dataclass(frozen=True)
+class PcaWhitening:
+    """PCA with whitening, fitted to the frames of the training clips; a `Fit` of an extractor.
+
+    Attributes:
+        dimension: how many components are kept.
+        eight_bit: whether the whitened values go through 8 bits.
+    """
+
+    dimension: int
+    eight_bit: bool = False
+
+    def arrays(self, train: Iterable[Floats]) -> dict[str, NDArray[np.float32]]:
+        """Fit to the descriptions (t_i, d) of the training clips."""
+        return fit_whitening(train, self.dimension).arrays()
+
+    def transformation(
+        self, arrays: Mapping[str, NDArray[np.float32]]
+    ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+        """Give the map of what is kept, so that what is written down is what was used, to the last bit."""
+        return partial(reduced, Whitening.of_arrays(arrays), eight_bit=self.eight_bit)
+
+
+FITS: dict[str, type[PcaWhitening]] = {"pca-whitening": PcaWhitening}
+"""What the shards of a job can leave to be fitted where they are merged; by the name that they keep."""
+
+
+def reduced(whitening: Whitening, rows: NDArray[np.float32], *, eight_bit: bool) -> NDArray[np.float32]:
+    """Whiten rows (t, d) and, where it is wanted, send them through 8 bits: (t, k)."""
+    white = whitening.transform(rows)
+    return dequantize(quantize(white, rounding="nearest")) if eight_bit else white
+
+
+def _gathered(blocks: Iterable[Floats]) -> Iterator[NDArray[np.float64]]:
+    """Join small blocks: each scatter costs a (d, d) sum, however few its rows are."""
+    waiting: list[Floats] = []
+    for block in blocks:
+        if len(block):
+            waiting.append(block)
+        if sum(map(len, waiting)) >= _ROWS:
+            yield np.concatenate(waiting).astype(np.float64)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting).astype(np.float64)
+
+
+def youtube8m_whitening(path: str | Path, dimension: int = 1024) -> Whitening:
+    """Read the matrices YouTube-8M released: `mean.npy`, `eigenvals.npy`, `eigenvecs.npy`.
+
+    Args:
+        path: their folder, or the published `yt8m_pca.tgz` as it is.
+        dimension: how many components are kept.
+
+    Returns:
+        The whitening of Inception-V3's 2048 dimensions.
+
+    Raises:
+        InputError: a file is missing or of another shape.
+    """
+    mean, values, vectors = (_matrix(Path(path), name) for name in ("mean", "eigenvals", "eigenvecs"))
+    mean, values = mean.reshape(-1), values.reshape(-1)
+    if vectors.ndim != 2 or vectors.shape[1] != len(mean) or min(len(values), len(vectors)) < dimension:
+        shapes = f"mean {mean.shape}, eigenvals {values.shape}, eigenvecs {vectors.shape}"
+        raise InputError(f"{path}: {shapes} are not (d,), (k,), (k, d) with k at least {dimension}")
+    return Whitening(mean, vectors[:dimension].T.copy(), values[:dimension], YOUTUBE8M_EPSILON)
+
+
+def vggish_pca(features: Floats, eigenvectors: Floats, means: Floats) -> NDArray[np.float32]:
+    """Apply AudioSet's PCA (its eigenvectors are already scaled to whiten): y = P (x - mean).
+
+    Args:
+        features: (n, 128) pre-activation embeddings.
+        eigenvectors: (128, 128), P.
+        means: (128,) or (128, 1).
+
+    Returns:
+        (n, 128) float32.
+    """
+    centered = np.asarray(features, dtype=np.float64) - np.asarray(means, dtype=np.float64).reshape(-1)
+    rows = np.einsum("nd,kd->nk", centered, np.asarray(eigenvectors, dtype=np.float64), optimize=True)
+    return np.asarray(rows, dtype=np.float32)
+
+
+def _matrix(path: Path, name: str) -> NDArray[np.float64]:
+    """Read one of the matrices of a folder or of a tar archive; nothing else in it is touched."""
+    try:
+        if path.is_dir():
+            return np.asarray(npy_array(path / f"{name}.npy"), dtype=np.float64)
+        with tarfile.open(path) as archive:
+            member = next((m for m in archive if Path(m.name).name == f"{name}.npy" and m.isfile()), None)
+            opened = archive.extractfile(member) if member else None
+            if member is None or opened is None:
+                raise InputError(f"{path}: holds no {name}.npy")
+            return np.asarray(read_npy(opened, member.size), dtype=np.float64)
+    except DAMAGED as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: {name}.npy cannot be read ({' '.join(str(error).split())})") from error

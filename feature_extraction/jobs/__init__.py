@@ -1,0 +1,1 @@
+"""Extraction jobs: from a manifest to a feature file, in shards, resumable."""

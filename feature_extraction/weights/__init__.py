@@ -1,0 +1,1 @@
+"""Weight files of pretrained networks: which there are, where they come from, how they are read."""

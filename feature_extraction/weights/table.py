@@ -1,0 +1,242 @@
+"""Published weight files: where they are, what they must contain, and the folder in which they are kept."""
+
+import json
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.weights.download import digest, download
+from aadml.feature_extraction.weights.tensor_files import sha256
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WeightFile:
+    """A published file.
+
+    Attributes:
+        file: its name in the cache.
+        url: where it is; a page to be visited by hand where `direct` is False.
+        purpose: what it is for.
+        license: under which it was published.
+        citation: the work to be cited.
+        size: in bytes, where it is known.
+        md5: where the publisher gives it.
+        sha256: where it is known, whole or its beginning (PyTorch writes the first eight digits into file names).
+        direct: whether `url` gives the file itself.
+    """
+
+    file: str
+    url: str
+    purpose: str
+    license: str
+    citation: str
+    size: int | None = None
+    md5: str | None = None
+    sha256: str | None = None
+    direct: bool = True
+
+
+_VGGISH = "Hershey et al., CNN Architectures for Large-Scale Audio Classification, ICASSP 2017"
+_INCEPTION = "Szegedy et al., Rethinking the Inception Architecture for Computer Vision, CVPR 2016"
+_YOUTUBE8M = "Abu-El-Haija et al., YouTube-8M, arXiv:1609.08675, 2016"
+_PANNS = "Kong et al., PANNs: Large-Scale Pretrained Audio Neural Networks, TASLP 2020"
+_HUB = "https://huggingface.co/timm/inception_v3.{tag}/resolve/main/model.safetensors"
+
+# Sources of checksums: the VGGish authors' smoke test and ports (MD5), PyTorch's file names (SHA-256), Zenodo 3987831.
+WEIGHTS: dict[str, WeightFile] = {
+    "vggish": WeightFile(
+        "vggish_model.ckpt", "https://storage.googleapis.com/audioset/vggish_model.ckpt",
+        "VGGish, the TensorFlow checkpoint its authors released", "Apache-2.0", _VGGISH,
+        md5="d1c7011e6366aa34176bb05c705e31a8",
+    ),
+    "vggish-pca": WeightFile(
+        "vggish_pca_params.npz", "https://storage.googleapis.com/audioset/vggish_pca_params.npz",
+        "VGGish, the PCA of AudioSet's released features", "Apache-2.0", _VGGISH,
+        md5="c80cae691033abe7c7ecd11ea39fc834",
+    ),
+    "vggish-torch": WeightFile(
+        "vggish-10086976.pth", "https://github.com/harritaylor/torchvggish/releases/download/v0.1/vggish-10086976.pth",
+        "VGGish, the common PyTorch port of the same values", "Apache-2.0", _VGGISH, sha256="10086976",
+    ),
+    "inception-v3": WeightFile(
+        "inception_v3_google-0cc3c7bd.pth", "https://download.pytorch.org/models/inception_v3_google-0cc3c7bd.pth",
+        "Inception-V3 of torchvision, ImageNet", "BSD-3-Clause", _INCEPTION, sha256="0cc3c7bd",
+    ),
+    "inception-v3-tv": WeightFile(
+        "inception_v3.tv_in1k.safetensors", _HUB.format(tag="tv_in1k"),
+        "Inception-V3 of timm: torchvision's", "Apache-2.0", _INCEPTION,
+    ),
+    "inception-v3-tf": WeightFile(
+        "inception_v3.tf_in1k.safetensors", _HUB.format(tag="tf_in1k"),
+        "Inception-V3 of timm: TensorFlow's of 2016", "Apache-2.0", _INCEPTION,
+    ),
+    "inception-v3-tf-adv": WeightFile(
+        "inception_v3.tf_adv_in1k.safetensors", _HUB.format(tag="tf_adv_in1k"),
+        "Inception-V3 of timm: TensorFlow's, adversarially trained", "Apache-2.0", _INCEPTION,
+    ),
+    "inception-v3-gluon": WeightFile(
+        "inception_v3.gluon_in1k.safetensors", _HUB.format(tag="gluon_in1k"),
+        "Inception-V3 of timm: GluonCV's", "Apache-2.0", _INCEPTION,
+    ),
+    "inception-v3-2015": WeightFile(
+        "pt_inception-2015-12-05-6726825d.pth",
+        "https://github.com/mseitzer/pytorch-fid/releases/download/fid_weights/pt_inception-2015-12-05-6726825d.pth",
+        "Inception-V3 of TensorFlow's graph of 2015-12-05, which YouTube-8M used", "Apache-2.0", _INCEPTION,
+        sha256="6726825d",
+    ),
+    "youtube-8m-pca": WeightFile(
+        "yt8m_pca.tgz", "https://data.yt8m.org/yt8m_pca.tgz",
+        "YouTube-8M's PCA of Inception-V3 features, 2048 to 1024", "Apache-2.0", _YOUTUBE8M,
+    ),
+    "panns-cnn14": WeightFile(
+        "Cnn14_mAP=0.431.pth", "https://zenodo.org/records/3987831/files/Cnn14_mAP%3D0.431.pth?download=1",
+        "PANNs Cnn14, 32 kHz", "CC-BY-4.0", _PANNS, size=327_428_481,
+        sha256="0dc499e40e9761ef5ea061ffc77697697f277f6a960894903df3ada000e34b31",
+    ),
+    "panns-cnn10": WeightFile(
+        "Cnn10_mAP=0.380.pth", "https://zenodo.org/records/3987831/files/Cnn10_mAP%3D0.380.pth?download=1",
+        "PANNs Cnn10, 32 kHz", "CC-BY-4.0", _PANNS,
+    ),
+    "panns-resnet38": WeightFile(
+        "ResNet38_mAP=0.434.pth", "https://zenodo.org/records/3987831/files/ResNet38_mAP%3D0.434.pth?download=1",
+        "PANNs ResNet38, 32 kHz", "CC-BY-4.0", _PANNS,
+    ),
+    "word2vec": WeightFile(
+        "GoogleNews-vectors-negative300.bin", "https://code.google.com/archive/p/word2vec/",
+        "Word2Vec, 3 million words, 300 dimensions", "Apache-2.0",
+        "Mikolov et al., Distributed Representations of Words and Phrases, NeurIPS 2013", direct=False,
+    ),
+}  # fmt: skip
+
+
+def weights_folder(cache_dir: str | Path | None = None) -> Path:
+    """Name the folder of weight files: `weights` in `cache_dir`, else in $AADML_CACHE, else in ~/.cache/aadml.
+
+    Raises:
+        InputError: that is in a home, and there is none.
+    """
+    chosen = cache_dir or os.environ.get("AADML_CACHE")
+    try:
+        if not chosen:
+            base = os.environ.get("XDG_CACHE_HOME")
+            chosen = (Path(base) if base else Path.home() / ".cache") / "aadml"
+        return Path(chosen).expanduser() / "weights"
+    except RuntimeError as error:
+        raise InputError(f"cache: this user has no home ({error}); set AADML_CACHE to a folder") from error
+
+
+def weights_path(name: str, *, cache_dir: str | Path | None = None) -> Path:
+    """Find a published file in the cache, fetch it if it is not there, and verify it.
+
+    A file without published checksum is trusted the first time, its SHA-256 recorded (and said), and compared ever
+    after.
+
+    Args:
+        name: a key of `WEIGHTS`.
+        cache_dir: see `weights_folder`.
+
+    Returns:
+        Its path.
+
+    Raises:
+        InputError: it is neither here nor to be had (the message says which file, from where, into which folder), or
+            it is not the published one.
+    """
+    entry = published(name)
+    path = weights_folder(cache_dir) / entry.file
+    if not path.is_file():
+        try:
+            if not entry.direct:
+                raise InputError("it is fetched by hand")
+            download(entry.url, path, check=lambda part: _verify(entry, part))
+        except InputError as error:
+            raise InputError(
+                f"{name}: the file {entry.file} is not in {path.parent} and was not fetched ({error}); "
+                f"get it from {entry.url} and put it into {path.parent} under that name"
+            ) from error
+    verify(name, cache_dir=cache_dir)
+    return path
+
+
+def published(name: str) -> WeightFile:
+    """Look up an entry of `WEIGHTS`; an unknown name is refused with the nearest one."""
+    if name not in WEIGHTS:
+        raise InputError(f"weights {name}: no published file of that name; {suggestion(name, WEIGHTS)}")
+    return WEIGHTS[name]
+
+
+def verify(name: str, *, cache_dir: str | Path | None = None) -> str:
+    """Compare a file in the cache with what was published, or with what was recorded when it was first seen.
+
+    Returns:
+        Its SHA-256.
+
+    Raises:
+        InputError: it is another file.
+    """
+    entry = published(name)
+    path = weights_folder(cache_dir) / entry.file
+    records = _records(path.parent)
+    found = sha256(path)
+    if records.get(entry.file) == found:
+        return found
+    _verify(entry, path)
+    if entry.file in records:
+        raise InputError(
+            f"{path}: its SHA-256 is {found[:16]}..., but {records[entry.file][:16]}... when it was first used; "
+            f"if the change is meant, delete its line in {path.parent / 'checksums.json'}"
+        )
+    if not (entry.md5 or entry.sha256):
+        _log.warning("%s: no checksum is published; trusted and recorded at first use (%s)", path, found)
+    try:
+        write_text(path.parent / "checksums.json", json.dumps({**records, entry.file: found}, indent=1, sort_keys=True))
+    except InputError as error:  # a cache for many users may be read-only
+        _log.warning("%s: its checksum is not recorded (%s)", path, error)
+    return found
+
+
+def recognize(checksum: str, path: Path, *, cache_dir: str | Path | None = None) -> str | None:
+    """Tell which published file a content is, whatever its name is now.
+
+    Args:
+        checksum: its SHA-256.
+        path: where it lies; read once more for the files whose publishers give an MD5.
+        cache_dir: see `weights_folder`.
+
+    Returns:
+        A key of `WEIGHTS`, or None: by a published checksum, or by that which was recorded at first use.
+    """
+    recorded = {found: file for file, found in _records(weights_folder(cache_dir)).items()}
+    for name, entry in WEIGHTS.items():
+        if recorded.get(checksum) == entry.file or (entry.sha256 and checksum.startswith(entry.sha256)):
+            return name
+    by_md5 = {entry.md5: name for name, entry in WEIGHTS.items() if entry.md5}
+    return by_md5.get(digest(path, "md5")) if path.is_file() else None
+
+
+def _verify(entry: WeightFile, path: Path) -> None:
+    size = path.stat().st_size
+    if entry.size is not None and size != entry.size:
+        raise InputError(
+            f"{path}: has {size:,} bytes, the published file {entry.size:,}; it was discarded or is another"
+        )
+    for kind, expected in (("md5", entry.md5), ("sha256", entry.sha256)):
+        found = digest(path, kind) if expected else ""
+        if expected and not found.startswith(expected):
+            raise InputError(f"{path}: its {kind} is {found}, the published file's {expected}; it is not that file")
+
+
+def _records(folder: Path) -> dict[str, str]:
+    try:
+        content = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise InputError(f"{folder / 'checksums.json'}: is not JSON ({error}); delete it to begin anew") from error
+    return {str(file): str(value) for file, value in content.items()}

@@ -1,0 +1,168 @@
+import importlib
+import os
+import signal
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+
+from aadml.feature_extraction.engines.decoding_workers import Task, Wanted, decode_all, decoders
+from aadml.feature_extraction.engines.on_ray import Decoder
+from aadml.feature_extraction.media import Frames, Limits, Sound
+
+# What a hostile file does to a decoder, done on purpose to clips of a certain length.
+HOSTILE = """
+import os, time
+import numpy as np
+
+def prepare(samples):
+    tenths = round(len(samples) / 1600)
+    if tenths == 13:
+        while True:
+            pass
+    if tenths == 19:
+        time.sleep(2.5)  # longer than the limit, but none of it processor time
+    if tenths == 14:
+        os.abort()
+    if tenths == 15:
+        raise LookupError("not for me")
+    if tenths == 16:
+        return np.array([np.nan])
+    if tenths == 17:
+        raise MemoryError
+    return np.array([float(tenths)])
+
+damages = []
+
+def damaging(samples):
+    if damages or round(len(samples) / 1600) == 14:
+        os.abort()
+    if round(len(samples) / 1600) == 20:
+        damages.append("as the second release of memory: whatever this process does next kills it")
+    return samples
+
+def leave(samples):
+    os._exit(3)
+"""
+
+
+@pytest.fixture
+def hostile(tmp_path, monkeypatch):
+    (tmp_path / "hostile_decoder.py").write_text(HOSTILE)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    return importlib.import_module("hostile_decoder")
+
+
+def run(media, wanted, workers=2, time_limit=30.0):
+    tasks = (Task(number, each) for number, each in enumerate(media))
+    done = decode_all(tasks, wanted, workers=workers, time_limit=time_limit, limits=Limits())
+    return {task.number: parts for task, parts in done}
+
+
+@pytest.mark.slow
+def test_whatever_a_clip_does_costs_that_clip_alone(tmp_path, render, hostile):
+    tenths = [10, 13, 11, 14, 12, 19, 15, 16, 17, 18]
+    paths = [
+        str(render(tmp_path / f"{each}.wav", seconds=each / 10, picture=False, codecs=("", "pcm_s16le")))
+        for each in tenths
+    ]
+    wanted = {"audio": Wanted(Sound(16_000), hostile.prepare, 0.0), "visual": Wanted(Frames(), hostile.prepare, 0.0)}
+    begin = time.monotonic()
+    done = run([{"audio": path, "visual": path} for path in paths], wanted, time_limit=2.0)
+    assert time.monotonic() - begin > 2.0
+    found = {tenths[number]: {part.modality: part.reason for part in parts} for number, parts in done.items()}
+    assert found == {
+        **{each: {"audio": "", "visual": "no-video"} for each in (10, 11, 12, 18, 19)},
+        13: {"audio": "timeout"},  # after these two the other modality is not tried
+        14: {"audio": "crashed"},
+        15: {"audio": "crashed", "visual": "no-video"},
+        16: {"audio": "corrupt", "visual": "no-video"},
+        17: {"audio": "too-large", "visual": "no-video"},
+    }
+    details = {tenths[number]: parts[0].detail for number, parts in done.items()}
+    assert "SIGABRT" in details[14]
+    assert details[15] == "LookupError: not for me"
+    assert [parts[0].prepared.tolist() for number, parts in done.items() if tenths[number] == 11] == [[11.0]]
+
+
+def test_a_part_that_came_before_the_crash_is_kept(tmp_path, render, hostile):
+    path = str(render(tmp_path / "a.mp4"))
+    wanted = {"audio": Wanted(Sound(16_000), np.abs, 0.0), "visual": Wanted(Frames(), hostile.leave, 0.0)}
+    audio, visual = run([{"audio": path, "visual": path}], wanted, workers=1)[0]
+    assert (audio.reason, len(audio.prepared)) == ("", 19_200)
+    assert (visual.reason, visual.detail) == ("crashed", "the decoding process ended with exit status 3")
+
+
+@pytest.fixture
+def sounds(tmp_path, render):
+    def rendered(*tenths):
+        return [
+            str(render(tmp_path / f"{each}.wav", seconds=each / 10, picture=False, codecs=("", "pcm_s16le")))
+            for each in tenths
+        ]
+
+    return rendered
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_death_that_an_earlier_clip_caused_is_not_charged_to_the_next_one(sounds, hostile, workers):
+    paths = sounds(10, 20, 11, 14, 12, 20, 13)
+    done = run([{"audio": path} for path in paths], {"audio": Wanted(Sound(16_000), hostile.damaging, 0.0)}, workers)
+    assert {number: part.reason for number, (part,) in done.items()} == {
+        **dict.fromkeys((0, 1, 2, 4, 5, 6), ""),
+        3: "crashed",
+    }
+    assert done[3][0].detail == "the decoding process ended with SIGABRT"
+    assert len(done[2][0].prepared) == 17_600
+
+
+def test_an_actor_of_ray_decodes_a_clip_again_whose_process_died(sounds, hostile):
+    wanted = {"audio": Wanted(Sound(16_000), hostile.damaging, 0.0)}
+    decoder = Decoder(partial(decoders, wanted, workers=1, time_limit=30.0, limits=Limits()))
+    try:
+        clips = [decoder.decode(Task(number, {"audio": path})) for number, path in enumerate(sounds(20, 11, 14, 12))]
+    finally:
+        decoder._pool.__exit__(None, None, None)
+    assert [part.reason for (part,) in clips] == ["", "", "crashed", ""]
+
+
+def test_silence_is_accepted_with_a_remark(tmp_path, render):
+    path = str(render(tmp_path / "a.wav", tone=0.0, picture=False, codecs=("", "pcm_s16le")))
+    (part,) = run([{"audio": path}], {"audio": Wanted(Sound(16_000), np.abs, 0.0)}, workers=1)[0]
+    assert (part.reason, part.warnings) == ("", ("the sound is all zero",))
+
+
+def test_no_tasks_start_no_process():
+    assert run([], {}) == {}
+
+
+def test_a_process_that_cannot_start_is_a_defect_not_a_bad_clip(tmp_path, hostile):
+    wanted = {"audio": Wanted(Sound(16_000), hostile.prepare, 0.0)}
+    (tmp_path / "hostile_decoder.py").write_text("raise ImportError('gone')")
+    os.utime(tmp_path / "hostile_decoder.py", (1, 1))
+    with pytest.raises(RuntimeError, match="ended with exit status 1 at its start"):
+        run([{"audio": "a.wav"}], wanted, workers=1)
+
+
+def test_no_process_is_left_when_the_caller_stops_early(tmp_path, render):
+    import multiprocessing
+
+    path = str(render(tmp_path / "a.mp4"))
+    tasks = (Task(number, {"audio": path}) for number in range(100))
+    wanted = {"audio": Wanted(Sound(16_000), np.abs, 0.0)}
+    done = decode_all(tasks, wanted, workers=2, time_limit=30.0, limits=Limits())
+    next(done)
+    done.close()
+    assert multiprocessing.active_children() == []
+
+
+def test_threads_are_told_to_the_processes_and_not_left_behind(tmp_path, render, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    path = str(render(tmp_path / "a.mp4"))
+    run([{"audio": path}], {"audio": Wanted(Sound(16_000), np.abs, 0.0)}, workers=1)
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL

@@ -1,0 +1,177 @@
+import io
+import tarfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.decomposition import PCA
+
+from aadml.feature_extraction.frontends.quantization import dequantize, quantize
+from aadml.feature_extraction.frontends.whitening import (
+    Moments,
+    Whitening,
+    fit_whitening,
+    vggish_pca,
+    youtube8m_whitening,
+)
+from aadml.feature_extraction.ground.errors import InputError
+
+
+def rows(n: int, d: int, seed: int = 0) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    return generator.normal(size=(n, d)) @ generator.normal(size=(d, d)) + generator.normal(size=d)
+
+
+def test_equals_the_whitening_of_scikit_learn_up_to_signs():
+    train, test = rows(300, 20), rows(50, 20, seed=1)
+    ours = fit_whitening([train], 8, epsilon=0.0)
+    theirs = PCA(8, whiten=True, svd_solver="full").fit(train)
+    np.testing.assert_allclose(ours.variance, theirs.explained_variance_, rtol=1e-9)
+    signs = np.sign((ours.components * theirs.components_.T).sum(0))
+    np.testing.assert_allclose(ours.transform(test), theirs.transform(test) * signs, rtol=1e-4, atol=1e-5)
+
+
+def test_blocks_of_any_size_give_the_fit_of_the_whole():
+    train = rows(300, 12) + 100.0
+    whole = fit_whitening([train], 5)
+    parts = fit_whitening((train[i : i + n] for i, n in [(0, 1), (1, 0), (1, 99), (100, 200)]), 5)
+    np.testing.assert_allclose(parts.transform(train), whole.transform(train), rtol=1e-6, atol=1e-6)
+
+
+def test_moments_of_parts_join_to_those_of_the_whole():
+    train = rows(300, 12) + 100.0
+    joined = Moments()
+    for part in np.split(train, [1, 130]):
+        joined.add(Moments.of(part))
+    assert joined.count == 300
+    np.testing.assert_allclose(joined.mean, train.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(joined.scatter, np.cov(train.T) * 299, rtol=1e-9, atol=1e-9)
+
+
+def test_more_rows_than_one_block_holds_give_the_fit_of_the_whole():
+    train = rows(9000, 6) + 100.0
+    whole = fit_whitening([train], 3, epsilon=0.0)
+    parts = fit_whitening(np.split(train, 900), 3, epsilon=0.0)
+    _, values, vectors = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
+    for found in (whole, parts):
+        np.testing.assert_allclose(found.variance, values[:3] ** 2 / 8999, rtol=1e-9)
+        np.testing.assert_allclose(np.abs((found.components * vectors[:3].T).sum(axis=0)), 1.0, rtol=1e-9)
+
+
+def test_training_rows_come_out_uncorrelated_with_unit_variance():
+    train = rows(500, 10)
+    white = fit_whitening([train], 10, epsilon=0.0).transform(train)
+    np.testing.assert_allclose(np.cov(white.T), np.eye(10), atol=1e-5)
+
+
+def test_too_few_training_frames_are_refused_and_the_2048_dimensions_offered():
+    with pytest.raises(InputError, match=r"given 1,023 training frames, needs at least 1,024 .*keep the 2048"):
+        fit_whitening([np.zeros((1000, 1100)), np.zeros((23, 1100))], 1024)
+
+
+def test_a_row_that_is_not_finite_is_refused():
+    with pytest.raises(InputError, match="not finite"):
+        fit_whitening([np.array([[1.0, np.nan], [0.0, 1.0]])], 1)
+
+
+def test_a_row_is_whitened_by_itself():
+    train = rows(100, 16).astype(np.float32)
+    whitening = fit_whitening([train], 8)
+    together = whitening.transform(train)
+    alone = np.concatenate([whitening.transform(train[i : i + 1]) for i in range(len(train))])
+    np.testing.assert_allclose(alone, together, rtol=1e-6, atol=1e-6)
+
+
+def test_its_arrays_rebuild_it():
+    whitening = fit_whitening([rows(50, 6)], 3)
+    again = Whitening.of_arrays(whitening.arrays())
+    np.testing.assert_allclose(again.transform(rows(5, 6)), whitening.transform(rows(5, 6)), rtol=1e-4, atol=1e-5)
+
+
+def youtube8m_folder(folder, dimension=12, components=8):
+    generator = np.random.default_rng(3)
+    arrays = {
+        "mean": generator.normal(size=(dimension, 1)),
+        "eigenvals": generator.uniform(size=(components, 1)),
+        "eigenvecs": generator.normal(size=(components, dimension)),
+    }
+    folder.mkdir(exist_ok=True)
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array.astype(np.float32))
+    return arrays
+
+
+def test_reads_the_matrices_of_youtube_8m_from_their_folder_and_from_their_archive(tmp_path):
+    arrays = youtube8m_folder(tmp_path / "pca")
+    with tarfile.open(tmp_path / "yt8m_pca.tgz", "w:gz") as archive:
+        archive.add(tmp_path / "pca", arcname="./pca")
+    x = np.random.default_rng(4).normal(size=(5, 12)).astype(np.float32)
+    expected = (x - arrays["mean"][:, 0]) @ arrays["eigenvecs"].T[:, :6] / np.sqrt(arrays["eigenvals"][:6, 0] + 1e-4)
+    for source in (tmp_path / "pca", tmp_path / "yt8m_pca.tgz"):
+        np.testing.assert_allclose(youtube8m_whitening(source, 6).transform(x), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_matrices_that_are_missing_or_misshapen_are_named(tmp_path):
+    youtube8m_folder(tmp_path / "pca")
+    with pytest.raises(InputError, match=r"k at least 1024"):
+        youtube8m_whitening(tmp_path / "pca")
+    (tmp_path / "pca" / "eigenvals.npy").unlink()
+    with pytest.raises(InputError, match=r"eigenvals.npy: no such file"):
+        youtube8m_whitening(tmp_path / "pca", 6)
+    (tmp_path / "pca" / "eigenvals.npy").write_bytes(b"junk")
+    with pytest.raises(InputError, match=r"eigenvals.npy: cannot be read as npy"):
+        youtube8m_whitening(tmp_path / "pca", 6)
+
+
+def test_the_pca_of_vggish_is_its_formula_row_by_row():
+    generator = np.random.default_rng(5)
+    vectors, means, x = (
+        generator.normal(size=(128, 128)),
+        generator.normal(size=(128, 1)),
+        generator.normal(size=(4, 128)),
+    )
+    expected = np.stack([vectors @ (row - means[:, 0]) for row in x])
+    np.testing.assert_allclose(vggish_pca(x, vectors, means), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_known_values_of_both_roundings():
+    x = np.array([-9.0, -2.0, -1.99, 0.0, 1.99, 2.0, 9.0])
+    np.testing.assert_array_equal(quantize(x, rounding="floor"), [0, 0, 0, 127, 254, 255, 255])
+    np.testing.assert_array_equal(quantize(x, rounding="nearest"), [0, 0, 1, 128, 254, 255, 255])
+    assert dequantize(np.array([0, 128, 255], dtype=np.uint8)).tolist() == pytest.approx(
+        [-1.9921875, 128 * 4 / 255 + 4 / 512 - 2, 2.0078125]
+    )
+
+
+@given(hnp.arrays(np.float32, 20, elements=st.floats(-2, 2, width=32)))
+def test_eight_bits_lose_less_than_a_step(x):
+    step = 4 / 255
+    assert np.abs(dequantize(quantize(x, rounding="nearest")) - x).max() <= step / 2 + 4 / 512 + 1e-6
+    assert np.abs(dequantize(quantize(x, rounding="floor")) - x).max() <= step + 1e-6
+    again = quantize(dequantize(quantize(x, rounding="nearest")), rounding="nearest")
+    np.testing.assert_array_equal(again, quantize(x, rounding="nearest"))
+
+
+def test_a_tar_whose_header_counts_beyond_all_bounds_is_one_line(tmp_path):
+    header = tarfile.TarInfo("header")
+    header.type, content = tarfile.XHDTYPE, b"99999999999999999999 mtime=0\n"
+    header.size = len(content)
+    path = tmp_path / "matrices.tar"
+    path.write_bytes(header.tobuf(tarfile.USTAR_FORMAT) + content.ljust(512, b"\0") + bytes(1024))
+    with pytest.raises(InputError, match=r"matrices\.tar: mean\.npy cannot be read \(.*too large"):
+        youtube8m_whitening(path, 2)
+
+
+def test_a_matrix_in_a_tar_that_declares_more_than_is_there_is_one_line(tmp_path):
+    content = io.BytesIO()
+    np.lib.format.write_array_header_1_0(content, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)})
+    member = tarfile.TarInfo("mean.npy")
+    member.size = content.tell()
+    content.seek(0)
+    path = tmp_path / "matrices.tar"
+    with tarfile.open(path, "w") as archive:
+        archive.addfile(member, content)
+    with pytest.raises(InputError, match=r"mean\.npy cannot be read \(it declares float64"):
+        youtube8m_whitening(path, 2)

@@ -1,0 +1,159 @@
+"""A job describes the modalities that are named, or without names those that its media have."""
+
+import csv
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import aadml
+from aadml.cli import cli
+from aadml.feature_extraction.backbones import extractor, mean_over_time
+from aadml.feature_extraction.feature_file import read_features
+from aadml.feature_extraction.frontends.whitening import PcaWhitening
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.jobs.extract import extract
+from aadml.feature_extraction.jobs.merge import merge
+from aadml.feature_extraction.jobs.status import status
+from aadml.feature_extraction.manifest import read_manifest
+
+SILENT, BLIND, BOTH = "silent.mp4", "blind.wav", "both.mp4"
+
+
+@pytest.fixture(scope="module")
+def media(tmp_path_factory, render):
+    folder = tmp_path_factory.mktemp("media")
+    render(folder / SILENT, tone=None)
+    render(folder / BLIND, picture=False, codecs=("", "pcm_s16le"))
+    render(folder / BOTH)
+    return folder
+
+
+@pytest.fixture
+def manifest(media, tmp_path):
+    """Write a manifest of some of the media, each under a name of its own."""
+
+    def written(*names):
+        with (tmp_path / "manifest.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["id", "media", "label", "split"])
+            for number, name in enumerate(names):
+                writer.writerow([number, f"{number}-{name}", number % 2, "train"])
+                shutil.copy(media / name, tmp_path / f"{number}-{name}")
+        return tmp_path / "manifest.csv"
+
+    return written
+
+
+def described(path):
+    content = read_features(path)
+    assert set(content.features) == set(content.provenance)
+    return sorted(content.features)
+
+
+def command(*arguments):
+    result = CliRunner().invoke(cli, [*map(str, arguments), "--workers", "1"])
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("names", "modalities"),
+    [
+        ({}, {"audio": "log-mel", "visual": "hog-color"}),
+        ({"audio": "log-mel"}, {"audio": "log-mel"}),
+        ({"visual": "hog-color"}, {"visual": "hog-color"}),
+        ({"audio": "none"}, {"visual": "hog-color"}),
+        ({"visual": "none"}, {"audio": "log-mel"}),
+        ({"audio": "log-mel", "visual": "none"}, {"audio": "log-mel"}),
+        ({"audio": "none", "visual": "hog-color"}, {"visual": "hog-color"}),
+    ],
+)
+def test_the_modalities_that_are_named_are_described_by_function_and_command(manifest, tmp_path, names, modalities):
+    place = manifest(BOTH, BOTH)
+    aadml.extract(place, tmp_path / "python.h5", **names, workers=1)
+    options = [argument for modality, name in names.items() for argument in (f"--{modality}", name)]
+    code, output = command("extract", place, "-o", tmp_path / "command.h5", *options, "--json")
+    assert code == 0, output
+    assert json.loads(output.splitlines()[-1])["modalities"] == [*modalities]
+    origins = read_features(tmp_path / "python.h5").provenance
+    assert {modality: origin["extractor"] for modality, origin in origins.items()} == modalities
+    assert (tmp_path / "python.h5").read_bytes() == (tmp_path / "command.h5").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"audio": "none", "visual": "none"}, "nothing is left to describe"),
+        ({"recipe": "paper-pca", "audio": "vggish"}, "--recipe names both extractors; leave --audio and --visual out"),
+        ({"recipe": "paper-pca", "visual": "none"}, "--recipe names both extractors"),
+        ({"audio": "log-mel", "options": {"visual": {"frames_per_second": 2}}}, "no visual extractor in this job"),
+    ],
+)
+def test_names_that_contradict_each_other_are_refused(manifest, tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        aadml.extract(manifest(BOTH), tmp_path / "f.h5", **options)
+
+
+@pytest.mark.parametrize(("name", "kept", "lacking"), [(BLIND, "audio", "visual"), (SILENT, "visual", "audio")])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_modality_that_every_clip_lacks_is_not_written(manifest, tmp_path, name, kept, lacking, named):
+    options = ["--audio", "log-mel", "--visual", "hog-color"] if named else []
+    line = ["extract", manifest(name, name), "-o", tmp_path / "f.h5", *options]
+    code, output = command(*line)
+    assert code == 0, output
+    assert described(tmp_path / "f.h5") == [kept]
+    assert f"every clip lacks {lacking}: not written" in output
+    assert read_features(tmp_path / "f.h5").present == {}
+    content = (tmp_path / "f.h5").read_bytes()
+    assert "2 of them known before" in command(*line)[1]
+    assert (tmp_path / "f.h5").read_bytes() == content
+    shutil.copy(tmp_path / f"0-{name}", tmp_path / "spare")
+    manifest(name, BOTH)
+    assert "1 of them known before" in command(*line)[1]
+    assert described(tmp_path / "f.h5") == ["audio", "visual"]
+    assert read_features(tmp_path / "f.h5").has(lacking).tolist() == [False, True]
+    assert status(tmp_path / "f.h5").done == 2
+
+
+@pytest.mark.parametrize("names", [(BLIND, BLIND, BLIND), (BLIND, BOTH, BLIND), (SILENT, BLIND, SILENT), (SILENT,) * 3])
+@pytest.mark.parametrize("incomplete", ["keep", "drop"])
+def test_shards_agree_with_the_whole_on_the_modalities(manifest, tmp_path, names, incomplete):
+    place = manifest(*names)
+    options = {"workers": 1, "incomplete": incomplete}
+    whole = aadml.extract(place, tmp_path / "whole.h5", **options)
+    for number in range(2):
+        aadml.extract(place, tmp_path / "f.h5", shard=(number, 2), **options)
+    if whole.path is None:
+        with pytest.raises(InputError, match="holds no clips"):
+            merge((), tmp_path / "f.h5")
+        return
+    merged = merge((), tmp_path / "f.h5")
+    assert merged.failures == whole.failures
+    assert (tmp_path / "f.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
+    assert sorted(merged.dimensions) == described(tmp_path / "f.h5")
+
+
+@pytest.mark.parametrize("sequence", [False, True])
+def test_nothing_is_fitted_to_a_modality_that_every_clip_lacks(manifest, tmp_path, sequence):
+    fitted = dataclasses.replace(
+        extractor("hog-color", "visual"), pool=mean_over_time, dimension=3, fit=PcaWhitening(3)
+    )
+    rows, both = read_manifest(manifest(BLIND, BLIND, BLIND)), [extractor("log-mel", "audio"), fitted]
+    outcome = extract(rows, tmp_path / "whole.h5", both, workers=1, sequence=sequence)
+    assert [each.modality for each in outcome.extractors] == ["audio"]
+    for number in range(2):
+        extract(rows, tmp_path / f"{number}.h5", both, workers=1, sequence=sequence, shard=(number, 2))
+    merge([tmp_path / f"{number}.h5" for number in range(2)], tmp_path / "f.h5")
+    assert (tmp_path / "f.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
+
+
+@pytest.mark.parametrize("shard", [(0, 1), (1, 2)])
+def test_without_names_a_modality_is_left_out_for_which_the_manifest_lists_no_media(media, tmp_path, shard):
+    lines = ["id,audio,visual,label,split", *(f"{number},{media / BLIND},,a,train" for number in range(2))]
+    (tmp_path / "manifest.csv").write_text("\n".join(lines))
+    outcome = aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", incomplete="drop", shard=shard, workers=1)
+    assert (outcome.failures, described(outcome.path)) == ((), ["audio"])
+    assert np.isfinite(read_features(outcome.path).features["audio"]).all()

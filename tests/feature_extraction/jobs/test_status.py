@@ -1,0 +1,134 @@
+"""`status`, of jobs that are made up note by note, and of one that is killed."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.jobs.status import WINDOW, status
+from aadml.feature_extraction.ledger import Beginning, Progress, open_ledger
+
+
+def noted(output, *notes):
+    with open_ledger(output.with_name(output.name + ".work")) as ledger:
+        for note in notes:
+            ledger.note(note)
+    return output
+
+
+def test_a_job_that_was_killed_says_how_far_it_was_and_how_to_go_on(tmp_path):
+    notes = [
+        Beginning(1000.0, 100, "aadml extract m.csv -o f.h5", "/data"),
+        Progress(1010.0, 20, 0, {"corrupt": 1}),
+        Progress(1020.0, 40, 0, {"corrupt": 1, "no-audio": 2}),
+    ]
+    found = status(noted(tmp_path / "f.h5", *notes))
+    assert (found.state, found.clips, found.done, found.reused) == ("stopped", 100, 40, 0)
+    assert found.failed == {"corrupt": 1, "no-audio": 2}
+    assert (found.rate, found.rate_overall, found.seconds_left) == (2.0, 2.0, 30.0)
+    assert (found.command, found.folder) == ("aadml extract m.csv -o f.h5", "/data")
+
+
+def test_what_was_known_before_is_no_work(tmp_path):
+    """Ten clips in ten seconds; after a pause of an hour, ten known ones and ten new ones in five seconds."""
+    notes = [
+        Beginning(0.0, 100),
+        Progress(10.0, 10),
+        Beginning(3600.0, 100),
+        Progress(3601.0, 10, 10),
+        Progress(3605.0, 20, 10),
+    ]
+    found = status(noted(tmp_path / "f.h5", *notes))
+    assert (found.done, found.reused) == (20, 10)
+    assert found.rate == pytest.approx(10 / 5)
+    assert found.rate_overall == pytest.approx(20 / 15)
+    assert found.seconds_left == pytest.approx(80 / 2)
+
+
+def test_the_latest_rate_is_that_of_the_last_minutes(tmp_path):
+    """A hundred seconds of ten clips each, then ten minutes of one clip a second."""
+    notes = [Beginning(0.0, 10_000)]
+    notes += [Progress(float(second), min(second, 100) * 10 + max(0, second - 100)) for second in range(1, 701)]
+    found = status(noted(tmp_path / "f.h5", *notes))
+    assert WINDOW < 600
+    assert found.rate == pytest.approx(1.0)
+    assert found.rate_overall == pytest.approx(1600 / 700)
+
+
+def test_a_running_job_is_told_by_its_lock_and_slows_down_while_nothing_is_done(tmp_path):
+    output, now = tmp_path / "f.h5", time.time()
+    with open_ledger(tmp_path / "f.h5.work") as ledger:
+        ledger.note(Beginning(now - 100, 10))
+        ledger.note(Progress(now - 90, 5))
+        assert status(output).state == "running"
+        assert status(output).rate == pytest.approx(5 / 100, rel=0.1)
+    assert status(output).state == "stopped"
+    assert status(output).rate == pytest.approx(5 / 10)
+
+
+def test_a_finished_job_has_its_file(tmp_path):
+    output = noted(tmp_path / "f.h5", Beginning(0.0, 3), Progress(1.0, 3, 0, {"missing": 1}, finished=True))
+    assert status(output).state == "stopped"
+    output.write_bytes(b"features")
+    assert (status(output).state, status(output).seconds_left) == ("finished", 0.0)
+    alone = noted(tmp_path / "g.h5", Beginning(0.0, 3), Progress(1.0, 3, 0, {"missing": 3}, finished=True))
+    assert status(alone).state == "finished", "where every clip failed there is no file"
+
+
+def test_nothing_done_yet_has_no_rate(tmp_path):
+    found = status(noted(tmp_path / "f.h5", Beginning(0.0, 3)))
+    assert (found.done, found.rate, found.rate_overall, found.seconds_left) == (0, None, None, None)
+
+
+def test_shards_are_summed_up(tmp_path):
+    for index, (done, finished) in enumerate([(10, True), (4, False)]):
+        output = tmp_path / f"f.{index}-of-2.h5"
+        noted(output, Beginning(0.0, 10, f"shard {index}"), Progress(2.0, done, 0, {"corrupt": 1}, finished))
+    (tmp_path / "f.0-of-2.h5").write_bytes(b"features")
+    (tmp_path / "other.0-of-2.h5.work").mkdir()
+    found = status(tmp_path / "f.h5")
+    assert (found.state, found.clips, found.done, found.failed) == ("stopped", 20, 14, {"corrupt": 2})
+    assert [one.state for one in found.shards] == ["finished", "stopped"]
+    assert found.seconds_left == pytest.approx(3.0)
+    assert status(tmp_path / "f.1-of-2.h5") == found.shards[1]
+
+
+def test_what_is_no_job_is_said_in_one_line(tmp_path):
+    (tmp_path / "old.h5.work").mkdir()
+    (tmp_path / "old.h5.work" / "ledger.jsonl").write_text("")
+    (tmp_path / "notes.h5.work").mkdir()
+    with open_ledger(tmp_path / "notes.h5.work"):
+        pass
+    for name, message in [
+        ("f.h5", "no extraction was begun"),
+        ("old.h5", "no ledger that this version can read"),
+        ("notes.h5", "does not say what job it is of"),
+    ]:
+        with pytest.raises(InputError, match=message) as caught:
+            status(tmp_path / name)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_the_command_of_a_user(tmp_path, render):
+    """A job of two clips, one of them broken; then a status of nothing."""
+    render(tmp_path / "a.mp4")
+    (tmp_path / "b.mp4").write_bytes(b"no video")
+    (tmp_path / "m.csv").write_text("id,media,label,split\na,a.mp4,x,train\nb,b.mp4,x,train\n")
+
+    def aadml(*arguments):
+        command = [sys.executable, "-m", "aadml", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert aadml("extract", "m.csv", "-o", "f.h5", "--workers", "1").returncode == 1
+    done = aadml("status", "f.h5")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0] == "f.h5: finished, 2 of 2 clips done (100 %), 1 failed"
+    assert "corrupt           1" in done.stdout
+    (tmp_path / "f.h5").unlink()
+    stopped = aadml("status", "f.h5")
+    assert stopped.stdout.splitlines()[-1] == "  to continue: aadml extract m.csv -o f.h5 --workers 1"
+    nothing = aadml("status", "g.h5")
+    assert (nothing.returncode, len(nothing.stderr.splitlines())) == (2, 1)

@@ -1,0 +1,111 @@
+import io
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from aadml.feature_extraction.media.truncation import Ending, ending
+
+
+def missing_bytes(file):
+    return ending(file).missing
+
+
+@pytest.mark.parametrize(("name", "codecs"), [("a.mp4", ("mpeg4", "aac")), ("a.webm", ("libvpx", "libopus"))])
+def test_counts_what_was_cut_off(tmp_path, render, name, codecs):
+    whole = render(tmp_path / name, rate=48_000, codecs=codecs).read_bytes()
+    assert missing_bytes(io.BytesIO(whole)) == 0
+    for cut in (1, 10, 100):
+        assert missing_bytes(io.BytesIO(whole[:-cut])) == cut
+    assert missing_bytes(io.BytesIO(whole[: len(whole) // 2])) > 0  # of later boxes nothing is known
+
+
+def test_does_not_judge_what_it_does_not_understand():
+    for content in [
+        b"",
+        b"RIFF\xff\xff\xff\xffWAVE",
+        b"\x00\x00\x00\x00ftyp",
+        b"\x1a\x45\xdf\xa3",
+        b"\x1a\x45\xdf\xa3\x00",
+    ]:
+        assert missing_bytes(io.BytesIO(content)) == 0
+
+
+def test_a_box_or_a_segment_of_unknown_length_runs_to_the_end():
+    boxes = b"\x00\x00\x00\x08ftyp" + b"\x00\x00\x00\x00mdat" + b"x" * 9
+    segment = b"\x1a\x45\xdf\xa3\x80" + b"\x18\x53\x80\x67\x01\xff\xff\xff\xff\xff\xff\xff" + b"x" * 9
+    assert missing_bytes(io.BytesIO(boxes)) == 0
+    assert missing_bytes(io.BytesIO(segment)) == 0
+
+
+BOX = (16).to_bytes(4) + b"ftyp" + b"x" * 8
+
+
+@pytest.mark.parametrize(
+    ("after", "missing"),
+    [
+        (b"", 0),
+        ((20).to_bytes(4) + b"mdat" + b"x" * 4, 8),
+        ((9).to_bytes(4) + b"mdat", 1),  # its header alone is there
+        ((8).to_bytes(4) + b"free" + (20).to_bytes(4) + b"mdat", 12),  # a box may be empty
+        ((20).to_bytes(4) + b"mda", 0),  # not even its header
+        ((7).to_bytes(4) + b"mdat" + b"x" * 9, 0),  # shorter than its own header
+        ((7).to_bytes(4) + b"mdat" + b"\x00\x00\x40\x00free", 0),
+        (b"\x00\x00\x00\x01mdat" + (7).to_bytes(8) + b"x" * 9, 0),
+        ((900).to_bytes(4) + b"\x00\x00\x00\x00", 0),  # padding, no box
+        ((900).to_bytes(4) + b"m at" + b"x" * 9, 0),
+        (b"\x00" * 64, 0),
+    ],
+)
+def test_a_box_that_is_broken_announces_nothing(after, missing):
+    assert missing_bytes(io.BytesIO(BOX + after)) == missing
+
+
+def test_reads_lengths_of_eight_bytes():
+    box = b"\x00\x00\x00\x01mdat" + (1000).to_bytes(8) + b"x" * 84
+    assert missing_bytes(io.BytesIO(box)) == 900
+
+
+@given(st.binary(max_size=64), st.sampled_from([b"", b"\x00\x00\x00\x08ftyp", b"\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67"]))
+@example(b"\x01", b"\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67")
+def test_answers_for_any_bytes_and_rewinds(content, head):
+    file = io.BytesIO(head + content)
+    assert missing_bytes(file) >= 0
+    assert file.tell() == 0
+
+
+def wav(size, held, *, riff=36, head=b"RIFF"):
+    chunk = b"fmt " + (16).to_bytes(4, "little") + b"\1\0\1\0\x80\x3e\0\0\0\x7d\0\0\2\0\x10\0"
+    return head + riff.to_bytes(4, "little") + b"WAVE" + chunk + b"data" + size.to_bytes(4, "little") + b"\7" * held
+
+
+def test_knows_a_whole_wav_a_cut_one_and_an_empty_one():
+    assert ending(io.BytesIO(wav(100, 100))) == Ending()
+    assert ending(io.BytesIO(wav(1000, 100))) == Ending(900, tolerable=False)
+    assert ending(io.BytesIO(wav(104, 100))) == Ending(4, open_ended=True)
+    assert ending(io.BytesIO(wav(0, 0))) == Ending(0, tolerable=False, empty=True)
+    assert ending(io.BytesIO(wav(0, 0)[:30])).empty
+
+
+@pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0x7FFFF000, 0x7FFFFFFF, 0xFFFFFFFF - 36])
+def test_a_wav_from_a_pipe_is_open_ended(size):
+    assert ending(io.BytesIO(wav(size, 100, riff=min(size + 36, 0xFFFFFFFF)))) == Ending(open_ended=True)
+
+
+def test_the_long_size_of_a_wav_counts_where_the_short_one_is_none():
+    whole = wav(0xFFFFFFFF, 1000, head=b"RF64")
+    for long_size, expected in [(1000, Ending()), (5000, Ending(4000, tolerable=False)), (0, Ending(open_ended=True))]:
+        long = b"ds64" + (24).to_bytes(4, "little") + bytes(8) + long_size.to_bytes(8, "little") + bytes(8)
+        assert ending(io.BytesIO(whole[:12] + long + whole[12:])) == expected
+
+
+def test_an_avi_announces_its_length():
+    content = b"RIFF" + (1000).to_bytes(4, "little") + b"AVI " + bytes(400)
+    assert ending(io.BytesIO(content)) == Ending(596)
+
+
+def test_the_last_page_of_an_ogg_file_says_that_it_is_the_last(tmp_path, render):
+    whole = render(tmp_path / "a.ogg", rate=48_000, picture=False, codecs=("", "libopus")).read_bytes()
+    assert ending(io.BytesIO(whole)) == Ending()
+    for cut in (1, 100, len(whole) // 2):
+        assert ending(io.BytesIO(whole[:-cut])).unmarked

@@ -1,0 +1,52 @@
+"""Extractions of small collections of clips, as several tests run them."""
+
+import csv
+
+from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.jobs.extract import extract
+from aadml.feature_extraction.manifest import read_manifest
+
+AUDIO, VISUAL = extractor("log-mel", "audio"), extractor("hog-color", "visual")
+BAD = {
+    "no file": ("none.mp4", "missing"),
+    "text": ("text.mp4", "corrupt"),
+    "list": ("list.m3u8", "refused"),
+}
+LACKING = {"mute": ("mute.mp4", "no-audio"), "blind": ("blind.m4a", "no-video")}
+
+
+def write_manifest(path, rows):
+    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        table = csv.writer(file)
+        table.writerow(["id", "media", "label", "split", "caption_1"])
+        for number, (name, media) in enumerate(rows):
+            table.writerow([name, media, number % 3, ["train", "val", "test"][number % 3], f"about {name}"])
+
+
+def run(folder, output, extractors=(AUDIO, VISUAL), **options):
+    options = {"workers": 1, **options}
+    return extract(read_manifest(folder / "manifest.csv"), output, extractors, **options)
+
+
+def failures(output):
+    with output.with_name(output.name + ".failures.csv").open(encoding="utf-8", errors="surrogateescape") as file:
+        return {row["id"]: row for row in csv.DictReader(file)}
+
+
+def decoded(monkeypatch):
+    """Count the clips that are sent to be decoded."""
+    import aadml.feature_extraction.engines.this_machine as module
+
+    seen = []
+    original = module.decode_all
+
+    def counting(tasks, wanted, **options):
+        def counted():
+            for task in tasks:
+                seen.append((task.number, *sorted(task.media)))
+                yield task
+
+        return original(counted(), wanted, **options)
+
+    monkeypatch.setattr(module, "decode_all", counting)
+    return seen

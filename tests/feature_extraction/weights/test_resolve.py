@@ -1,0 +1,153 @@
+"""The same content is read the same way, whatever it is called: every entry of the table, with random weights."""
+
+import hashlib
+import logging
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from aadml.feature_extraction.backbones.inception_v3 import InceptionV3, inception_v3
+from aadml.feature_extraction.backbones.vggish import VGGish, vggish
+from aadml.feature_extraction.frontends.inference import seeded
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.layers.inception_variants import READINGS, Reading
+from aadml.feature_extraction.weights.resolve import load_weights
+from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
+from aadml.feature_extraction.weights.tensor_files import write_tensors
+
+BUILDS = {
+    "inception-v3": partial(InceptionV3),
+    "inception-v3-tv": partial(InceptionV3),
+    "inception-v3-tf": partial(InceptionV3, auxiliary=False),
+    "inception-v3-tf-adv": partial(InceptionV3, auxiliary=False),
+    "inception-v3-gluon": partial(InceptionV3, auxiliary=False),
+    "inception-v3-2015": partial(InceptionV3, auxiliary=False, classes=1008),
+    "vggish": VGGish,
+    "vggish-torch": VGGish,
+}
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Give a function that puts random weights into the cache as one of the table's files, checksum and all."""
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache"))
+
+    def installed(name):
+        path = weights_folder() / WEIGHTS[name].file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        state = seeded(BUILDS[name], seed=len(name)).state_dict()
+        if path.suffix == ".safetensors":
+            write_tensors(path, state)
+        elif path.suffix == ".ckpt":
+            with path.open("wb") as file:
+                np.savez(file, **{key: value.numpy() for key, value in state.items()})
+        else:
+            torch.save(state, path)
+        content = path.read_bytes()
+        entry = WEIGHTS[name]
+        md5, sha256 = hashlib.md5(content).hexdigest(), hashlib.sha256(content).hexdigest()
+        changed = replace(entry, md5=entry.md5 and md5, sha256=entry.sha256 and sha256[:8])
+        monkeypatch.setitem(WEIGHTS, name, changed)
+        return path
+
+    return installed
+
+
+def built(name, choice):
+    factory = vggish if name.startswith("vggish") else inception_v3
+    return factory(weights=choice, device="cpu")
+
+
+SAMPLE = ("inception-v3-gluon", "inception-v3-2015")  # vggish: 72 million weights, written twice and read three times
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in SAMPLE else pytest.mark.slow) for n in BUILDS])
+def test_by_name_by_path_and_renamed_it_is_the_same(install, tmp_path, name, caplog):
+    path = install(name)
+    by_name = built(name, name)
+    renamed = tmp_path / "mine.bin" if path.suffix != ".safetensors" else tmp_path / "mine.safetensors"
+    renamed.write_bytes(path.read_bytes())
+    caplog.clear()
+    for choice in (path, renamed):
+        assert built(name, str(choice)).parameters == by_name.parameters
+    assert caplog.text == ""
+    if name in READINGS:
+        assert {key: by_name.parameters[key] for key in vars(READINGS[name])} == vars(READINGS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["inception-v3-gluon"])
+def test_the_features_are_equal_to_the_last_bit(install, tmp_path, name):
+    path = install(name)
+    frames = np.random.default_rng(0).integers(0, 256, (1, 299, 299, 3), dtype=np.uint8)
+    expected = built(name, name).describe([frames])[0]
+    renamed = path.rename(tmp_path / f"mine{path.suffix}")
+    np.testing.assert_array_equal(built(name, str(renamed)).describe([frames])[0], expected)
+    assert not np.array_equal(built(name, str(renamed)).describe([255 - frames])[0], expected)
+
+
+def test_the_number_of_classes_tells_the_graph_of_2015(tmp_path, caplog):
+    path = tmp_path / "own.safetensors"
+    write_tensors(path, seeded(BUILDS["inception-v3-2015"]).state_dict())
+    assert inception_v3(weights=str(path)).parameters["last_pool"] == "max"
+    assert caplog.text == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("build", "doubtful"),
+    [
+        (partial(InceptionV3), []),
+        (partial(InceptionV3, auxiliary=False), ["transform_input"]),
+        (partial(InceptionV3, classes=10), ["transform_input"]),
+        (partial(InceptionV3, auxiliary=False, classes=0), ["pool_padding", "last_pool", "transform_input"]),
+    ],
+)
+def test_what_the_content_does_not_tell_is_said_with_what_decides_it(tmp_path, caplog, build, doubtful):
+    path = tmp_path / "own.safetensors"
+    write_tensors(path, seeded(build).state_dict())
+    with caplog.at_level(logging.WARNING):
+        parameters = inception_v3(weights=str(path)).parameters
+    assert {key: parameters[key] for key in vars(Reading())} == vars(Reading())
+    for field in vars(Reading()):
+        assert (f"--set visual.{field}=" in caplog.text) == (field in doubtful)
+    caplog.clear()
+    given = {"pool_padding": "excluded", "last_pool": "max", "transform_input": False}
+    parameters = inception_v3(weights=str(path), **{key: given[key] for key in doubtful}).parameters
+    assert all(parameters[key] == given[key] for key in doubtful)
+    assert caplog.text == ""
+
+
+def test_every_field_of_a_reading_can_be_set():
+    given = {"pool_padding": "excluded", "last_pool": "max", "transform_input": False}
+    assert given.keys() == vars(Reading()).keys()
+    parameters = inception_v3(weights="untrained", **given).parameters
+    assert {key: parameters[key] for key in given} == given
+
+
+@pytest.mark.slow
+def test_a_folder_with_one_weight_file_is_that_file(tmp_path, install):
+    write_tensors(tmp_path / "folder/own.safetensors", seeded(VGGish).state_dict())
+    (tmp_path / "folder/readme.txt").write_text("hello")
+    found = load_weights(str(tmp_path / "folder"), "vggish")
+    alone = load_weights(str(tmp_path / "folder/own.safetensors"), "vggish")
+    assert (found.sha256, found.name) == (alone.sha256, alone.name)
+    write_tensors(tmp_path / "folder/other.safetensors", {"a": torch.ones(1)})
+    with pytest.raises(InputError, match=r"one weight file \(.*\), it holds other.safetensors, own.safetensors; give"):
+        load_weights(str(tmp_path / "folder"), "vggish")
+    published = install("vggish").rename(tmp_path / "folder" / WEIGHTS["vggish"].file)
+    assert load_weights(str(tmp_path / "folder"), "vggish").name == published.name
+
+
+def test_a_folder_with_a_checkpoint_in_several_files_is_that_checkpoint(tmp_path):
+    for name in ("data-00000-of-00001", "index"):
+        source = f"{__file__.rpartition('/')[0]}/checkpoints/version2.ckpt.{name}"
+        with open(source, "rb") as file:  # noqa: PTH123
+            (tmp_path / f"version2.ckpt.{name}").write_bytes(file.read())
+    assert load_weights(str(tmp_path), "vggish").tensors
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(InputError, match=r"is a TensorFlow SavedModel; .* --audio vggish-hub"):
+        load_weights(str(tmp_path), "vggish")

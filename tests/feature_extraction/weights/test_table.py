@@ -1,0 +1,299 @@
+"""Downloads against a server on this machine that resumes, breaks off, lies and vanishes as told."""
+
+import hashlib
+import json
+import logging
+import threading
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import torch
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.weights import table as weights
+from aadml.feature_extraction.weights.download import _locked, download
+from aadml.feature_extraction.weights.resolve import load_weights
+from aadml.feature_extraction.weights.table import WEIGHTS, WeightFile, verify, weights_folder, weights_path
+from aadml.feature_extraction.weights.tensor_files import write_tensors
+
+CONTENT = bytes(range(256)) * 4000
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        server = self.server
+        server.asked.append(self.headers.get("Range"))
+        if server.status != 200:
+            self.send_error(server.status)
+            return
+        start = 0
+        wanted = self.headers.get("Range")
+        if wanted and self.headers.get("If-Range") == server.etag and server.resumes:
+            start = int(wanted.removeprefix("bytes=").rstrip("-"))
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(server.content) - 1}/{len(server.content)}")
+        else:
+            self.send_response(200)
+        if server.etag:
+            self.send_header("ETag", server.etag)
+        body = server.content[start:]
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        cut = server.breaks.pop(0) if server.breaks else len(body)
+        self.wfile.write(body[:cut])
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "cache"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.daemon_threads = False
+        running.asked, running.breaks = [], []
+        running.content, running.status, running.etag, running.resumes = CONTENT, 200, '"one"', True
+        thread = threading.Thread(target=running.serve_forever, args=[0.01])
+        thread.start()
+        url = f"http://127.0.0.1:{running.server_port}/toy.bin"
+        entry = WeightFile("toy.bin", url, "a toy", "CC0-1.0", "nobody", sha256=hashlib.sha256(CONTENT).hexdigest()[:8])
+        monkeypatch.setitem(WEIGHTS, "toy", entry)
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def toy(**changes):
+    WEIGHTS["toy"] = replace(WEIGHTS["toy"], **changes)
+
+
+def leftovers():
+    return sorted(file.name for file in weights_folder().iterdir())
+
+
+def test_a_file_is_fetched_once_verified_and_kept(server):
+    path = weights_path("toy")
+    assert path.read_bytes() == CONTENT
+    assert weights_path("toy") == path
+    assert server.asked == [None]
+    assert leftovers() == ["checksums.json", "toy.bin"]
+    assert json.loads((path.parent / "checksums.json").read_text()) == {"toy.bin": hashlib.sha256(CONTENT).hexdigest()}
+
+
+def test_a_connection_that_breaks_is_taken_up_where_it_broke(server):
+    server.breaks = [300_000, 100_000]
+    assert weights_path("toy").read_bytes() == CONTENT
+    assert server.asked == [None, "bytes=300000-", "bytes=400000-"]
+    assert leftovers() == ["checksums.json", "toy.bin"]
+
+
+def test_a_later_call_goes_on_from_what_has_arrived(server):
+    server.breaks = [200_000, 0, 0]
+    with pytest.raises(
+        InputError, match=r"the connection broke after 200,000 bytes; the same command goes on from there"
+    ):
+        weights_path("toy")
+    assert leftovers() == ["toy.bin.part", "toy.bin.part.etag"]
+    assert weights_path("toy").read_bytes() == CONTENT
+    assert server.asked[-1] == "bytes=200000-"
+    assert leftovers() == ["checksums.json", "toy.bin"]
+
+
+def test_a_file_that_changed_meanwhile_is_fetched_anew(server):
+    server.breaks = [200_000, 0, 0]
+    with pytest.raises(InputError, match="broke"):
+        weights_path("toy")
+    server.etag, server.content = '"two"', CONTENT[::-1]
+    toy(sha256=hashlib.sha256(server.content).hexdigest())
+    assert weights_path("toy").read_bytes() == CONTENT[::-1]
+
+
+@pytest.mark.parametrize("etag", ['"one"', ""])
+def test_a_server_that_cannot_resume_sends_it_all_again(server, etag):
+    server.resumes, server.etag, server.breaks = False, etag, [200_000]
+    assert weights_path("toy").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sha256": "00000000"}, r"its sha256 is [0-9a-f]{64}, the published file's 00000000"),
+        ({"md5": "0" * 32}, r"its md5 is [0-9a-f]{32}, the published file's 0{32}"),
+        ({"size": 5}, r"has 1,024,000 bytes, the published file 5"),
+    ],
+)
+def test_what_is_not_the_published_file_is_discarded(server, changes, message):
+    toy(**changes)
+    with pytest.raises(InputError, match=message) as caught:
+        weights_path("toy")
+    assert "\n" not in str(caught.value)
+    assert leftovers() == []
+
+
+def test_without_connection_one_error_names_file_address_and_folder(server):
+    toy(url="http://127.0.0.1:9/toy.bin")
+    with pytest.raises(InputError) as caught:
+        weights_path("toy")
+    assert str(caught.value) == (
+        f"toy: the file toy.bin is not in {weights_folder()} and was not fetched (no connection: Connection refused); "
+        f"get it from http://127.0.0.1:9/toy.bin and put it into {weights_folder()} under that name"
+    )
+    assert leftovers() == []
+
+
+@pytest.mark.parametrize(("status", "asked"), [(404, 1), (503, 3)])
+def test_a_file_that_is_not_there_is_not_asked_for_again_a_busy_server_is(server, status, asked):
+    server.status = status
+    with pytest.raises(InputError, match=f"the server answers {status}"):
+        weights_path("toy")
+    assert len(server.asked) == asked
+
+
+def test_a_file_put_there_by_hand_is_used_without_connection(server):
+    toy(url="http://127.0.0.1:9/toy.bin")
+    weights_folder().mkdir(parents=True)
+    (weights_folder() / "toy.bin").write_bytes(CONTENT)
+    assert weights_path("toy").read_bytes() == CONTENT
+    (weights_folder() / "toy.bin").write_bytes(CONTENT[:-1] + b"!")
+    with pytest.raises(InputError, match="it is not that file"):
+        weights_path("toy")
+
+
+def test_a_file_without_published_checksum_is_trusted_once_and_compared_ever_after(server, caplog):
+    toy(sha256=None)
+    with caplog.at_level(logging.WARNING):
+        path = weights_path("toy")
+    assert "trusted and recorded at first use" in caplog.text
+    caplog.clear()
+    assert verify("toy") == hashlib.sha256(CONTENT).hexdigest()
+    assert not caplog.text
+    path.write_bytes(b"another")
+    with pytest.raises(
+        InputError, match=r"when it was first used; if the change is meant, delete its line in .*checksums.json"
+    ):
+        weights_path("toy")
+
+
+def test_a_cache_that_cannot_be_written_is_good_enough_to_read(server, caplog, monkeypatch):
+    toy(sha256=None)
+    weights_folder().mkdir(parents=True)
+    (weights_folder() / "toy.bin").write_bytes(CONTENT)
+
+    def read_only(path, text):
+        raise InputError(f"{path}: cannot be written (Read-only file system)")
+
+    monkeypatch.setattr(weights, "write_text", read_only)
+    assert weights_path("toy").read_bytes() == CONTENT
+    assert "checksums.json: cannot be written" in caplog.text
+
+
+def test_two_that_want_the_same_file_fetch_it_once(server):
+    paths = []
+    threads = [threading.Thread(target=lambda: paths.append(weights_path("toy"))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [path.read_bytes() == CONTENT for path in paths] == [True] * 3
+    assert server.asked == [None]
+
+
+def test_a_partial_file_that_goes_between_two_looks_is_made_anew(server):
+    gone = []
+
+    class Partial(type(Path())):
+        """A path whose first look sees the file, which another process then takes away."""
+
+        def exists(self):
+            there = super().exists()
+            if there and not gone:
+                gone.append(self)
+                self.unlink()
+            return there
+
+    with _locked(Partial(weights_folder() / "toy.bin.part")) as file:
+        assert file.writable()
+
+
+def test_a_file_that_is_fetched_by_hand_says_so(server):
+    toy(direct=False, url="https://example.org/page")
+    with pytest.raises(InputError, match=r"it is fetched by hand\); get it from https://example.org/page"):
+        weights_path("toy")
+    assert server.asked == []
+
+
+def test_only_web_addresses_are_fetched(tmp_path):
+    with pytest.raises(InputError, match="only http and https"):
+        download("file:///etc/passwd", tmp_path / "x", check=lambda part: None)
+
+
+def test_a_folder_that_cannot_be_written_is_named(server, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(InputError, match=r"cache/weights: cannot be written"):
+        weights_path("toy")
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(server):
+    with pytest.raises(InputError, match="did you mean 'vggish-pca'"):
+        weights_path("vgish-pca")
+
+
+def test_ones_own_file_is_read_as_it_is_and_told_by_its_checksum(server, tmp_path):
+    torch.save({"a": torch.ones(2)}, tmp_path / "own.pth")
+    found = load_weights(str(tmp_path / "own.pth"), "vggish")
+    assert torch.equal(found.tensors["a"], torch.ones(2))
+    digest = hashlib.sha256((tmp_path / "own.pth").read_bytes()).hexdigest()
+    assert (found.sha256, found.name) == (digest, "own.pth")
+    assert found.published is None
+    assert (weights_folder() / "converted" / f"{digest}.safetensors").is_file()
+    with pytest.raises(InputError, match=r"weights mine.pth: no such file, and no published one of that name"):
+        load_weights("mine.pth", "vggish")
+
+
+def test_auto_is_the_default_of_the_table(server, tmp_path):
+    write_tensors(tmp_path / "toy.safetensors", {"a": torch.ones(2)})
+    server.content = (tmp_path / "toy.safetensors").read_bytes()
+    toy(file="toy.safetensors", sha256=None)
+    for choice in ("auto", "toy"):
+        found = load_weights(choice, "toy")
+        assert found.tensors.keys() == {"a"}
+        assert found.published == "toy"
+        assert found.sha256 == hashlib.sha256(server.content).hexdigest()
+
+
+def test_the_table_says_where_every_file_is_and_under_which_license():
+    files = [entry.file for entry in WEIGHTS.values()]
+    assert len(set(files)) == len(files)
+    for entry in WEIGHTS.values():
+        assert entry.url.startswith("https://")
+        assert entry.license
+        assert entry.citation
+        assert entry.purpose
+        assert entry.md5 is None or len(entry.md5) == 32
+        assert entry.sha256 is None or set(entry.sha256) <= set("0123456789abcdef")
+
+
+def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path / "a"))
+    assert weights_folder() == tmp_path / "a" / "weights"
+    assert weights_folder(tmp_path / "b") == tmp_path / "b" / "weights"
+    monkeypatch.delenv("AADML_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "c"))
+    assert weights_folder() == tmp_path / "c" / "aadml" / "weights"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(weights.Path, "home", lambda: tmp_path / "d")
+    assert weights_folder() == tmp_path / "d" / ".cache" / "aadml" / "weights"
+
+
+def test_without_a_home_the_variable_that_names_the_cache_is_named(monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("AADML_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(weights.Path, "home", homeless)
+    with pytest.raises(InputError, match="AADML_CACHE"):
+        weights_folder()

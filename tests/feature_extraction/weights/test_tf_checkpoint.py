@@ -1,0 +1,170 @@
+"""The checkpoints beside this file were written by TensorFlow 2.20's Saver, in both formats, from `EXPECTED`."""
+
+import contextlib
+import importlib.util
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.weights.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
+
+FOLDER = Path(__file__).with_name("checkpoints")
+EXPECTED = {
+    "net/conv1/weights": np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 5,
+    "net/conv1/biases": np.zeros(4, dtype=np.float32),
+    "net/zeros": np.zeros((40, 50), dtype=np.float32),
+    "net/pattern": np.tile(np.arange(7, dtype=np.float32), 300),
+    "net/double": np.linspace(-1, 1, 5),
+    "net/scalar": np.float32(3.5),
+    "net/step": np.int64(123456789012),
+    "net/ints": np.arange(-3, 4, dtype=np.int32),
+}  # a tensor of text was in them too
+
+
+def assert_expected(tensors):
+    assert tensors.keys() == EXPECTED.keys()
+    for name, array in EXPECTED.items():
+        assert tensors[name].dtype == array.dtype
+        np.testing.assert_array_equal(tensors[name], array)
+
+
+@pytest.mark.parametrize("name", ["version1.ckpt", "version2.ckpt", "version2.ckpt.index"])
+def test_reads_what_tensorflow_wrote_without_tensorflow(name):
+    assert is_tf_checkpoint(FOLDER / name)
+    assert_expected(read_tf_checkpoint(FOLDER / name))
+
+
+def varint(value: int) -> bytes:
+    result = b""
+    while value > 127:
+        result += bytes([value & 127 | 128])
+        value >>= 7
+    return result + bytes([value])
+
+
+def squeezed(raw: bytes) -> bytes:
+    """Compress by Snappy's rules, plainly: a copy wherever four bytes stood up to 60,000 bytes before."""
+    result, at, waiting = varint(len(raw)), 0, b""
+    while at < len(raw):
+        before = raw.rfind(raw[at : at + 4], max(0, at - 60_000), at + 3) if at + 4 <= len(raw) else -1
+        if before < 0:
+            waiting += raw[at : at + 1]
+            at += 1
+            continue
+        size = 4
+        while size < 64 and at + size < len(raw) and raw[before + size] == raw[at + size]:
+            size += 1
+        result += literal(waiting)
+        waiting, back = b"", at - before
+        if back < 2048 and size < 12:
+            result += bytes([back >> 8 << 5 | size - 4 << 2 | 1, back & 255])
+        elif back < 30_000:
+            result += bytes([size - 1 << 2 | 2]) + struct.pack("<H", back)
+        else:
+            result += bytes([size - 1 << 2 | 3]) + struct.pack("<I", back)
+        at += size
+    return result + literal(waiting)
+
+
+def literal(raw: bytes) -> bytes:
+    if not raw:
+        return b""
+    size = len(raw) - 1
+    if size < 60:
+        return bytes([size << 2]) + raw
+    return (bytes([60 << 2, size]) if size < 256 else bytes([61 << 2]) + struct.pack("<H", size)) + raw
+
+
+def table(entries: list[tuple[bytes, bytes]]) -> bytes:
+    """A sorted string table with one compressed block an entry, as LevelDB's format page describes it."""
+
+    def block(pairs):
+        return b"".join(b"\0" + varint(len(k)) + varint(len(v)) + k + v for k, v in pairs) + struct.pack("<II", 0, 1)
+
+    content, handles = b"", []
+    for pair in entries:
+        raw = squeezed(block([pair]))
+        handles.append((pair[0] + b"~", varint(len(content)) + varint(len(raw))))
+        content += raw + b"\1" + b"crc."
+    index = block(handles)
+    footer = varint(0) + varint(0) + varint(len(content)) + varint(len(index))
+    return content + index + b"\0" + b"crc." + footer.ljust(40, b"\0") + bytes.fromhex("57fb808b247547db")
+
+
+def field(number: int, content: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 20_000))
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_unfolds_blocks_compressed_by_snappy(tmp_path, seed, length):
+    generator = np.random.default_rng(seed)
+    values = np.repeat(generator.normal(size=length // 3 + 1), 3)[:length].astype(np.float32)
+    values[length // 2 :] = values[: length - length // 2]
+    shape = field(2, field(2, b"\x08" + varint(length)))
+    meta = field(1, field(1, field(1, b"x") + shape + b"\x18\x01"))
+    data = field(2, field(1, b"x") + field(3, b"\x08\x01" + field(5, values.tobytes())))
+    path = tmp_path / "squeezed.ckpt"
+    path.write_bytes(table([(b"", meta), (b"x", data)]))
+    np.testing.assert_array_equal(read_tf_checkpoint(path)["x"], values)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_checkpoint_gives_numbers_or_the_error_meant_for_people(tmp_path, data):
+    name = data.draw(st.sampled_from(["version1.ckpt", "version2.ckpt.index"]))
+    content = bytearray((FOLDER / name).read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content))) :]
+    (tmp_path / name).write_bytes(content)
+    shutil.copy(FOLDER / "version2.ckpt.data-00000-of-00001", tmp_path)
+    with contextlib.suppress(InputError):
+        assert isinstance(read_tf_checkpoint(tmp_path / name), dict)
+
+
+def test_a_data_file_that_ends_early_is_named(tmp_path):
+    for file in FOLDER.glob("version2*"):
+        shutil.copy(file, tmp_path)
+    data = tmp_path / "version2.ckpt.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:5000])
+    with pytest.raises(InputError, match=r"data-00000-of-00001: ends before net/"):
+        read_tf_checkpoint(tmp_path / "version2.ckpt")
+    data.unlink()
+    with pytest.raises(InputError, match="not a complete TensorFlow checkpoint"):
+        read_tf_checkpoint(tmp_path / "version2.ckpt")
+
+
+def test_other_files_are_no_checkpoints(tmp_path):
+    (tmp_path / "text").write_text("x" * 100)
+    assert not is_tf_checkpoint(tmp_path / "text")
+    assert not is_tf_checkpoint(tmp_path / "absent")
+    assert not is_tf_checkpoint(tmp_path)
+
+
+WRITER = """
+import sys
+import numpy as np
+import tensorflow as tf
+tf.train.Checkpoint(big=tf.Variable(np.load(sys.argv[1] + "/big.npy"))).write(sys.argv[1] + "/objects")
+"""
+
+
+@pytest.mark.slow
+def test_reads_what_tensorflows_object_checkpoints_hold(tmp_path):
+    if importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("tensorflow is not installed")
+    big = np.random.default_rng(0).normal(size=(300, 400)).astype(np.float32)
+    np.save(tmp_path / "big.npy", big)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", WRITER, str(tmp_path)], check=True, capture_output=True)
+    tensors = read_tf_checkpoint(tmp_path / "objects")
+    np.testing.assert_array_equal(tensors["big/.ATTRIBUTES/VARIABLE_VALUE"], big)

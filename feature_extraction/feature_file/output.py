@@ -113,15 +113,20 @@ def hdf5_output(path: Path) -> Iterator[Hdf5Writer]:
     """
     with path.open("r+b", buffering=0) as file:
         output = Output(file)
-        access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-        access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V110)
-        access.set_fileobj_driver(h5py.h5fd.fileobj_driver, output)
-        creation = _without_times(h5py.h5p.FILE_CREATE)
-        name = os.fsencode(path)
-        with h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, fcpl=creation, fapl=access)) as content:
+        with h5py.File(_created(path, output)) as content:
             yield Hdf5Writer(content)
         if output.failure is not None:
             raise output.failure
+
+
+def _created(path: Path, output: Output) -> Any:
+    """Create an HDF5 file in `output`, with no list of properties left that names `output` when the process ends."""
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # an object that is still open is closed with the file
+    access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V110)
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, output)
+    creation = _without_times(h5py.h5p.FILE_CREATE)
+    return h5py.h5f.create(os.fsencode(path), h5py.h5f.ACC_TRUNC, fcpl=creation, fapl=access)
 
 
 def _without_times(kind: Any) -> Any:

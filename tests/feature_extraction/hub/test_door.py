@@ -54,7 +54,7 @@ content = read_features("f.h5")
 assert content.features["audio"].shape == (12, 1024), content.features["audio"].shape
 assert content.features["audio"].std(axis=0).max() > 0.01
 model = aadml.fit("f.h5", method="cca", settings={"method.dimension": 2})
-again = aadml.load(model.save("model"))
+again = aadml.load(model.save("model"), trust_code=True)
 row = again.embed(audio="media/3.mp4")
 np.testing.assert_allclose(row, again.embed(audio=content.features["audio"][3]), atol=1e-5)
 """

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from aadml.feature_extraction.ground.errors import InputError
     from aadml.feature_extraction.jobs.job import extract
     from aadml.model.model import Model
-    from aadml.reports.ablation import ablate
-    from aadml.reports.comparison import compare
     from aadml.reports.run_page import write_report as report
     from aadml.runs.audit import audit
     from aadml.runs.data import read
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
     from aadml.runs.fit import resume_run as resume
     from aadml.runs.loading import load
     from aadml.runs.verify import verify
+    from aadml.studies.ablation import ablate
+    from aadml.studies.comparison import compare
 
 __all__ = [
     "Clips",
@@ -63,8 +63,8 @@ _HOMES = {
     "Model": "aadml.model.model:Model",
     "Splits": "aadml.comparison.clips:Splits",
     "UntrustedCodeError": "aadml.feature_extraction.ground.consent:UntrustedCodeError",
-    "ablate": "aadml.reports.ablation:ablate",
-    "compare": "aadml.reports.comparison:compare",
+    "ablate": "aadml.studies.ablation:ablate",
+    "compare": "aadml.studies.comparison:compare",
     "audit": "aadml.runs.audit:audit",
     "embed": "aadml.runs.embed:embed_file",
     "evaluate": "aadml.runs.evaluate:evaluate",
@@ -92,7 +92,7 @@ def __getattr__(name: str) -> Any:
     entry = getattr(found, attribute)
     if isinstance(entry, type):
         return entry
-    from aadml.feature_extraction.ground.calls import checked
+    from aadml.feature_extraction.ground.argument_types import checked
 
     return checked(entry, __name__, name)
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from aadml.configuration.listing import SECTIONS, listing, options
+from aadml.configuration.catalog import SECTIONS, listing, options
 from aadml.feature_extraction.ground.options import Option, as_yaml, schema
 from aadml.losses import LOSSES
 

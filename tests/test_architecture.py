@@ -22,7 +22,7 @@ EXTRACTION_FLOORS = [
 ]
 
 AADML_FLOORS = [
-    ["comparison", "processes"],
+    ["comparison"],
     ["layers"],
     ["losses", "selections", "proxies", "retrieval", "data"],
     ["objective"],
@@ -31,9 +31,9 @@ AADML_FLOORS = [
     ["protocols"],
     ["configuration"],
     ["runs"],
-    ["sweeps"],
     ["reports"],
-    ["search"],
+    ["studies"],
+    ["papers", "search"],
     ["cli"],
     ["__main__"],
 ]
@@ -175,8 +175,8 @@ def test_dictionaries_of_anything_are_rare():
 
 MUTABLE = {
     "aadml/methods/training.py": {"_Progress", "_Loop"},
-    "aadml/reports/reproduction/page.py": {"Made"},
-    "aadml/search/state.py": {"State"},
+    "aadml/papers/page.py": {"Made"},
+    "aadml/search/snapshot.py": {"State"},
     "feature_extraction/jobs/extract.py": {"_Job"},
     "feature_extraction/ground/worker_pool.py": {"_Worker"},
     "feature_extraction/jobs/status.py": {"_Notes"},

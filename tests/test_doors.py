@@ -11,7 +11,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
-from aadml.search.building import build
+from aadml.search.build_index import build
 
 FUNCTIONS = sorted(name for name in aadml.__all__ if inspect.isfunction(getattr(aadml, name)))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.feature_extraction.ground.calls import plain
+from aadml.feature_extraction.ground.argument_types import plain
 from aadml.feature_extraction.ground.errors import InputError
 
 SMALL = {"network.hidden": [8], "training.batch": 200}

@@ -12,9 +12,9 @@ from typing import NoReturn
 
 import click
 
+from aadml.comparison.processes.launch import ProcessLost, claim_last_word, one_voice, started
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.processes.launch import ProcessLost, claim_last_word, one_voice, started
 
 COMMANDS = {
     "demo": "A first session: sample clips, features, a model, its score and page, an index to ask.",
@@ -73,7 +73,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, and keep what was typed; an unknown one is answered with the nearest name."""
-        from aadml.feature_extraction.ground.tables import suggestion
+        from aadml.feature_extraction.ground.registry import suggestion
 
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise click.UsageError(f"no command '{args[0]}'; {suggestion(args[0], COMMANDS)}", ctx)

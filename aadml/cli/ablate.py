@@ -40,6 +40,6 @@ def command(as_json: bool, **options: Any) -> None:
     """
     from aadml.cli.progress import note
     from aadml.cli.sweeps import command_line, show, work
-    from aadml.reports.ablation import ablate
+    from aadml.studies.ablation import ablate
 
     show(ablate(**options, command=command_line(), work=work, on_note=note), as_json=as_json)

@@ -49,6 +49,6 @@ def command(as_json: bool, **options: Any) -> None:
     """
     from aadml.cli.progress import note
     from aadml.cli.sweeps import command_line, show, work
-    from aadml.reports.comparison import compare
+    from aadml.studies.comparison import compare
 
     show(compare(**options, command=command_line(), work=work, on_note=note), as_json=as_json)

@@ -112,7 +112,7 @@ def command(
 
 def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
     """Read `modality.key=value` settings; values are YAML."""
-    from aadml.configuration import plain_yaml
+    from aadml.configuration import strict_yaml
     from aadml.feature_extraction.ground.errors import InputError
 
     options: dict[str, dict[str, Json]] = {}
@@ -122,7 +122,7 @@ def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Json]]:
         if not equals or not key or modality not in ("audio", "visual", "text"):
             raise InputError(f"--set {setting}: write audio.KEY=VALUE, visual.KEY=VALUE or text.KEY=VALUE")
         try:
-            options.setdefault(modality, {})[key.replace("-", "_")] = plain_yaml.load(value)
+            options.setdefault(modality, {})[key.replace("-", "_")] = strict_yaml.load(value)
         except InputError as error:
             raise InputError(f"--set {setting}: {str(error).removeprefix('line 1: ')}") from error
     return options

@@ -7,7 +7,7 @@ import click
 from aadml.cli.trust import trust_option
 
 if TYPE_CHECKING:
-    from aadml.search.writing import Changes
+    from aadml.search.updates import Changes
 
 
 @click.command("index", short_help="Make a searchable index of clips, or bring one up to date.")
@@ -78,7 +78,7 @@ def command(
     """
     from aadml.cli.extract import read_settings
     from aadml.cli.progress import JobBar, goes_on, note
-    from aadml.search.building import build
+    from aadml.search.build_index import build
 
     with goes_on(), JobBar() as bar:
         changes = build(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from aadml.data.examination import Examination
+    from aadml.data.inspection.inspection import Examination
 
 _SHOWN = 20
 
@@ -39,9 +39,9 @@ def command(path: str, as_json: bool, **options: Any) -> None:
     """
     from dataclasses import asdict
 
-    from aadml.data import examination
+    from aadml.data.inspection import inspection
 
-    found = examination.inspect(path, **options)
+    found = inspection.inspect(path, **options)
     if as_json:
         click.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))
         return

@@ -32,7 +32,7 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
     of a config, `aadml list sections training` the keys of one.
     """
     from aadml.feature_extraction.ground.errors import InputError
-    from aadml.feature_extraction.ground.tables import suggestion
+    from aadml.feature_extraction.ground.registry import suggestion
 
     if kind is None:
         click.echo("\n".join(KINDS))
@@ -45,8 +45,8 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
 
 
 def _print_entries(kind: str, as_json: bool) -> None:
-    from aadml.configuration.listing import listing
-    from aadml.feature_extraction.ground.tables import OWN
+    from aadml.configuration.catalog import listing
+    from aadml.feature_extraction.ground.registry import OWN
 
     entries = listing(kind)
     if as_json:
@@ -60,7 +60,7 @@ def _print_entries(kind: str, as_json: bool) -> None:
 
 
 def _print_options(kind: str, name: str, as_json: bool) -> None:
-    from aadml.configuration.listing import options
+    from aadml.configuration.catalog import options
 
     found = options(kind, name)
     if as_json:

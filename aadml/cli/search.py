@@ -8,7 +8,7 @@ import click
 from aadml.cli.trust import trust_option
 
 if TYPE_CHECKING:
-    from aadml.search.answers import Found
+    from aadml.search.results import Found
 
 MODALITIES = click.Choice(["audio", "visual", "text"])
 

@@ -19,7 +19,7 @@ def command(index: str, port: int, model: str | None) -> None:
     from aadml.feature_extraction.ground.errors import InputError
 
     try:
-        from aadml.search.serving import serve
+        from aadml.search.app import serve
     except ModuleNotFoundError as error:
         raise InputError(
             f"aadml serve needs {error.name}, which is not installed: pip install 'aadml[serve]'"

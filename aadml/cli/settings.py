@@ -29,8 +29,8 @@ class KeyFlag(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Give the flag and its help."""
+        from aadml.feature_extraction.ground.import_paths import documentation
         from aadml.feature_extraction.ground.options import sentences
-        from aadml.feature_extraction.ground.places import documentation
 
         sentence = sentences(documentation(self.declared))[self.key.rpartition(".")[2]]
         self.help = f"{sentence[:1].upper()}{sentence[1:]}" + (f"  [{self.key}]" if "." in self.key else "")

@@ -14,10 +14,10 @@ from aadml.feature_extraction.ground.progress_bar import Bar
 
 if TYPE_CHECKING:
     from aadml.feature_extraction.ground.json_values import JsonObject
-    from aadml.reports.sweep_result import SweepResult
     from aadml.reports.tables import Table
-    from aadml.sweeps.job import Job
-    from aadml.sweeps.sweep import Outcome
+    from aadml.studies.job import Job
+    from aadml.studies.sweep import Outcome
+    from aadml.studies.sweep_result import SweepResult
 
 
 SHARDS = (
@@ -94,7 +94,7 @@ class SweepProgress:
 
 def work(jobs: Sequence["Job"], workers: int | None) -> list["Outcome"]:
     """Run all jobs under a progress bar; an interruption says how to continue."""
-    from aadml.sweeps.sweep import sweep
+    from aadml.studies.sweep import sweep
 
     progress = SweepProgress(len(jobs))
     try:

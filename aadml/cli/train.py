@@ -47,7 +47,7 @@ def command(
     The last line printed is the run folder; continue with `aadml evaluate RUN` and `aadml report RUN`.
     """
     from aadml.cli.progress import Interrupted, TrainingProgress
-    from aadml.processes.launch import ProcessLost
+    from aadml.comparison.processes.launch import ProcessLost
     from aadml.runs.fit import fit, resume_run
 
     progress = TrainingProgress()
@@ -83,7 +83,7 @@ def _refuse_beside_resume(context: click.Context, run: Path) -> None:
 
 def _continuation(folder: Path | None) -> str:
     """Say how to go on with a run; nothing where none was begun."""
-    from aadml.processes.launch import process_count
+    from aadml.comparison.processes.launch import process_count
 
     if folder is None or not (folder / "config.yaml").is_file():
         return ""

@@ -33,7 +33,7 @@ class Clips:
             where there are no classes.
         present: modality -> (n,) bool, whether a clip has it; a modality that all have is left out. What stands in the
             features of a clip that lacks it is not looked at.
-        texts: all texts, where clips have several and `aadml.data.several_texts` has not laid them out yet.
+        texts: all texts, where clips have several and `aadml.data.captions.several_texts` has not laid them out yet.
         drawn_by: n names; of the rows that share one, an epoch of training takes one. None where it takes all.
     """
 

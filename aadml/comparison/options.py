@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval, Len
 
-from aadml.feature_extraction.ground.markers import NoOption
+from aadml.feature_extraction.ground.option_types import NoOption
 
 Share = Annotated[float, Interval(ge=0, le=1)]
 """A part of a whole."""

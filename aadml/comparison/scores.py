@@ -6,8 +6,8 @@ from typing import Annotated
 from torch import Tensor
 
 from aadml.comparison import Comparison
-from aadml.feature_extraction.ground.markers import Choice
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.option_types import Choice
+from aadml.feature_extraction.ground.registry import lookup
 
 SCORES: dict[str, Callable[[Comparison], Tensor]] = {
     "squared-euclidean": lambda comparison: comparison.squared_distance,

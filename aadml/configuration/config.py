@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal
 from annotated_types import Interval, Len, MinLen
 
 from aadml.comparison.options import Count, Seed
-from aadml.configuration import plain_yaml
-from aadml.configuration.changes import expand_loss, section_of
+from aadml.configuration import strict_yaml
+from aadml.configuration.overrides import expand_loss, section_of
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, inner
-from aadml.feature_extraction.ground.markers import Choice
+from aadml.feature_extraction.ground.option_types import Choice
 from aadml.feature_extraction.ground.options import REQUIRED, Default, as_yaml, schema, sections
-from aadml.feature_extraction.ground.places import search_beside
-from aadml.feature_extraction.ground.tables import Table, lookup, suggestion
+from aadml.feature_extraction.ground.registry import Table, lookup, suggestion
 from aadml.feature_extraction.ground.validation import built, checked, checked_options
 from aadml.losses import LABEL_LOSSES, LOSSES
 from aadml.methods import METHODS, READOUTS
@@ -164,7 +164,7 @@ class Config:
 
     def yaml(self) -> str:
         """Write the config as YAML, ready to repeat the run."""
-        return plain_yaml.dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
+        return strict_yaml.dump(_plain(self.values), sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
         """Name what is trained, for folders and tables: the metric loss, or the label loss where that acts alone."""

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aadml.configuration import plain_yaml
-from aadml.configuration.shipped import configs_folder
+from aadml.configuration import strict_yaml
+from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.tables import nearest
+from aadml.feature_extraction.ground.registry import nearest
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ def open_config(name: str | Path) -> ConfigFile:
     path = _found(name)
     try:
         with path.open("rb") as file:
-            raw = file.read(plain_yaml.LARGEST + 1)
-        if len(raw) > plain_yaml.LARGEST:
-            raise InputError(f"{path}: more than {plain_yaml.LARGEST} bytes; a config has fewer")
+            raw = file.read(strict_yaml.LARGEST + 1)
+        if len(raw) > strict_yaml.LARGEST:
+            raise InputError(f"{path}: more than {strict_yaml.LARGEST} bytes; a config has fewer")
         return parsed(raw.decode("utf-8"), path)
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
@@ -60,7 +60,7 @@ def parsed(text: str, place: Path) -> ConfigFile:
         InputError: as of `open_config`.
     """
     try:
-        document = plain_yaml.read(text)
+        document = strict_yaml.read(text)
     except InputError as error:
         raise InputError(f"{place}, {error}" if str(error).startswith("line ") else f"{place}: {error}") from error
     if not isinstance(document.value, dict):

@@ -6,14 +6,14 @@ are made by `aadml.data.synthetic.synthetic`.
 
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.places import imported_on_demand
+from aadml.feature_extraction.ground.import_paths import imported_on_demand
 
 if TYPE_CHECKING:
     from aadml.data.datasets import DATASETS
-    from aadml.data.examination import examine
+    from aadml.data.inspection.inspection import examine
     from aadml.data.reading import open_data
     from aadml.data.sample_clips import SampleClips, write_sample_clips
-    from aadml.data.splits import to_splits
+    from aadml.data.splitting.splits import to_splits
 
 __all__ = ["DATASETS", "SampleClips", "examine", "open_data", "to_splits", "write_sample_clips"]
 
@@ -22,9 +22,9 @@ __getattr__ = imported_on_demand(
     {
         "DATASETS": "datasets",
         "SampleClips": "sample_clips",
-        "examine": "examination",
+        "examine": "inspection.inspection",
         "open_data": "reading",
-        "to_splits": "splits",
+        "to_splits": "splitting.splits",
         "write_sample_clips": "sample_clips",
     },
 )

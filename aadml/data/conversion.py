@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 
-from aadml.data.division import divide, shares_of
-from aadml.data.raw import read_class_names
+from aadml.data.layouts.arrays_on_disk import read_class_names
 from aadml.data.reading import SYNTHETIC, Views, open_data
 from aadml.data.released import RELEASED, like_released, write_split_keys
-from aadml.data.split_duplicates import without_duplicates
-from aadml.data.splits import without_incomplete_classes
+from aadml.data.splitting.division import divide, shares_of
+from aadml.data.splitting.split_duplicates import without_duplicates
+from aadml.data.splitting.splits import without_incomplete_classes
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, is_feature_file, write_features
 from aadml.feature_extraction.ground.atomic import refuse_other_kind
 from aadml.feature_extraction.ground.errors import InputError

@@ -4,7 +4,7 @@ from typing import Any
 
 from aadml.data.layouts import LAYOUTS
 from aadml.data.manifests import MANIFESTS
-from aadml.feature_extraction.ground.tables import Table
+from aadml.feature_extraction.ground.registry import Table
 
 DATASETS: Table[Any] = Table(
     "data set",

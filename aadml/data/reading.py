@@ -11,13 +11,13 @@ import h5py
 from aadml.data.ave import with_official_validation
 from aadml.data.layouts import LAYOUTS
 from aadml.data.layouts.layout import Layout, ReadOptions
-from aadml.data.other_kinds import what_else
 from aadml.data.synthetic import synthetic_by_name
+from aadml.data.wrong_kind_hints import what_else
 from aadml.feature_extraction.feature_file import FeatureFile, check_modality, in_order, is_feature_file, read_features
 from aadml.feature_extraction.foreign import hdf5_keys, npz_keys
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 
 FEATURE_FILE = "feature-file"
 """The feature file of `aadml extract`, taken by every command."""

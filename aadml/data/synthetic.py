@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aadml.data.ave import AVE15
 from aadml.feature_extraction.feature_file import DRAWN, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.manifest import SPLITS
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.processes import group
+from aadml.comparison.processes import group
 
 LEVELS = 1 << 16
 """How many values a unit's draw has: four draws are cut from each 64-bit number of the generator."""

@@ -10,7 +10,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Fidelity, Margin, Momentum, Seed, Share, Size, Weight, Width
 from aadml.comparison.pairwise import TINY, at_least_float32
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import OnlyWith
+from aadml.feature_extraction.ground.option_types import OnlyWith
 from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
     Negatives,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.tables import Table
+from aadml.feature_extraction.ground.registry import Table
 
 if TYPE_CHECKING:
     from aadml.methods.method import Method

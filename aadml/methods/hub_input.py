@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.features import Features
-from aadml.data.kept_vectors import kept_vectors
-from aadml.data.loading import Loading
-from aadml.data.log_mels import at_most_once
-from aadml.data.media_files import MediaFiles
-from aadml.data.network_items import Item, ItemBatch, NetworkItems, text_items
-from aadml.data.texts import Captions
-from aadml.data.waveforms import PackedWaveforms, Waveforms
+from aadml.data.sources.loading import Loading
+from aadml.data.sources.log_mels import at_most_once
+from aadml.data.sources.media_files import MediaFiles
+from aadml.data.sources.network_items import Item, ItemBatch, NetworkItems, text_items
+from aadml.data.sources.texts import Captions
+from aadml.data.sources.vector_cache import kept_vectors
+from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 from aadml.feature_extraction.backbones import mean_over_time
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.hub.blocks import train_only, trained_parts

@@ -15,8 +15,8 @@ from aadml.comparison.features import Features, Matrix, Modality
 from aadml.comparison.moments import moments, parts
 from aadml.comparison.stored_rows import StoredRows
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import Choice, OnlyWith, Tuning
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.option_types import Choice, OnlyWith, Tuning
+from aadml.feature_extraction.ground.registry import lookup
 
 
 @dataclass(frozen=True)

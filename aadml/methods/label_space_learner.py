@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
+from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.losses.kernels.generated_negatives import GenerativeLoss
 from aadml.losses.triplet import triplet
@@ -24,7 +25,6 @@ from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, Weighted, compose_objective
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
-from aadml.processes import group
 
 
 class LabelSpaceLearner(Learner):

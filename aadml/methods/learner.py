@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality, Source
-from aadml.data.padded import sent
+from aadml.data.sources.padding import sent
 from aadml.methods.method import Embedder, MetricLoss
 from aadml.methods.settings import Training
 from aadml.methods.train_scores import map_scores

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from aadml.comparison.options import Dropout, SomeLayers
-from aadml.feature_extraction.ground.markers import Choice, OwnSection
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.comparison.processes import group
+from aadml.feature_extraction.ground.option_types import Choice, OwnSection
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.layers.dropout import DropoutLayer
 from aadml.layers.linear import Linear
 from aadml.layers.tanh import Tanh
-from aadml.processes import group
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": Tanh, "relu": nn.ReLU, "sigmoid": nn.Sigmoid, "gelu": nn.GELU}
 Activation = Annotated[str, Choice(ACTIVATIONS)]

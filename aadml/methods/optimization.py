@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.comparison.processes import group
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods.learner import Batch, Player
 from aadml.methods.settings import OPTIMIZERS, Training
-from aadml.processes import group
 
 
 class Optimization:

@@ -7,6 +7,7 @@ from typing import Literal, TypeVar
 import torch
 from torch import nn
 
+from aadml.comparison.processes import group
 from aadml.feature_extraction.frontends.inference import bfloat16_units
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.layers.linear import Linear
@@ -14,7 +15,6 @@ from aadml.layers.tanh import Tanh
 from aadml.methods.learner import Learner
 from aadml.methods.networks import Layers
 from aadml.methods.settings import Precision
-from aadml.processes import group
 
 _Module = TypeVar("_Module", bound=nn.Module)
 

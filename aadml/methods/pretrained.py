@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
-from aadml.data.loading import Loading
-from aadml.feature_extraction.ground.markers import Written
+from aadml.data.sources.loading import Loading
+from aadml.feature_extraction.ground.option_types import Written
 from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
 
 HubModel = Annotated[str, Written(PREFIX, f"{PREFIX}MODEL[@revision][#pooling]")]

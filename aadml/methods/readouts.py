@@ -10,7 +10,7 @@ from torch import Tensor
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import READOUTS
 from aadml.objective.left_out import is_left_out
 from aadml.objective.sections import Section, named

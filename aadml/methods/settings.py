@@ -8,8 +8,8 @@ import torch
 from annotated_types import Interval
 
 from aadml.comparison.options import Count, CountOrZero, LearningRate, Momentum, Share
-from aadml.feature_extraction.ground.markers import Choice, OnlyWith, Tuning
-from aadml.retrieval.requested import check_criterion
+from aadml.feature_extraction.ground.option_types import Choice, OnlyWith, Tuning
+from aadml.retrieval.metric_functions import check_criterion
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
-from aadml.data.network_items import ItemBatch, NetworkItems
+from aadml.data.sources.network_items import ItemBatch, NetworkItems
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.hub_input import HubInput

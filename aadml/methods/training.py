@@ -10,8 +10,9 @@ from torch import Tensor
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features, Modality
-from aadml.data.batches_ahead import BatchesAhead
-from aadml.data.several_texts import of_epoch
+from aadml.comparison.processes import group
+from aadml.data.captions.several_texts import of_epoch
+from aadml.data.sources.prefetch import BatchesAhead
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.methods.learner import Batch, Epoch, Learner, Stage, Validation, on_device
@@ -27,7 +28,6 @@ from aadml.methods.training_warnings import (
     saturation_warning,
     share_warning,
 )
-from aadml.processes import group
 from aadml.retrieval.evaluation import mean_figure
 
 ADVICE = "lower training.learning_rate, or look for extreme values in the features"

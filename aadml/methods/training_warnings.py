@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from aadml.processes import group
+from aadml.comparison.processes import group
 
 COLLAPSED = 1e-6
 PATIENCE = 5

@@ -8,12 +8,12 @@ from shlex import quote
 import torch
 from torch import Tensor
 
+from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed
 from aadml.feature_extraction.ground.consent import named_in, remember
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested, read_as
 from aadml.feature_extraction.ground.options import keywords
-from aadml.feature_extraction.ground.sealed import FileSum, read_sealed
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD, Inputs, load_scaling
 from aadml.methods.method import Context, Method

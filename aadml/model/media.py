@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.features import Features, Modality
-from aadml.data.captions import CLEANINGS
-from aadml.data.media_files import MediaFiles
-from aadml.data.texts import Captions
-from aadml.data.waveforms import Waveforms
+from aadml.data.captions.cleaning import CLEANINGS
+from aadml.data.sources.media_files import MediaFiles
+from aadml.data.sources.texts import Captions
+from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.backbones import EXTRACTORS, Extractor, extractor, options_of
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.consent import UntrustedCodeError
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, nested
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.jobs.extract import extract
 from aadml.feature_extraction.manifest import Manifest, Row
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_path

@@ -12,7 +12,7 @@ from aadml.comparison.arrays import Array, ArrayLike, Media, paths_of, to_rows
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality
-from aadml.feature_extraction.ground.calls import checked_call
+from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import named_in
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject

@@ -10,9 +10,9 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from aadml.feature_extraction.ground.atomic import write_bytes
+from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
-from aadml.feature_extraction.ground.sealed import FileSum, seal
 from aadml.methods.inputs import Scaling
 from aadml.methods.method import Method
 from aadml.model.card import card

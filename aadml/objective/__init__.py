@@ -5,7 +5,7 @@ The names below are imported on first use, so that listing the recipes does not 
 
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.places import imported_on_demand
+from aadml.feature_extraction.ground.import_paths import imported_on_demand
 
 if TYPE_CHECKING:
     from aadml.objective.embedded import Embedded

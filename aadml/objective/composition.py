@@ -12,7 +12,7 @@ from torch import nn
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Weight
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import Table, lookup
+from aadml.feature_extraction.ground.registry import Table, lookup
 from aadml.losses import LOSSES, OF_EACH_ANCHOR
 from aadml.objective.embedded import BOTH
 from aadml.objective.left_out import LeftOut, is_left_out

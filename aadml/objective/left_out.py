@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from aadml.feature_extraction.ground.tables import Table
+from aadml.feature_extraction.ground.registry import Table
 
 _rebuilding: ContextVar[bool] = ContextVar("rebuilding", default=False)
 

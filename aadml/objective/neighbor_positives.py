@@ -13,7 +13,7 @@ from aadml.comparison import pairwise
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Share, Temperature
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import OnlyWith, OwnSection
+from aadml.feature_extraction.ground.option_types import OnlyWith, OwnSection
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions
 from aadml.proxies.graph import NeighborLists, random_neighbors, united
 

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
+from aadml.comparison.processes import group
 from aadml.feature_extraction.feature_file import MODALITIES, is_modality
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import OwnSection
+from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.objective.embedded import BOTH, Embedded, Side, laid_out, modalities_of, stacked
-from aadml.processes import group
 from aadml.proxies.unchanged import Unchanged
 
 Encode = Callable[[Modality, Tensor], Tensor]

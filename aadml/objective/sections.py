@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.markers import OwnSection
+from aadml.feature_extraction.ground.option_types import OwnSection
 from aadml.feature_extraction.ground.options import completed, keywords, made, schema
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.protocols.fresh import Vectors, in_fresh_process
+from aadml.protocols.subprocess_embedding import Vectors, in_fresh_process
 
 Embed = Callable[[Clips], Embeddings]
 

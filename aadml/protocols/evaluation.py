@@ -10,7 +10,7 @@ import numpy as np
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
 from aadml.retrieval import Evaluation, evaluate, running_average_precisions

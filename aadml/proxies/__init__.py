@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.tables import Table, lookup
+from aadml.feature_extraction.ground.registry import Table, lookup
 
 if TYPE_CHECKING:
     from torch import nn

@@ -15,7 +15,7 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Share
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.markers import Choice, OnlyWith
+from aadml.feature_extraction.ground.option_types import Choice, OnlyWith
 from aadml.feature_extraction.ground.options import completed
 from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.correlation import CorrelationGraph, GraphOptions

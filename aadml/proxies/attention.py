@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from aadml.comparison.options import Dropout, Temperature, Width
 from aadml.comparison.pairwise import TINY
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import OnlyWith
+from aadml.feature_extraction.ground.option_types import OnlyWith
 
 Kind = Literal["mha", "identity-start", "free"]
 LEARNED = OnlyWith("attention", "mha", "identity-start")

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Share
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import OnlyWith
+from aadml.feature_extraction.ground.option_types import OnlyWith
 
 
 class ClassMean(nn.Module):

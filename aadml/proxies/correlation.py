@@ -10,7 +10,7 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import Choice, OnlyWith
+from aadml.feature_extraction.ground.option_types import Choice, OnlyWith
 from aadml.proxies.agreement import agreeing_neighbors
 from aadml.proxies.exact_sums import SIMILARITIES
 from aadml.proxies.graph import NeighborLists, neighbors, random_neighbors

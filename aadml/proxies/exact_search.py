@@ -17,7 +17,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.proxies.exact_sums import (
     DECIMALS,
     LOOPED,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.processes import group
 from aadml.proxies.exact_search import nearest
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Record, numbers
-from aadml.runs.diagnosis import without_diagnosis
+from aadml.runs.test_curve import without_diagnosis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

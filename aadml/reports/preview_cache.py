@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import write_bytes
+from aadml.feature_extraction.ground.checksummed_json import seal, unseal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.sealed import seal, unseal
 from aadml.feature_extraction.ground.worker_pool import Finished, Lost, WorkerPool, processors
 from aadml.feature_extraction.ground.worker_process import Conditions
 from aadml.feature_extraction.weights.table import weights_folder

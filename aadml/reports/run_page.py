@@ -25,9 +25,9 @@ from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.results import DirectionResult
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
 from aadml.runs.environment import Environment, read_environment
-from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load, load_run, read_evaluation
-from aadml.runs.naming import file_name
+from aadml.runs.model_data import not_empty, read_for
+from aadml.runs.run_names import file_name
 from aadml.runs.session import read_records
 
 MAP_POINTS = 1500

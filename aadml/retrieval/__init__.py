@@ -6,8 +6,8 @@ All names but METRICS are imported on first use, so that listing the metrics doe
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.places import imported_on_demand
-from aadml.feature_extraction.ground.tables import Table
+from aadml.feature_extraction.ground.import_paths import imported_on_demand
+from aadml.feature_extraction.ground.registry import Table
 
 if TYPE_CHECKING:
     from aadml.retrieval.directions import score_direction
@@ -46,7 +46,7 @@ METRICS: Table["Callable[..., Values]"] = Table(
         "ndcg": "aadml.retrieval.metrics:ndcg",
         "mean-rank": "aadml.retrieval.metrics:best_rank",
         "median-rank": "aadml.retrieval.metrics:best_rank",
-        "running": "aadml.retrieval.running:running_average_precision",
+        "running": "aadml.retrieval.legacy_running_map:running_average_precision",
     },
     group="aadml.metrics",
 )

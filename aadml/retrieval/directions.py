@@ -14,11 +14,11 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.galleries import of_others, without_partner
+from aadml.retrieval.legacy_running_map import running_by_chance
+from aadml.retrieval.metric_functions import Requested, requested
 from aadml.retrieval.metric_names import CHANCE_OF, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
-from aadml.retrieval.requested import Requested, requested
 from aadml.retrieval.results import SCOPE, Curves, DirectionResult
-from aadml.retrieval.running import running_by_chance
 from aadml.retrieval.scores import Indices, ScoreSource
 from aadml.retrieval.ties import Values
 

@@ -17,7 +17,7 @@ from aadml.feature_extraction.feature_file.columns import LISTED, PRESENT, Colum
 from aadml.feature_extraction.foreign import npz_arrays, open_hdf5
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.manifest import ALIASES
 from aadml.retrieval.frame_word import FRAME_WORD
 

@@ -13,16 +13,16 @@ from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Direction, Modality
 from aadml.comparison.relevance import LABEL, Relevant
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.retrieval import metrics
 from aadml.retrieval.directions import CUTOFFS, score_relevance
 from aadml.retrieval.galleries import Sides, of_others, sides_of
 from aadml.retrieval.label_space import label_space_quality
+from aadml.retrieval.legacy_running_map import running_average_precision
+from aadml.retrieval.metric_functions import Function, check_cutoff, function_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
-from aadml.retrieval.requested import Function, check_cutoff, function_of
 from aadml.retrieval.results import DirectionResult, Evaluation, both_ways
-from aadml.retrieval.running import running_average_precision
 from aadml.retrieval.sampling import QuerySample, asked_by, drawn
 from aadml.retrieval.scores import Indices, MatrixScores, ScoreSource, score_source
 from aadml.retrieval.ties import Values
@@ -233,7 +233,7 @@ def running_average_precisions(
     queries: Indices | None = None,
     similarity: str | None = None,
 ) -> Values:
-    """The running variant of AP for each query (q,), see `aadml.retrieval.running`; args as of the functions above."""
+    """The running variant of AP for each query (q,), see `aadml.retrieval.legacy_running_map`."""
     return _over_direction(
         embeddings, direction, running_average_precision, gallery, asking=queries, similarity=similarity
     )

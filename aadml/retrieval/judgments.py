@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aadml.comparison.relevance import RULES, Judgments, Perceived, Relevance
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.ground.registry import suggestion
 from aadml.feature_extraction.manifest import split_labels
 
 HEADER = ["query", "item", "grade"]

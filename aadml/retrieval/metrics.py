@@ -5,7 +5,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.ground.registry import suggestion
 from aadml.retrieval import ties
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.ranking import Ranking

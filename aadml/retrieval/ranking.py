@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.relevance import Relevant
-from aadml.retrieval.places import sorted_places
 from aadml.retrieval.scores import Indices, Scores, ScoreSource, block_rows
+from aadml.retrieval.sorted_hits import sorted_places
 
 T = TypeVar("T")
 CHUNK = 1 << 20  # scores ranked at a time by one thread

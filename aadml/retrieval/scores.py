@@ -17,7 +17,7 @@ from torch import Tensor
 
 from aadml.comparison.arrays import all_finite
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.retrieval.frame_word import FRAME_WORD, frame_word_scores
 
 Scores = NDArray[np.floating[Any]]

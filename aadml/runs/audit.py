@@ -7,20 +7,20 @@ from pathlib import Path
 from aadml.data import open_data, to_splits
 from aadml.feature_extraction.ground.consent import is_place, with_consent
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import imported_with_consent, search_beside
 from aadml.feature_extraction.ground.json_values import JsonObject, to_bytes
-from aadml.feature_extraction.ground.places import imported_with_consent, search_beside
 from aadml.methods.session import Record, numbers
 from aadml.methods.settings import AUTO
 from aadml.model.packing import CARD
 from aadml.protocols.audit import Finding, Pipeline, Verdict, summary
 from aadml.protocols.audit import audit as run_checks
-from aadml.protocols.checks import CHECKS
+from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import CommandPipeline, Function, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import evaluate
 from aadml.runs.evaluate import Note, keep, subject_of
-from aadml.runs.later_data import read_for
 from aadml.runs.loading import AUDIT, Run, load, load_run, read_config, read_evaluation
+from aadml.runs.model_data import read_for
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.session import read_records
 

@@ -12,9 +12,9 @@ from torch.nn import functional as F
 
 from aadml.comparison.features import Modality
 from aadml.data import open_data
-from aadml.data.captioned_sets import is_captioned
-from aadml.data.several_texts import every_text
-from aadml.data.splits import clips_of
+from aadml.data.captions.captioned_sets import is_captioned
+from aadml.data.captions.several_texts import every_text
+from aadml.data.splitting.splits import clips_of
 from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.feature_file.columns import LISTED
 from aadml.feature_extraction.feature_file.output import hdf5_output
@@ -22,8 +22,8 @@ from aadml.feature_extraction.ground.atomic import atomic_path, refuse_other_kin
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.model.model import Model
 from aadml.retrieval.embeddings_file import FORMAT, ONCE, is_embeddings_file
-from aadml.runs.later_data import check_features, read_for
 from aadml.runs.loading import load
+from aadml.runs.model_data import check_features, read_for
 
 
 @with_consent("model", "features")

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import torch
 
-import aadml
 from aadml.comparison.clips import Splits
 from aadml.comparison.features import Features, StoredSource
+from aadml.comparison.processes import group
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_object, read_as
-from aadml.processes import group
 from aadml.runs.manifest import ENVIRONMENT, read_file
 
 _ROWS_AT_ONCE = 1 << 14
@@ -90,7 +89,7 @@ def installed(package: str) -> str | None:
 
 def commit() -> str | None:
     """Give the commit of the checkout the package lies in, marked where files were changed; None outside one."""
-    folder = Path(aadml.__file__).parent
+    folder = Path(__file__).parents[1]
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)

@@ -14,9 +14,9 @@ from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.atomic import remove_leftovers
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.json_values import to_bytes
-from aadml.feature_extraction.ground.places import search_beside
-from aadml.feature_extraction.ground.text import listed
+from aadml.feature_extraction.ground.strings import listed
 from aadml.model.model import Model
 from aadml.protocols.evaluation import evaluate_under
 from aadml.protocols.protocol import Subject
@@ -26,11 +26,11 @@ from aadml.retrieval.embeddings_file import check_once, read_embeddings
 from aadml.retrieval.judgments import chosen_relevance
 from aadml.retrieval.metric_names import Gallery
 from aadml.runs.data import relevance_name, with_relevance
-from aadml.runs.later_data import not_empty, read_for, suited
 from aadml.runs.loading import load, load_run
 from aadml.runs.manifest import EVALUATION, is_run
-from aadml.runs.naming import file_of
+from aadml.runs.model_data import not_empty, read_for, suited
 from aadml.runs.prepare import fitted_on, untrained_model
+from aadml.runs.run_names import file_of
 from aadml.runs.store import opened
 
 Note = Callable[[str], None]

@@ -9,26 +9,26 @@ import numpy as np
 import torch
 
 from aadml.comparison.clips import Clips, Splits
-from aadml.configuration.assembly import assemble
-from aadml.configuration.changes import Settings
+from aadml.comparison.processes import group, launch
 from aadml.configuration.config import Config
-from aadml.data.splits import stratified
+from aadml.configuration.from_arguments import assemble
+from aadml.configuration.overrides import Settings
+from aadml.data.splitting.splits import stratified
 from aadml.feature_extraction.ground.consent import with_consent
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Callbacks, Record, Session
 from aadml.model.model import Model
 from aadml.model.packing import FACTS
-from aadml.processes import group, launch
+from aadml.runs.config_warnings import config_warnings, remarks
 from aadml.runs.data import configured_in_memory, place_of, relevance_name, starting_config
+from aadml.runs.distributed import callbacks_of_one, check_together, folder_of_all, follow
 from aadml.runs.loading import load, read_config
 from aadml.runs.manifest import CONFIG, is_finished, read_manifest
-from aadml.runs.naming import new_run_folder
 from aadml.runs.prepare import Prepared, prepare
-from aadml.runs.remarks import config_warnings, remarks
+from aadml.runs.run_names import new_run_folder
 from aadml.runs.sample_data import with_sample_data
 from aadml.runs.scoring import TEST, score_model
 from aadml.runs.store import begun, opened
-from aadml.runs.together import callbacks_of_one, check_together, folder_of_all, follow
 from aadml.runs.train import fit_model, train_prior, train_run
 
 _log = logging.getLogger("aadml")

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from aadml.feature_extraction.ground.checksummed_json import FileSum, read_sealed, seal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
-from aadml.feature_extraction.ground.sealed import FileSum, read_sealed, seal
 from aadml.model.files import FIRST_EDITION
 
 MANIFEST = "manifest.json"

@@ -7,6 +7,7 @@ import torch
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Features, Matrix
+from aadml.comparison.processes import group
 from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
@@ -18,8 +19,7 @@ from aadml.methods.settings import AUTO
 from aadml.model.facts import Facts, MethodFacts, fingerprint, training_data
 from aadml.model.files import build_method
 from aadml.model.model import Model
-from aadml.processes import group
-from aadml.retrieval.requested import check_cutoff
+from aadml.retrieval.metric_functions import check_cutoff
 from aadml.runs.data import load_splits, protocol_of
 from aadml.runs.environment import data_hash
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from aadml.configuration.config import Config
 from aadml.data import open_data
-from aadml.data.captioned_sets import is_captioned
+from aadml.data.captions.captioned_sets import is_captioned
 from aadml.feature_extraction.feature_file import FeatureFile, write_features
 from aadml.methods.session import Session
 from aadml.model.model import Model

@@ -9,7 +9,7 @@ from aadml.methods.train_scores import can_be_scored, train_scores
 from aadml.model.model import Model
 from aadml.retrieval import evaluate
 from aadml.retrieval.record import EvaluationRecord
-from aadml.runs.health import verdicts
+from aadml.runs.result_warnings import verdicts
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Scoring:
         queries: whether the average precision of each query is written too.
         metrics: that are scored beside those of every evaluation.
         diagnosis: epochs between two looks at the test clips, for figures of epochs alone; 0 never looks. See
-            `aadml.runs.diagnosis`.
+            `aadml.runs.test_curve`.
     """
 
     split: str = "test"

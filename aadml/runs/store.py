@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import append_all, flush_to_disk, write_bytes
+from aadml.feature_extraction.ground.checksummed_json import FileSum
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.sealed import FileSum
 from aadml.runs.manifest import LOG, MANIFEST, NUMBERED, RESERVED, Manifest, read_file, read_log, read_manifest
 
 FLUSH_SECONDS = 60.0

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from aadml.comparison.clips import Splits
+from aadml.comparison.processes import group
 from aadml.configuration.config import Config
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
@@ -15,19 +16,18 @@ from aadml.methods.session import SILENT, Callbacks, Session
 from aadml.model.files import load_model
 from aadml.model.model import Model
 from aadml.model.packing import CARD, FACTS, pack_model
-from aadml.processes import group
-from aadml.retrieval.requested import check_cutoff
-from aadml.runs.diagnosis import Diagnosis, without_diagnosis
+from aadml.retrieval.metric_functions import check_cutoff
+from aadml.runs.config_warnings import foretold
 from aadml.runs.environment import Environment, environment, read_environment
 from aadml.runs.loading import read_config
 from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, is_finished, is_run, read_manifest
-from aadml.runs.naming import file_of
 from aadml.runs.prepare import Prepared, fitted_on, prepare
-from aadml.runs.prior import config_of, folder_of
-from aadml.runs.remarks import foretold
+from aadml.runs.pretraining import config_of, folder_of
+from aadml.runs.run_names import file_of
 from aadml.runs.scoring import TEST, Scoring, score_model
 from aadml.runs.session import RunSession, read_records
 from aadml.runs.store import RunStore, begun, opened
+from aadml.runs.test_curve import Diagnosis, without_diagnosis
 
 
 def fit_model(prepared: Prepared, session: Session, *, alone: bool = False) -> Model:

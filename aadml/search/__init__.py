@@ -8,12 +8,12 @@
 
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.places import imported_on_demand
+from aadml.feature_extraction.ground.import_paths import imported_on_demand
 
 if TYPE_CHECKING:
-    from aadml.search.answers import Found, Hit
     from aadml.search.index import Index
+    from aadml.search.results import Found, Hit
 
 __all__ = ["Found", "Hit", "Index"]
 
-__getattr__ = imported_on_demand(__name__, {"Found": "answers", "Hit": "answers", "Index": "index"})
+__getattr__ = imported_on_demand(__name__, {"Found": "results", "Hit": "results", "Index": "index"})

@@ -13,23 +13,23 @@ from torch import Tensor
 from aadml.comparison.arrays import ArrayLike
 from aadml.comparison.features import Modality
 from aadml.data.reading import SYNTHETIC
-from aadml.feature_extraction.ground.calls import checked_call
+from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import typed
 from aadml.model.model import Model
-from aadml.search.answers import Found, Hit
-from aadml.search.asking import check, question
-from aadml.search.building import build
-from aadml.search.contents import items_of, meta_of
+from aadml.search.best_moment import best_moment, read_moments
+from aadml.search.build_index import build
+from aadml.search.embed_query import check, question
 from aadml.search.encoders import Encoder, load_encoder
-from aadml.search.exact import Gallery
-from aadml.search.exporting import export
+from aadml.search.exact_search import Gallery
+from aadml.search.export import export
 from aadml.search.filters import SECONDS, Value, columns_to_ask, matching
-from aadml.search.moments import best_moment, read_moments
-from aadml.search.state import Where, read_state
+from aadml.search.items import items_of, meta_of
+from aadml.search.results import Found, Hit
+from aadml.search.snapshot import Where, read_state
 from aadml.search.store import Item, connect, reading
-from aadml.search.writing import Changes
+from aadml.search.updates import Changes
 
 _FILTERS = 32  # conditions whose items are remembered
 
@@ -77,7 +77,7 @@ class Index:
         Args:
             source: a feature file, a manifest, or a folder of media.
             output: the index file.
-            choices: see `aadml.search.building.build`.
+            choices: see `aadml.search.build_index.build`.
         """
         build(source, output, **choices)
         return cls(output, model=choices.get("model"), trust_code=choices.get("trust_code", False))
@@ -237,7 +237,7 @@ class Index:
 
     @checked_call
     def export(self, output: str | Path, *, kind: str = "npy") -> list[Path]:
-        """Write the vectors with their ids; see `aadml.search.exporting`.
+        """Write the vectors with their ids; see `aadml.search.export`.
 
         Args:
             output: the files' common name: `<output>.<modality>.npy` and `.ids.txt`, or `<output>.<modality>.parquet`.

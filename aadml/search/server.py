@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.questions import Limits
+from aadml.search.uploads import Limits
 
 HEADER_SECONDS = 10.0
 """From the opening of a connection, or the first byte of a further request, until its head has arrived."""

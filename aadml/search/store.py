@@ -20,8 +20,8 @@ from aadml.feature_extraction.feature_file import MODALITIES
 from aadml.feature_extraction.ground.atomic import atomic_path, remove_leftovers
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.search import moments
-from aadml.search.moments import Moments, write_moments
+from aadml.search import best_moment
+from aadml.search.best_moment import Moments, write_moments
 
 APPLICATION, VERSION = 0x61614D58, 1
 OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "rowid", "oid", "_rowid_")
@@ -219,7 +219,7 @@ def _write(
 ) -> None:
     if columns_in(database) != dict(columns):
         _renew_columns(database, columns)
-    for statement in moments.SCHEMA:
+    for statement in best_moment.SCHEMA:
         database.execute(statement)
     kept = [f"{kind}_{name}" for name in MODALITIES for kind in ("vector", "moment")]
     tables = ["item", *(["extra"] if columns else []), *kept]

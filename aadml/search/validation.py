@@ -12,10 +12,10 @@ from torch import Tensor
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject, read_as
-from aadml.runs.later_data import check_features
+from aadml.runs.model_data import check_features
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
 from aadml.search.encoders import Encoder, ModelEncoder
-from aadml.search.exact import Gallery
+from aadml.search.exact_search import Gallery
 from aadml.search.sources import of_features
 
 FORM = 2

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import schema
-from aadml.feature_extraction.ground.tables import Table, lookup
+from aadml.feature_extraction.ground.registry import Table, lookup
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.feature_extraction.weights.hub_names import expanded
 

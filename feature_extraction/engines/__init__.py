@@ -7,7 +7,7 @@ from typing import Protocol
 
 from aadml.feature_extraction.engines.decoding_workers import Part, Task, Wanted
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import Table, lookup
+from aadml.feature_extraction.ground.registry import Table, lookup
 from aadml.feature_extraction.media import Limits
 
 

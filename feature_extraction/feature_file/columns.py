@@ -13,7 +13,7 @@ from aadml.feature_extraction.feature_file import MODALITIES, UNLABELLED, check_
 from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, npz_arrays, npz_keys, require_keys
 from aadml.feature_extraction.ground.archives import is_archive
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.text import as_text
+from aadml.feature_extraction.ground.strings import as_text
 
 LISTED = "modalities"
 """The key under which a file names its modalities, where some have other names than audio, visual and text."""

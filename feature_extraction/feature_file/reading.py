@@ -19,7 +19,7 @@ from aadml.feature_extraction.feature_file.rows import ModalityRows, Rows, block
 from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.text import as_text
+from aadml.feature_extraction.ground.strings import as_text
 
 VERSIONS = (1, 2)
 Group = Mapping[str, "h5py.Dataset | Group"]

@@ -17,8 +17,8 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args, get_type_h
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
-from aadml.feature_extraction.ground.markers import NoOption, OnlyWith, OwnSection, Tuning, metadata_of, possible
-from aadml.feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.ground.option_types import NoOption, OnlyWith, OwnSection, Tuning, metadata_of, possible
+from aadml.feature_extraction.ground.registry import suggestion
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
-from aadml.feature_extraction.ground.markers import possible
+from aadml.feature_extraction.ground.option_types import possible
 from aadml.feature_extraction.ground.options import as_yaml, completed, schema
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.frontends.inference import bfloat16_units
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.hub.families import FAMILIES, Item, PictureTower, Pool, SoundTower, TextTower
 from aadml.feature_extraction.hub.loading import UNREADABLE, Tower, first_line, network_of
 from aadml.feature_extraction.hub.snapshot import Snapshot, remember

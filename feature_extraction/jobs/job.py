@@ -8,9 +8,9 @@ from pathlib import Path
 from aadml.feature_extraction.backbones import Extractor, extractor, options_of
 from aadml.feature_extraction.feature_file import Incomplete
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.ground.places import search_beside
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.jobs.extract import Outcome
 from aadml.feature_extraction.jobs.extract import extract as carry_out
 from aadml.feature_extraction.jobs.recipes import RECIPES

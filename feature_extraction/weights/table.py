@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.ground.registry import suggestion
 from aadml.feature_extraction.weights.download import digest, download
 from aadml.feature_extraction.weights.tensor_files import sha256
 

@@ -30,7 +30,7 @@ def written(folder, arguments):
     import numpy as np
     import torch
 
-    from aadml.data.waveforms import Waveforms
+    from aadml.data.sources.waveforms import Waveforms
 
     paths = []
     for i in range(arguments.clips):
@@ -90,7 +90,7 @@ def epoch_of(source, loading, clips):
     import torch
 
     from aadml.comparison.clips import Clips
-    from aadml.data.texts import Captions
+    from aadml.data.sources.texts import Captions
     from aadml.methods import METHODS, training
     from aadml.methods.audio_text.options import CaptionedOptions, TowerOptions
     from aadml.methods.method import Context

@@ -29,7 +29,7 @@ def child(arguments):
     """Build one partition; print its figures."""
     import torch
 
-    from aadml.data.curriculum import objective, partition
+    from aadml.data.captions.curriculum import objective, partition
 
     torch.set_num_threads(arguments.threads)
     generator = torch.Generator().manual_seed(0)

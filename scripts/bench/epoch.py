@@ -13,7 +13,7 @@ from statistics import median
 import torch
 
 from aadml.comparison.clips import Splits
-from aadml.configuration.assembly import assemble
+from aadml.configuration.from_arguments import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
 from aadml.methods.session import Session

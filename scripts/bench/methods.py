@@ -23,9 +23,9 @@ from pathlib import Path
 import torch
 from memory import forget_peak, peak_bytes, resident_bytes
 
-from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
+from aadml.configuration.overrides import with_setting
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.methods import METHODS

@@ -12,7 +12,7 @@ from statistics import mean, stdev
 import torch
 from torch import Tensor
 
-from aadml.configuration.assembly import assemble
+from aadml.configuration.from_arguments import assemble
 from aadml.layers import linear
 from aadml.methods.session import Session
 from aadml.runs.prepare import prepare

@@ -15,7 +15,7 @@ from statistics import median
 import torch
 from torch import Tensor, nn
 
-from aadml.configuration.assembly import assemble
+from aadml.configuration.from_arguments import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import SHAPES, synthetic
 from aadml.layers.dropout import DropoutLayer

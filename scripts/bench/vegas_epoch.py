@@ -21,7 +21,7 @@ import torch
 from step import batch_of, products
 from turns import PARTS, ROOT, Parts, Training
 
-from aadml.configuration.assembly import assemble
+from aadml.configuration.from_arguments import assemble
 from aadml.runs.prepare import prepare, untrained_model
 
 

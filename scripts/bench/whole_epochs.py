@@ -15,7 +15,7 @@ import torch
 import torch._dynamo
 
 import aadml
-from aadml.configuration.assembly import assemble
+from aadml.configuration.from_arguments import assemble
 from aadml.methods.session import Callbacks, Session
 from aadml.runs.train import fit_model
 

@@ -273,9 +273,11 @@ def machine() -> dict[str, str]:
     import torch
 
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    facts = {key.strip(): value.strip() for line in reversed(lines) for key, _, value in [line.partition(":")]}
+    names = [facts.get(key, "") for key in ("model name", "cpu family", "model", "stepping")]
+    flags = hashlib.sha256(facts.get("flags", "").encode()).hexdigest()[:8]  # products take other paths by these
     return {
-        "processor": f"{platform.machine()} {model}",
+        "processor": " ".join([platform.machine(), *names, flags]),
         "capability": torch.backends.cpu.get_cpu_capability(),
         "threads": str(torch.get_num_threads()),
     } | {name: version(name) for name in LIBRARIES}

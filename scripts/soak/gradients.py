@@ -26,11 +26,11 @@ import torch
 from torch import Tensor, nn
 from trainings import OF_SOUND, SETTINGS
 
-from aadml.configuration.assembly import assemble
+from aadml.configuration.from_arguments import assemble
 from aadml.data import to_splits
-from aadml.data.padded import Padded
+from aadml.data.sources.padding import Padded
+from aadml.data.sources.texts import Captions
 from aadml.data.synthetic import synthetic
-from aadml.data.texts import Captions
 from aadml.feature_extraction.backbones.bert import small_bert
 from aadml.feature_extraction.backbones.crnn import Crnn
 from aadml.feature_extraction.backbones.inception_v3 import InceptionV3

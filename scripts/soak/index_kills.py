@@ -22,7 +22,7 @@ from aadml.data.sample_clips import SampleClips, write_sample_clips
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.search import Index
-from aadml.search.building import build
+from aadml.search.build_index import build
 
 TIMEOUT = 120.0
 

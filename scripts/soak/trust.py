@@ -38,9 +38,9 @@ import yaml
 
 import aadml
 from aadml.cli import cli
-from aadml.feature_extraction.ground import consent, places
+from aadml.feature_extraction.ground import consent, import_paths
+from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.sealed import FileSum, seal
 from aadml.runs.manifest import Manifest, read_manifest
 from aadml.search.index import Index
 
@@ -438,7 +438,7 @@ def _forget(path: Sequence[str]) -> None:
     for module in [module for module in sys.modules if module.startswith("planted_")]:
         del sys.modules[module]
     consent._names.clear()
-    places._beside.clear()
+    import_paths._beside.clear()
     sys.path[:] = path
 
 

@@ -14,21 +14,21 @@ FUNCTIONS = {
     "extract": "aadml.feature_extraction.jobs.job:extract",
     "status": "aadml.feature_extraction.jobs.status:status",
     "merge": "aadml.feature_extraction.jobs.merge:merge",
-    "inspect": "aadml.data.examination:inspect",
+    "inspect": "aadml.data.inspection.inspection:inspect",
     "convert": "aadml.data.conversion:convert",
     "train": "aadml.runs.fit:fit",
     "evaluate": "aadml.runs.evaluate:evaluate",
     "embed": "aadml.runs.embed:embed_file",
     "verify": "aadml.runs.verify:verify",
     "audit": "aadml.runs.audit:audit",
-    "ablate": "aadml.reports.ablation:ablate",
-    "compare": "aadml.reports.comparison:compare",
-    "reproduce": "aadml.reports.reproduction:reproduce",
+    "ablate": "aadml.studies.ablation:ablate",
+    "compare": "aadml.studies.comparison:compare",
+    "reproduce": "aadml.papers:reproduce",
     "report": "aadml.reports.run_page:write_report",
-    "index": "aadml.search.building:build",
+    "index": "aadml.search.build_index:build",
     "search": "aadml.search.index:search",
-    "serve": "aadml.search.serving:serve",
-    "list": "aadml.configuration.listing:listing",
+    "serve": "aadml.search.app:serve",
+    "list": "aadml.configuration.catalog:listing",
     "doctor": "aadml.runs.doctor:doctor",
 }
 PRINTING = {"as_json", "by_class", "per_query"}
@@ -133,6 +133,6 @@ def test_a_command_is_repeated_as_it_was_typed_also_where_another_one_calls_it(m
     from aadml.cli.sweeps import command_line
 
     monkeypatch.setattr("sys.argv", ["aadml", "demo", "my clips"])
-    monkeypatch.setattr("aadml.data.examination.inspect", lambda *_, **__: pytest.fail(command_line()))
+    monkeypatch.setattr("aadml.data.inspection.inspection.inspect", lambda *_, **__: pytest.fail(command_line()))
     with pytest.raises(pytest.fail.Exception, match=r"^aadml inspect 'my clips/clips\.h5'$"):
         cli.main(["inspect", "my clips/clips.h5"], standalone_mode=False)

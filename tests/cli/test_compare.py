@@ -8,7 +8,7 @@ import pytest
 from aadml.configuration.files import read_yaml
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
-from aadml.sweeps.published_figures import published
+from aadml.studies.published_figures import published
 
 SMALL = ["--set", "network.hidden=[8]", "--set", "training.batch=20", "--set", "training.learning_rate=0.01"]
 QUICK = ["--set", "method.dimension=3", "--max-epochs", "2", "--seeds", "2", "--workers", "0"]
@@ -119,7 +119,7 @@ def test_bad_comparisons_are_one_line_and_code_2(aadml, features, tmp_path, argu
 
 
 def test_the_papers_tables_name_rows_that_are_here():
-    from aadml.sweeps.compare import method_names, published_losses
+    from aadml.studies.comparison_rows import method_names, published_losses
 
     assert set(published("methods")) <= set(method_names())
     assert set(published_losses()) <= {*LOSSES, *RECIPES}

@@ -5,7 +5,7 @@ import pytest
 
 import aadml as toolkit
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.building import build
+from aadml.search.build_index import build
 
 
 @pytest.fixture

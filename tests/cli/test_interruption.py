@@ -10,11 +10,11 @@ AGAIN = "aadml: interrupted; run the same command again to continue"
 PLAIN = "aadml: interrupted; nothing half-written was left behind"
 CALLS = {
     "extract": (["manifest.csv", "-o", "f.h5"], "aadml.feature_extraction.jobs.job.extract", AGAIN),
-    "index": (["f.h5", "-o", "f.idx"], "aadml.search.building.build", AGAIN),
-    "ablate": (["--over", "proxy.k=1,2", "--data", "features.h5"], "aadml.sweeps.sweep.sweep", AGAIN),
+    "index": (["f.h5", "-o", "f.idx"], "aadml.search.build_index.build", AGAIN),
+    "ablate": (["--over", "proxy.k=1,2", "--data", "features.h5"], "aadml.studies.sweep.sweep", AGAIN),
     "train": (["--data", "features.h5"], "aadml.runs.fit.fit", PLAIN),
     "sample-data": (["clips"], "aadml.data.sample_clips.write_sample_clips", AGAIN),
-    "inspect": (["f.h5"], "aadml.data.examination.inspect", PLAIN),
+    "inspect": (["f.h5"], "aadml.data.inspection.inspection.inspect", PLAIN),
 }
 
 

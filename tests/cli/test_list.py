@@ -7,11 +7,11 @@ from click.testing import CliRunner
 
 from aadml.cli import cli
 from aadml.cli.list import KINDS
+from aadml.configuration.catalog import SECTIONS, WITH_OPTIONS, listing, options
 from aadml.configuration.config import FIXED, TABLES, TOWERS, UNNAMED, Common
-from aadml.configuration.listing import SECTIONS, WITH_OPTIONS, listing, options
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import imported
 from aadml.feature_extraction.ground.options import schema
-from aadml.feature_extraction.ground.places import imported
 from aadml.losses import LOSSES
 from aadml.methods.pretrained import PretrainedOptions
 from aadml.methods.settings import Training

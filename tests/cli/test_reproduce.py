@@ -13,9 +13,9 @@ import pytest
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.reports.reproduction import reproduce
-from aadml.sweeps.reproduce.cost import Rate
-from aadml.sweeps.sweep import sweep
+from aadml.papers import reproduce
+from aadml.papers.cost import Rate
+from aadml.studies.sweep import sweep
 
 SMALL = ["network.hidden=[8]", "training.learning_rate=0.01", "training.batch=40"]
 FLAGS = [part for setting in SMALL for part in ("--set", setting)]
@@ -34,7 +34,7 @@ def ave(tmp_path):
 @pytest.fixture
 def two_rows(monkeypatch):
     """Two rows of each table instead of all."""
-    from aadml.sweeps.reproduce import rows
+    from aadml.papers import rows
 
     whole = rows.published
     few = {"losses": ("triplet", "aa-triplet"), "methods": ("cca", "aadml")}
@@ -50,7 +50,7 @@ def unmeasured(monkeypatch):
     def rates(runs, workers, note):
         return {kind: Rate(step=0.001) for kind, _ in runs}
 
-    monkeypatch.setattr("aadml.sweeps.reproduce.cost.measured_kinds", rates)
+    monkeypatch.setattr("aadml.papers.cost.measured_kinds", rates)
 
 
 def rows(path):
@@ -139,7 +139,7 @@ def test_bad_calls_are_one_line_and_code_2(aadml, ave, tmp_path, arguments, hint
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_rows", "unmeasured")
 def test_a_long_job_is_refused_where_nobody_can_answer(aadml, ave, tmp_path, monkeypatch):
-    monkeypatch.setattr("aadml.sweeps.reproduce.cost.WORTH_ASKING", 0.001)
+    monkeypatch.setattr("aadml.papers.cost.WORTH_ASKING", 0.001)
     arguments = ["reproduce", "paper", "--ave", ave, "--only", "figure-5", "--seeds", 1, *FLAGS, "--max-epochs", 1,
                  "--workers", 0, "-o", tmp_path / "out"]  # fmt: skip
     code, _, err = aadml(*arguments)

@@ -12,9 +12,9 @@ import pytest
 
 import aadml as face
 from aadml.data.sample_clips import SampleClips, write_sample_clips
-from aadml.feature_extraction.ground import places
+from aadml.feature_extraction.ground import import_paths
+from aadml.feature_extraction.ground.checksummed_json import seal
 from aadml.feature_extraction.ground.consent import UntrustedCodeError
-from aadml.feature_extraction.ground.sealed import seal
 from aadml.search.index import Index
 
 SMALL = {"network.hidden": [8], "training.batch": 20, "training.epochs": 1}
@@ -60,7 +60,7 @@ PLANTED = "raise RuntimeError('planted code ran')\n"
 def away(tmp_path, monkeypatch):
     """Work in an empty folder, with nothing from outside imported yet."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(places, "_beside", {})
+    monkeypatch.setattr(import_paths, "_beside", {})
     folder = tmp_path / "away"
     folder.mkdir()
     monkeypatch.chdir(folder)

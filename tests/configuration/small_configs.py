@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
+from aadml.configuration.overrides import with_setting
 
 SMALL: dict[str, dict[str, object]] = {
     "aadml": {"network.hidden": [8], "proxy": "anchor-aware", "selection": "semi-hard", "readout": "posterior"},

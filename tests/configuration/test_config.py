@@ -2,13 +2,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from aadml.configuration.assembly import assemble
-from aadml.configuration.changes import parse_setting, with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
-from aadml.configuration.shipped import configs_folder
+from aadml.configuration.from_arguments import assemble
+from aadml.configuration.overrides import parse_setting, with_setting
+from aadml.configuration.presets import configs_folder
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.sweeps.grid import parse_axis
+from aadml.studies.grid import parse_axis
 
 
 def config(*settings, base="aadml", **flags):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from aadml.configuration.changes import setting_pairs
 from aadml.configuration.files import open_config
+from aadml.configuration.overrides import setting_pairs
 from aadml.feature_extraction.ground.errors import InputError
 
 

@@ -9,15 +9,15 @@ from typing import Annotated, Literal, get_args, get_origin
 import pytest
 import torch
 
-from aadml.configuration.changes import with_setting
 from aadml.configuration.config import FIXED, TABLES, UNNAMED, resolve
 from aadml.configuration.files import read_yaml
-from aadml.configuration.idle import idle_options
-from aadml.configuration.shipped import configs_folder
+from aadml.configuration.overrides import with_setting
+from aadml.configuration.presets import configs_folder
+from aadml.configuration.unused_options import idle_options
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import Choice, leaves
+from aadml.feature_extraction.ground.option_types import Choice, leaves
 from aadml.feature_extraction.ground.options import idle, schema
 from aadml.feature_extraction.ground.validation import checked
 from aadml.losses import LABEL_LOSSES, LOSSES
@@ -25,8 +25,8 @@ from aadml.methods import METHODS
 from aadml.methods.session import Session
 from aadml.methods.settings import Training
 from aadml.proxies import PROXIES
+from aadml.runs.config_warnings import config_warnings, remarks
 from aadml.runs.prepare import prepare
-from aadml.runs.remarks import config_warnings, remarks
 from aadml.runs.train import fit_model
 from aadml.selections import SELECTIONS
 from tests.configuration.small_configs import SMALL, full

@@ -4,7 +4,7 @@ import pytest
 
 from aadml.configuration.config import FIXED, TABLES, UNNAMED, Common, resolve
 from aadml.feature_extraction.backbones import EXTRACTORS
-from aadml.feature_extraction.ground.markers import Unbounded, is_bounded, leaves
+from aadml.feature_extraction.ground.option_types import Unbounded, is_bounded, leaves
 from aadml.feature_extraction.ground.options import REQUIRED, schema
 from aadml.feature_extraction.ground.validation import checked
 from aadml.methods import METHODS

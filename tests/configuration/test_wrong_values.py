@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import pytest
 import torch
 
-from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
+from aadml.configuration.overrides import with_setting
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError

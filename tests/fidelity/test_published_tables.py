@@ -4,15 +4,15 @@ import pytest
 from certificates.audio_text import OBJECTIVES, as_drawn, objective_errors, strategy_errors
 from certificates.certificate import read
 
-from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
+from aadml.configuration.overrides import with_setting
 from aadml.feature_extraction.ground.options import schema
 from aadml.methods import METHODS
 from aadml.methods.audio_text.negative_sampling import STRATEGIES
 from aadml.methods.method import Context
 from aadml.model.files import build_method
-from aadml.reports.reproduction.audio_text_tables import PAPER_TABLES, planned
+from aadml.papers.audio_text_tables import PAPER_TABLES, planned
 
 EXACT = 1e-6
 BASES = {

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from aadml.comparison import Comparison, Terms
-from aadml.feature_extraction.ground import markers
+from aadml.feature_extraction.ground import option_types
 from aadml.feature_extraction.ground.options import schema
 from aadml.losses import LOSSES, WEIGHS_POSITIVES
 
@@ -62,9 +62,9 @@ def variants(name):
     """Options of a loss: none, and every other word of those that take one of several."""
     found = [{}]
     for option in schema(LOSSES[name]).values():
-        for kind, metadata in markers.leaves(option.kind):
+        for kind, metadata in option_types.leaves(option.kind):
             words = get_args(kind) if get_origin(kind) is Literal else ()
-            words = next((one.names for one in metadata if isinstance(one, markers.Choice)), words)
+            words = next((one.names for one in metadata if isinstance(one, option_types.Choice)), words)
             found += [{option.name: word} for word in words if word != option.default]
     return found
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from aadml.comparison.clips import Clips
-from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
+from aadml.configuration.overrides import with_setting
 from aadml.methods.label_space_learner import LabelSpaceLearner
 from aadml.methods.method import Context
 from aadml.methods.session import Session

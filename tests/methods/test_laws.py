@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from aadml.configuration.changes import parse_setting, with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
+from aadml.configuration.overrides import parse_setting, with_setting
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
@@ -26,7 +26,7 @@ from aadml.methods.method import Context
 from aadml.methods.session import Checkpoint, Session
 from aadml.model.files import build_method
 from aadml.protocols.audit import Verdict, audit
-from aadml.protocols.checks import CHECKS
+from aadml.protocols.audit_checks import CHECKS
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval import evaluate

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from aadml.comparison.clips import Clips
-from aadml.configuration.assembly import assemble
+from aadml.configuration.from_arguments import assemble
 from aadml.data import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError

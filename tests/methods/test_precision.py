@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
+from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
@@ -20,9 +20,9 @@ from aadml.methods.session import Callbacks
 from aadml.runs.loading import load, read_config
 from aadml.runs.prepare import prepare
 from aadml.runs.train import train_into
-from aadml.sweeps.ablate import jobs_of
-from aadml.sweeps.grid import cells_of, parse_axis, points
-from aadml.sweeps.sweep import sweep
+from aadml.studies.ablation_grid import jobs_of
+from aadml.studies.grid import cells_of, parse_axis, points
+from aadml.studies.sweep import sweep
 
 SMALL = {"training.epochs": 4, "training.batch": 20, "training.learning_rate": 0.005}
 

@@ -14,7 +14,7 @@ from aadml.feature_extraction.backbones import EXTRACTORS, extractor
 from aadml.feature_extraction.feature_file import read_features, write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.facts import difference, fingerprint
-from aadml.runs.later_data import read_for
+from aadml.runs.model_data import read_for
 
 OFFLINE = [
     ("audio", "log-mel", {}),

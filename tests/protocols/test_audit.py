@@ -20,7 +20,7 @@ from aadml.model.facts import Facts, MethodFacts
 from aadml.model.model import Model
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.audit import Verdict, audit
-from aadml.protocols.checks import CHECKS, duplicates, id_blindness, label_blindness, selection
+from aadml.protocols.audit_checks import CHECKS, duplicates, id_blindness, label_blindness, selection
 from aadml.protocols.evaluation import evaluate_under, protocols_of
 from aadml.protocols.pipelines import CommandPipeline, FunctionPipeline, ProtocolPipeline
 from aadml.protocols.protocol import Subject

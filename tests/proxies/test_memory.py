@@ -3,8 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
+from aadml.configuration.overrides import with_setting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LOSSES
 from aadml.losses.contrastive import contrastive

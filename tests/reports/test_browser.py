@@ -86,8 +86,7 @@ def pages(data, tmp_path_factory):
 
 def reproduced(data, folder, settings):
     """The page of a paper, of two rows a table."""
-    from aadml.reports.reproduction import reproduce
-    from aadml.sweeps.reproduce import rows
+    from aadml.papers import reproduce, rows
 
     whole, few = rows.published, {"losses": ("triplet", "aa-triplet"), "methods": ("random", "aadml")}
     with pytest.MonkeyPatch.context() as patch:

@@ -3,9 +3,9 @@ import csv
 import pytest
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.reports.sweep_parts import result_tables
 from aadml.reports.tables import Table, comma_separated, latex, markdown, write_tables
 from aadml.retrieval.significance import Spread
+from aadml.studies.sweep_parts import result_tables
 
 TABLE = Table(
     columns=("loss", "AVE audio→visual", "published", "runs"),

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from aadml.retrieval.directions import score_direction
 from aadml.retrieval.first_ranks import FirstRanks
+from aadml.retrieval.legacy_running_map import running_by_chance
 from aadml.retrieval.ranking import rank
-from aadml.retrieval.running import running_by_chance
 from aadml.retrieval.scores import MatrixScores
 
 

@@ -10,8 +10,8 @@ from sklearn.metrics import average_precision_score
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import metrics, ties
+from aadml.retrieval.legacy_running_map import running_average_precision
 from aadml.retrieval.ranking import rank
-from aadml.retrieval.running import running_average_precision
 
 
 def ap_by_loops(order, cutoff=None, normalizer="all"):

@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as hnp
 
 from aadml.comparison.relevance import Grouped
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.retrieval import places, ranking, scores
+from aadml.retrieval import ranking, scores, sorted_hits
 from aadml.retrieval.ranking import over_rankings, rank
 from aadml.retrieval.scores import MatrixScores
 
@@ -89,7 +89,7 @@ def test_places_are_the_same_however_many_rows_are_sorted_at_a_time(monkeypatch,
     relevant = generator.random((23, items)) < share
     relevant[:, 0] = True
     for sorted_at_once in (1, 3 * items, 1 << 17):
-        monkeypatch.setattr(places, "SORTED", sorted_at_once)
+        monkeypatch.setattr(sorted_hits, "SORTED", sorted_at_once)
         assert_is_the_definition(values, relevant)
 
 

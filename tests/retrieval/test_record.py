@@ -9,9 +9,9 @@ from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema
 from aadml.retrieval import METRICS, evaluate
+from aadml.retrieval.metric_functions import check_columns, check_criterion
 from aadml.retrieval.metric_names import ALWAYS, place_of, split_name
 from aadml.retrieval.record import EvaluationRecord
-from aadml.retrieval.requested import check_columns, check_criterion
 
 
 def embeddings(count=24, classes=3):

@@ -7,22 +7,22 @@ import pytest
 import torch
 
 import aadml
-from aadml.configuration.assembly import assemble
 from aadml.configuration.config import resolve
+from aadml.configuration.from_arguments import assemble
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import made
 from aadml.methods.audio_text.curriculum import ancillary
 from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.session import Callbacks
-from aadml.reports.reproduction.audio_text_runs import runs_of, table_of
-from aadml.reports.sweep_result import run_jobs
+from aadml.papers import cost
+from aadml.papers.audio_text_runs import runs_of, table_of
 from aadml.runs.loading import read_evaluation
 from aadml.runs.prepare import prepare
-from aadml.runs.prior import config_of, folder_of
+from aadml.runs.pretraining import config_of, folder_of
 from aadml.runs.train import train_into
-from aadml.sweeps.job import is_done
-from aadml.sweeps.needed import with_needed, work_off_needed
-from aadml.sweeps.reproduce import cost
+from aadml.studies.dependencies import with_needed, work_off_needed
+from aadml.studies.job import is_done
+from aadml.studies.sweep_result import run_jobs
 
 pytest.importorskip("transformers")
 

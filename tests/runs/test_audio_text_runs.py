@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from aadml.configuration.assembly import assemble, starting_file
+from aadml.configuration.from_arguments import assemble, starting_file
 from aadml.methods.session import Callbacks
-from aadml.runs.remarks import config_warnings
+from aadml.runs.config_warnings import config_warnings
 from aadml.runs.sample_data import with_sample_data
 from aadml.runs.train import train_into
 
@@ -167,7 +167,7 @@ def test_a_limit_of_epochs_shortens_every_row_and_the_model_that_makes_the_batch
 ):
     planned = []
     noted = lambda jobs, plan: planned.extend(jobs) or []  # noqa: E731
-    monkeypatch.setattr("aadml.reports.reproduction.audio_text.worked_off", noted)
+    monkeypatch.setattr("aadml.papers.audio_text.worked_off", noted)
     call("reproduce", "3cmlf", "--audiocaps", audiocaps(tmp_path / "AudioCaps"), "--config", "3cmlf", "--seeds", 1,
          "--shard", "1/2", "-o", tmp_path / "out", "--set", "training.batch=2", *arguments)  # fmt: skip
     plain, *others = planned

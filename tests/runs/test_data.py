@@ -7,7 +7,7 @@ import pytest
 
 import aadml
 from aadml.comparison.clips import Clips
-from aadml.configuration.assembly import assemble
+from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError

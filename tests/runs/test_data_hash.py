@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import aadml
-from aadml.data.splits import to_splits
+from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.runs.environment import data_hash
 

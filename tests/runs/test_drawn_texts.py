@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from trainings import contents, differences
 
 import aadml
-from aadml.configuration.assembly import assemble
+from aadml.configuration.from_arguments import assemble
 from aadml.data.conversion import convert
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.session import Callbacks

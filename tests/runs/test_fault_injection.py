@@ -24,7 +24,7 @@ from aadml.runs.manifest import MANIFEST, is_run, read_manifest
 from aadml.runs.store import opened
 from aadml.runs.train import train_into
 from aadml.runs.verify import verify
-from aadml.sweeps.job import FAILURE, Job, work_off
+from aadml.studies.job import FAILURE, Job, work_off
 
 OWN = ("README.md", "config.yaml", "environment.json", "evaluation.json", "manifest.json", "metrics.jsonl",
        "model.json", "model.safetensors")  # fmt: skip

@@ -8,11 +8,11 @@ import torch
 
 import aadml
 from aadml.comparison.clips import Clips
-from aadml.configuration.assembly import assemble
+from aadml.comparison.processes import launch
+from aadml.configuration.from_arguments import assemble
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.processes import launch
 from aadml.runs import fit
 from aadml.runs.manifest import CONFIG, read_manifest
 from aadml.runs.prepare import prepare

@@ -60,7 +60,7 @@ def test_nothing_is_foretold_where_nobody_listens(tmp_path, monkeypatch):
     small = {"network": {"hidden": [4]}, "training": {"epochs": 1, "batch": 20}, "data": str(tmp_path / "toy.h5")}
     config = resolve({**read_yaml("aadml"), **small})
     heard, notes = [], []
-    monkeypatch.setattr("aadml.runs.remarks.forecast", lambda *given: heard.append(given) or "a forecast")
+    monkeypatch.setattr("aadml.runs.config_warnings.forecast", lambda *given: heard.append(given) or "a forecast")
     silent = train_into(config, tmp_path / "silent")
     assert heard == []
     told = train_into(config, tmp_path / "told", on_note=notes.append)

@@ -11,7 +11,8 @@ import aadml
 from aadml.cli import cli
 from aadml.comparison import moments, stored_rows
 from aadml.comparison.stored_rows import StoredRows
-from aadml.data import figures, open_data, to_splits
+from aadml.data import open_data, to_splits
+from aadml.data.inspection import column_statistics
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import rows, write_features
 from aadml.methods import METHODS
@@ -117,7 +118,7 @@ def test_reading_dividing_hashing_and_examining_hold_a_part_of_the_file_at_a_tim
     path = tmp_path / "wide.h5"
     write_features(path, synthetic(classes=3, train=1500, valid=200, test=300, dimensions=(8, 1024)))
     all_large()
-    for module, name in ((rows, "_BYTES"), (figures, "_BYTES"), (moments, "_NUMBERS_AT_ONCE")):
+    for module, name in ((rows, "_BYTES"), (column_statistics, "_BYTES"), (moments, "_NUMBERS_AT_ONCE")):
         monkeypatch.setattr(module, name, 1 << 18)
     monkeypatch.setattr(stored_rows, "BLOCK", 64)
     monkeypatch.setattr(environment, "_ROWS_AT_ONCE", 64)
@@ -128,8 +129,8 @@ def test_reading_dividing_hashing_and_examining_hold_a_part_of_the_file_at_a_tim
     data_hash(splits)
     fit_scaling(splits.train).clips(splits.train)
     for name, values in content.features.items():
-        figures.figures_of(values, content.has(name))
-        figures.row_hashes(values)
+        column_statistics.figures_of(values, content.has(name))
+        column_statistics.row_hashes(values)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < path.stat().st_size / 3

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import aadml
-from aadml.configuration.changes import parse_setting, with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
+from aadml.configuration.overrides import parse_setting, with_setting
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.methods.session import Callbacks

@@ -14,15 +14,15 @@ import aadml
 from aadml.comparison.clips import Clips
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.checksummed_json import FileSum
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.sealed import FileSum
 from aadml.model.files import FIRST_EDITION
 from aadml.protocols.audit import Finding, Verdict
-from aadml.runs import audit, later_data
+from aadml.runs import audit, model_data
 from aadml.runs.evaluate import Options, evaluate_under_each
-from aadml.runs.later_data import not_empty, read_for
 from aadml.runs.loading import load_run, read_evaluation
 from aadml.runs.manifest import LOG, MANIFEST, is_finished, is_run, read_file, read_manifest
+from aadml.runs.model_data import not_empty, read_for
 from aadml.runs.store import begun
 
 CONTENT = synthetic(classes=3, train=30, valid=9, test=12, dimensions=(6, 8), difficulty=0.2)
@@ -186,7 +186,7 @@ def test_of_clips_of_several_classes_each_is_known_again(made):
     marked = np.random.default_rng(0).integers(0, 2, (51, 2)).astype(np.uint8)
     marked[:, 0] |= 1 - marked[:, 1]
     content = replace(CONTENT, labels=marked.argmax(1), class_names=(c, b), all_labels=marked)
-    splits = later_data._divided(content, "there", made)
+    splits = model_data._divided(content, "there", made)
     assert splits.name == "there"
     for name in ("train", "valid", "test"):
         own = marked[CONTENT.rows(name)].astype(bool)
@@ -203,14 +203,14 @@ def test_a_split_without_clips_is_refused_with_what_there_is(made, other):
 
 
 def test_captioned_sound_and_features_are_told_apart(made, monkeypatch):
-    monkeypatch.setattr(later_data, "is_captioned", lambda path: True)
+    monkeypatch.setattr(model_data, "is_captioned", lambda path: True)
     with pytest.raises(InputError, match="is captioned sound; the model reads features of audio, visual"):
         read_for(made, "sound.csv")
     facts = replace(made.facts, method=replace(made.facts.method, arguments={"cleaning": "mei", "captions": 5}))
     reads = SimpleNamespace(facts=facts, modalities=("audio", "text"))
-    monkeypatch.setattr(later_data, "read_captioned", lambda path, options: (path, options["captions"]))
+    monkeypatch.setattr(model_data, "read_captioned", lambda path, options: (path, options["captions"]))
     assert read_for(reads, "sound.csv") == ("sound.csv", 5)
-    monkeypatch.setattr(later_data, "is_captioned", lambda path: False)
+    monkeypatch.setattr(model_data, "is_captioned", lambda path: False)
     with pytest.raises(InputError, match="is not captioned sound, which the model reads"):
         read_for(reads, "features.h5")
 

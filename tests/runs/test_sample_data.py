@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from aadml.configuration.assembly import assemble
+from aadml.configuration.from_arguments import assemble
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs import sample_data
 

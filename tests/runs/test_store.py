@@ -9,8 +9,8 @@ import pytest
 import torch
 from faults import in_child, watched
 
+from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.sealed import FileSum, seal
 from aadml.methods.session import Checkpoint
 from aadml.runs import store as stores
 from aadml.runs.manifest import FORMAT, LOG, MANIFEST, RESERVED, VERSION, read_log, read_manifest

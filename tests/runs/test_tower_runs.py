@@ -10,7 +10,7 @@ from faults import KILLED, in_child
 from trainings import contents, differences
 
 import aadml
-from aadml.configuration.assembly import assemble
+from aadml.configuration.from_arguments import assemble
 from aadml.methods.session import Callbacks
 from aadml.runs.embed import embed_file
 from aadml.runs.fit import resume_run

@@ -20,8 +20,8 @@ class Site:
         import uvicorn
 
         from aadml.search.access import Access
+        from aadml.search.app import application
         from aadml.search.server import Impatient, listening
-        from aadml.search.serving import application
 
         self.addresses, self.answered = [], []
         self.socket = listening(0)

@@ -24,7 +24,7 @@ from aadml.search.calibration import (
     held_out,
     wilson,
 )
-from aadml.search.contents import meta_of
+from aadml.search.items import meta_of
 from aadml.search.store import connect, set_meta
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn")
 from aadml.data.synthetic import synthetic  # noqa: E402
 from aadml.feature_extraction.feature_file import write_features  # noqa: E402
 from aadml.search import Index  # noqa: E402
-from aadml.search.questions import Limits  # noqa: E402
+from aadml.search.uploads import Limits  # noqa: E402
 
 SLOW = "exists(select 1 from item a, item b, item c, item d, item e where a.id || b.id || c.id || d.id || e.id = '')"
 TRUE, FALSE = "exists(select 1 from item)", "exists(select 1 from item where id = 'nobody')"

@@ -10,7 +10,7 @@ pytest.importorskip("uvicorn")
 
 from aadml.data.samples.mp4 import write_mp4  # noqa: E402
 from aadml.search import Index  # noqa: E402
-from aadml.search.questions import Limits  # noqa: E402
+from aadml.search.uploads import Limits  # noqa: E402
 
 HOSTILE = "<img src=x onerror=harm()>.mp4"
 WAIT = 60_000

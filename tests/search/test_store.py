@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search.contents import digests_of, items_of, meta_of, vectors_of
 from aadml.search.filters import matching
+from aadml.search.items import digests_of, items_of, meta_of, vectors_of
 from aadml.search.store import Entry, Item, change, columns_of, connect, create, only_writer, reading
 
 COLUMNS = {"speaker": "TEXT", "year": "NUMERIC"}

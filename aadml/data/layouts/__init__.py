@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.tables import Table
+from aadml.feature_extraction.ground.registry import Table
 
 if TYPE_CHECKING:
     from aadml.data.layouts.layout import Layout

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.data.ave import ORDER_FILES, annotations_of, class_names_of_columns
+from aadml.data.layouts.arrays_on_disk import assemble
 from aadml.data.layouts.layout import Layout, ReadOptions, same_rows
-from aadml.data.raw import assemble
 from aadml.feature_extraction.feature_file import FeatureFile
 from aadml.feature_extraction.foreign import hdf5_arrays, open_hdf5
 from aadml.feature_extraction.ground.errors import InputError

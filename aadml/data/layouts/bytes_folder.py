@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.folds import chosen_fold, folds_of, some
+from aadml.data.layouts.arrays_on_disk import assemble
 from aadml.data.layouts.layout import Layout, ReadOptions
-from aadml.data.raw import assemble
+from aadml.data.splitting.folds import chosen_fold, folds_of, some
 from aadml.feature_extraction.feature_file import FeatureFile
 from aadml.feature_extraction.foreign import npy_array
 from aadml.feature_extraction.ground.errors import InputError

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.data.layouts.arrays_on_disk import assemble, matrix, text
 from aadml.data.layouts.layout import Layout, ReadOptions, same_rows
-from aadml.data.raw import assemble, matrix, text
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts, check, in_order
 from aadml.feature_extraction.feature_file.columns import PRESENT, read_columns
 from aadml.feature_extraction.foreign import require_keys

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.data.layouts.arrays_on_disk import assemble, text
 from aadml.data.layouts.layout import Layout, ReadOptions, same_rows
-from aadml.data.raw import assemble, text
 from aadml.feature_extraction.feature_file import FeatureFile
 from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, require_keys
 from aadml.feature_extraction.ground.errors import InputError

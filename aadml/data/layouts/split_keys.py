@@ -6,8 +6,8 @@ audio-visual retrieval papers have this layout. A validation part (`*_valid` or 
 
 from pathlib import Path
 
+from aadml.data.layouts.arrays_on_disk import assemble
 from aadml.data.layouts.layout import Layout, ReadOptions, same_rows, stacked
-from aadml.data.raw import assemble
 from aadml.feature_extraction.feature_file import FeatureFile
 from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
+from aadml.data.layouts.arrays_on_disk import assemble
 from aadml.data.layouts.layout import Layout, ReadOptions, same_rows, stacked
-from aadml.data.raw import assemble
 from aadml.feature_extraction.feature_file import FeatureFile
 from aadml.feature_extraction.feature_file.columns import written_as
 from aadml.feature_extraction.foreign import npz_arrays, require_keys

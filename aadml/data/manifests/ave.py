@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, Annotation, annotations_of, drawn_clock
+from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.manifests.listing import Entry, Listing, media_files
-from aadml.data.raw import file_hash
 from aadml.feature_extraction.foreign import hdf5_arrays
 from aadml.feature_extraction.ground.errors import InputError
 

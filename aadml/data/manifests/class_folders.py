@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aadml.data import division
 from aadml.data.manifests.listing import Entry, Listing, contents, left_aside, media_files, utf8
+from aadml.data.splitting import division
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import SPLITS
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aadml.data.raw import file_hash
+from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, SPLITS

@@ -12,7 +12,7 @@ from aadml.data.manifests.splitting import DEFAULT, draws, with_splits
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import completed
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 
 _OWN = ("folder", "table")  # what a person put together: what is missing there was not left out on purpose
 _SHOWN = 8

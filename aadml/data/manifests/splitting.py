@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from aadml.data.division import divide, shares_of
 from aadml.data.manifests.listing import Entry, Listing
+from aadml.data.splitting.division import divide, shares_of
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.ground.registry import suggestion
 from aadml.feature_extraction.manifest import ALIASES, SPLITS
 
 DEFAULT = "random:0.7/0.1/0.2"

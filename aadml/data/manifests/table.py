@@ -10,7 +10,7 @@ from pathlib import Path
 from aadml.data.manifests.class_folders import unique_names
 from aadml.data.manifests.listing import Entry, Listing, contents
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.tables import suggestion
+from aadml.feature_extraction.ground.registry import suggestion
 from aadml.feature_extraction.manifest import ALIASES, LABELS_SEPARATOR, split_labels
 
 SEPARATORS = (",", ";", "\t")

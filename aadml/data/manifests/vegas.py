@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from aadml.data.folds import chosen_fold, folds_of
+from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.manifests.class_folders import divide, unique_names
 from aadml.data.manifests.listing import Entry, Listing, contents, left_aside, media_files, utf8
-from aadml.data.raw import file_hash
+from aadml.data.splitting.folds import chosen_fold, folds_of
 from aadml.feature_extraction.ground.errors import InputError
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from aadml.comparison import Comparison
 from aadml.comparison.pairwise import TINY, normalized
 from aadml.comparison.scores import SCORES, Score
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 
 BLOCK = {"cpu": 1 << 17, "cuda": 1 << 25}
 """Scores of a block: on a processor they stay in the cache of a core."""

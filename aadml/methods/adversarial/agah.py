@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import LearningRate, Margin, SomeLayers, Weight, Width
-from aadml.feature_extraction.ground.markers import Tuning
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.adversarial.class_codes import code_cost, fitted_codes, signs
 from aadml.methods.adversarial.critics import critic_cost
 from aadml.methods.heads import all_directions, heads

@@ -11,10 +11,10 @@ from torch import Tensor
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
-from aadml.data.texts import Captions
+from aadml.data.sources.texts import Captions
+from aadml.feature_extraction.ground.checksummed_json import FileSum, unseal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, read_as
-from aadml.feature_extraction.ground.sealed import FileSum, unseal
 from aadml.methods.audio_text.towers import with_sound
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Learner

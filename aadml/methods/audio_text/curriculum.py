@@ -11,9 +11,9 @@ from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
-from aadml.data.curriculum import check_partition, partition
-from aadml.data.network_items import NetworkItems
-from aadml.data.texts import Captions
+from aadml.data.captions.curriculum import check_partition, partition
+from aadml.data.sources.network_items import NetworkItems
+from aadml.data.sources.texts import Captions
 from aadml.methods.audio_text.options import CurriculumOptions
 from aadml.methods.learner import Epoch, Stage
 from aadml.methods.method import Prior

@@ -12,9 +12,9 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
 from aadml.comparison.frame_word import relevance
-from aadml.data.loading import Loading
-from aadml.data.padded import Padded
-from aadml.data.texts import Captions
+from aadml.data.sources.loading import Loading
+from aadml.data.sources.padding import Padded
+from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.backbones.crnn import Crnn, pooled_lengths
 from aadml.feature_extraction.frontends.log_mel import CRNN, LogMelSettings
 from aadml.feature_extraction.ground.json_values import JsonObject

@@ -11,10 +11,10 @@ from torch.nn import functional as F
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
-from aadml.data.loading import Loading
-from aadml.data.network_items import ItemBatch
-from aadml.data.padded import Padded
-from aadml.data.texts import Captions
+from aadml.data.sources.loading import Loading
+from aadml.data.sources.network_items import ItemBatch
+from aadml.data.sources.padding import Padded
+from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.methods.audio_text.curriculum import Curriculum

@@ -8,7 +8,7 @@ from annotated_types import Interval, MultipleOf
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout
-from aadml.feature_extraction.ground.markers import Choice
+from aadml.feature_extraction.ground.option_types import Choice
 from aadml.methods.audio_text.captioned import AudioText
 from aadml.methods.audio_text.frames_words import CrnnInput, FramesAgainstWords
 from aadml.methods.audio_text.options import UNTRAINED, CaptionedOptions, Name, RelevanceOptions

@@ -7,10 +7,10 @@ from annotated_types import Interval, MinLen
 
 from aadml.comparison.frame_word import Form
 from aadml.comparison.options import Count, CountOrZero, Dropout, Width
-from aadml.data.captions import CLEANINGS
-from aadml.data.loading import Loading, LogMelBy
+from aadml.data.captions.cleaning import CLEANINGS
+from aadml.data.sources.loading import Loading, LogMelBy
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS
-from aadml.feature_extraction.ground.markers import Choice
+from aadml.feature_extraction.ground.option_types import Choice
 from aadml.methods.pretrained import Blocks, HubModel, Mebibytes, Workers
 
 Name = Annotated[str, MinLen(1)]

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aadml.data.padded import Padded
-from aadml.data.texts import Captions, Tokens, tokens
+from aadml.data.sources.padding import Padded
+from aadml.data.sources.texts import Captions, Tokens, tokens
 from aadml.feature_extraction.backbones.bert import (
     LONGEST,
     bert_of,

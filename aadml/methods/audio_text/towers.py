@@ -8,18 +8,18 @@ from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Features
-from aadml.data.loading import Loading
-from aadml.data.log_mels import LogMels, at_most_once, log_mels
-from aadml.data.network_items import ItemBatch, NetworkItems
-from aadml.data.padded import Padded
-from aadml.data.sound_batches import SoundBatch
-from aadml.data.texts import Captions
-from aadml.data.waveforms import PackedWaveforms, Waveforms
+from aadml.data.sources.loading import Loading
+from aadml.data.sources.log_mels import LogMels, at_most_once, log_mels
+from aadml.data.sources.network_items import ItemBatch, NetworkItems
+from aadml.data.sources.padding import Padded
+from aadml.data.sources.sound_batches import SoundBatch
+from aadml.data.sources.texts import Captions
+from aadml.data.sources.waveforms import PackedWaveforms, Waveforms
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
 from aadml.feature_extraction.frontends.log_mel import PANNS, LogMelSettings
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.weights.hub_names import PREFIX
 from aadml.feature_extraction.weights.tensor_files import read_tensors
 from aadml.methods.audio_text.options import UNTRAINED, Freezing, TowerOptions

@@ -12,7 +12,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Ridge, Share, Width
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import Tuning
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.correlation.algebra import (
     canonical,
     centered,

@@ -12,8 +12,8 @@ from aadml.comparison.features import Features, Modality
 from aadml.comparison.options import Count, Width
 from aadml.comparison.pairwise import squared_distance
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import Choice
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.option_types import Choice
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods.correlation.algebra import canonical, centered, cross_covariance
 from aadml.methods.correlation.projection import Projection, joined
 from aadml.methods.method import Context, Method

@@ -13,7 +13,7 @@ from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Fidelity, Layers, Margin, Ridge, Share, Width
 from aadml.comparison.scores import Score
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import Tuning
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.correlation.algebra import canonical, centered, covariance, mixed_cross_covariance
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.learner import Batch, Epoch, Learner, Player

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from aadml.comparison.options import Margin, Weight
-from aadml.feature_extraction.ground.markers import Tuning
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.label_space_learner import LabelSpaceLearner
 from aadml.methods.learned import LearnedMethod
 from aadml.methods.method import Context, Method

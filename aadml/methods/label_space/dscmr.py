@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import SomeLayers, Weight, Width
-from aadml.feature_extraction.ground.markers import Tuning
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.label_losses import row_norm
 from aadml.methods.heads import heads
 from aadml.methods.learned import learned

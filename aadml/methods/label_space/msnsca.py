@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, CountOrZero, Dropout, Weight, Width
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import Tuning
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.layers.dropout import DropoutLayer
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.scales import SHORTEST, ItemAttention, ScaleNetwork

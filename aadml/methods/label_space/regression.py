@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.features import Modality
-from aadml.feature_extraction.ground.tables import lookup
+from aadml.feature_extraction.ground.registry import lookup
 from aadml.losses import LABEL_LOSSES
 from aadml.methods.method import Context
 from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions

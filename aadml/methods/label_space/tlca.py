@@ -11,7 +11,7 @@ from aadml.comparison import Comparison
 from aadml.comparison.features import Modality
 from aadml.comparison.interpolation import Lines, Shares, interpolated
 from aadml.comparison.options import Margin, Share, Weight
-from aadml.feature_extraction.ground.markers import Tuning
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.triplet import triplet
 from aadml.methods.heads import all_directions
 from aadml.methods.label_space.regression import label_cost, label_space_encoders

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Weight
-from aadml.feature_extraction.ground.markers import Tuning
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.label_space.regression import label_cost, label_space_encoders
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player, Stage, Validation, in_two

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count, Dropout, Layers, Margin
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import Tuning
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Learner, Player

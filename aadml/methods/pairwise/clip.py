@@ -12,7 +12,8 @@ from torch.nn import functional as F
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Width
-from aadml.feature_extraction.ground.markers import Tuning
+from aadml.comparison.processes import group
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.losses.supcon import supcon
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned
@@ -21,7 +22,6 @@ from aadml.methods.method import Context
 from aadml.methods.networks import Activation
 from aadml.objective import Embedded, Objective, ObjectiveOptions
 from aadml.objective.embedded import Relation
-from aadml.processes import group
 from aadml.selections import SELECTIONS
 
 LARGEST_SCALE = math.log(100)

@@ -11,7 +11,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Dropout, Layers, Margin, Share, Weight, Width
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import Tuning
+from aadml.feature_extraction.ground.option_types import Tuning
 from aadml.layers.dropout import DropoutLayer
 from aadml.methods.heads import all_directions, heads
 from aadml.methods.learned import learned

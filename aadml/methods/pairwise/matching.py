@@ -15,8 +15,9 @@ from torch.nn import functional as F
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Matrix, Modality
+from aadml.comparison.processes import group
 from aadml.comparison.stored_rows import BLOCK
-from aadml.data.figures import row_hashes
+from aadml.data.inspection.column_statistics import row_hashes
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema
 from aadml.losses import LOSSES, WEIGHS_POSITIVES
@@ -29,7 +30,6 @@ from aadml.objective.left_out import is_left_out
 from aadml.objective.neighbor_positives import NeighborOptions, NeighborPositives
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section, named
-from aadml.processes import group
 
 LARGEST_SCALE = math.log(100)
 Encode = Callable[[Any, Modality], Tensor]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Width
+from aadml.comparison.processes import group
 from aadml.methods.learned import learned
 from aadml.methods.learner import Batch, Epoch, Learner, Player
 from aadml.methods.method import Context
@@ -20,7 +21,6 @@ from aadml.objective.composition import Space
 from aadml.objective.neighbor_positives import NEIGHBORS, Neighbors
 from aadml.objective.objective import Directions
 from aadml.objective.sections import Section
-from aadml.processes import group
 
 
 class PairLearner(Learner):

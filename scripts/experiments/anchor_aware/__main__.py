@@ -13,9 +13,9 @@ from aadml.cli.settings import GENERAL, config_options, key_flag
 from aadml.cli.trust import trust_option
 from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.reports.reproduction.procedure import Plan
-from aadml.sweeps.reproduce.cost import WORTH_ASKING, Forecast, in_words
-from aadml.sweeps.shards import Division
+from aadml.papers.cost import WORTH_ASKING, Forecast, in_words
+from aadml.papers.procedure import Plan
+from aadml.studies.shards import Division
 from scripts.experiments.anchor_aware.execution import run_experiment
 from scripts.experiments.anchor_aware.finals import LOOKS
 

@@ -8,9 +8,9 @@ from aadml.configuration.files import read_yaml
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.reports.tables import Table
 from aadml.retrieval.significance import paired_t
-from aadml.sweeps.controls import AFFINE, RANDOM, UNIFORM
-from aadml.sweeps.grid import applied
-from aadml.sweeps.results import signed
+from aadml.studies.control_rows import AFFINE, RANDOM, UNIFORM
+from aadml.studies.grid import applied
+from aadml.studies.results import signed
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, MEMORY, PLAIN, current
 from scripts.experiments.anchor_aware.finals import LOOKS, SECOND, THIRD, finals, same_training
 from scripts.experiments.anchor_aware.hypotheses import graph_answer, readings_answer

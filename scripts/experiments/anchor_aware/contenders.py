@@ -12,7 +12,7 @@ import numpy as np
 from aadml.configuration.config import resolve
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
-from aadml.sweeps.grid import applied
+from aadml.studies.grid import applied
 
 Space = Mapping[str, Sequence[Json]]
 

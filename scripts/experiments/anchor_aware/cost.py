@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from aadml.sweeps.reproduce.cost import Forecast, Note, in_words, measured_kinds
+from aadml.papers.cost import Forecast, Note, in_words, measured_kinds
 from scripts.experiments.anchor_aware.experiment import Run
 
 Kind = tuple[str, str]

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from aadml.reports.reproduction.figures import drawn
-from aadml.reports.sweep_figures import difference_curve, spread_dots
+from aadml.papers.figures import drawn
 from aadml.retrieval.significance import Values
+from aadml.studies.sweep_figures import difference_curve, spread_dots
 from scripts.experiments.anchor_aware.answers import Findings
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS
 from scripts.experiments.anchor_aware.finals import finals

@@ -5,8 +5,8 @@ from aadml.feature_extraction.ground.json_values import Json, JsonObject
 from aadml.feature_extraction.ground.options import completed, schema
 from aadml.proxies.anchor_aware import AnchorAware, reaches_no_encoder
 from aadml.proxies.correlation import GraphOptions
-from aadml.sweeps.controls import weighted
-from aadml.sweeps.grid import without_proxy
+from aadml.studies.control_rows import weighted
+from aadml.studies.grid import without_proxy
 
 
 def essence(config: Config) -> Config:

@@ -4,17 +4,17 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from aadml.configuration.changes import setting_pairs
 from aadml.configuration.config import DEFAULT_METHOD, resolve
 from aadml.configuration.files import read_yaml
+from aadml.configuration.overrides import setting_pairs
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.reports.reproduction.procedure import Plan
-from aadml.reports.sweep_result import SweepResult
+from aadml.papers.procedure import Plan
 from aadml.runs.data import load_splits, place_of
-from aadml.sweeps.folder import refuse_foreign, sole_owner
-from aadml.sweeps.grid import applied
-from aadml.sweeps.needed import work_off_needed
-from aadml.sweeps.sweep import Outcome, worker_count
+from aadml.studies.dependencies import work_off_needed
+from aadml.studies.folder import refuse_foreign, sole_owner
+from aadml.studies.grid import applied
+from aadml.studies.sweep import Outcome, worker_count
+from aadml.studies.sweep_result import SweepResult
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, NARROW, is_removed
 from scripts.experiments.anchor_aware.cost import cost_in_words, cost_of
 from scripts.experiments.anchor_aware.experiment import STEPS, DataSet, Experiment, Run

@@ -15,13 +15,13 @@ from aadml.methods.session import numbers
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import Values
 from aadml.runs.environment import commit, read_environment
-from aadml.runs.naming import file_name
-from aadml.sweeps.compare import Setting, Settings, fitted_config, values_of
-from aadml.sweeps.folder import RUNS
-from aadml.sweeps.grid import applied
-from aadml.sweeps.job import Job, scored_under
-from aadml.sweeps.results import read_run
-from aadml.sweeps.sweep import Outcome
+from aadml.runs.run_names import file_name
+from aadml.studies.comparison_rows import Setting, Settings, fitted_config, values_of
+from aadml.studies.folder import RUNS
+from aadml.studies.grid import applied
+from aadml.studies.job import Job, scored_under
+from aadml.studies.results import read_run
+from aadml.studies.sweep import Outcome
 from scripts.experiments.anchor_aware.contenders import TRAIN_MAP, current
 from scripts.experiments.anchor_aware.ledger import Key, Ledger, Row
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from aadml.configuration.config import Config
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.proxies.anchor_aware import degeneracy
-from aadml.sweeps.controls import AFFINE, ALONE, RANDOM, UNIFORM, controls, rivals
+from aadml.studies.control_rows import AFFINE, ALONE, RANDOM, UNIFORM, controls, rivals
 from scripts.experiments.anchor_aware.contenders import (
     ANCHOR_AWARE,
     CONTENDERS,

@@ -7,7 +7,7 @@ import numpy as np
 
 from aadml.reports.tables import Cell, Table, markdown
 from aadml.retrieval.significance import LEVEL, Difference, holm, paired_t, spread
-from aadml.sweeps.results import signed
+from aadml.studies.results import signed
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, PARTNER, PLAIN
 from scripts.experiments.anchor_aware.finals import LAST_SHARES, finals
 from scripts.experiments.anchor_aware.ledger import Ledger

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from aadml.configuration.config import Config, resolve
 from aadml.feature_extraction.ground.json_values import Json, JsonObject
-from aadml.sweeps.compare import published_methods
-from aadml.sweeps.grid import applied
+from aadml.studies.comparison_rows import published_methods
+from aadml.studies.grid import applied
 from scripts.experiments.anchor_aware.experiment import DataSet, Experiment, Run
 from scripts.experiments.anchor_aware.finals import CONTROL_SEEDS, seeds_of
 from scripts.experiments.anchor_aware.sets import DRAWN_BY_CLASS

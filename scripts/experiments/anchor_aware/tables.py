@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from aadml.reports.tables import Cell, Table, markdown
 from aadml.retrieval.significance import LEVEL, Difference, spread
-from aadml.runs.naming import file_name
-from aadml.sweeps.results import signed
+from aadml.runs.run_names import file_name
+from aadml.studies.results import signed
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS
 from scripts.experiments.anchor_aware.experiment import PROTOCOLS
 from scripts.experiments.anchor_aware.finals import (

@@ -20,7 +20,7 @@ from annotated_types import Ge, Gt, Le
 
 from aadml.feature_extraction.backbones import EXTRACTORS, extractor, options_of
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.markers import leaves
+from aadml.feature_extraction.ground.option_types import leaves
 from aadml.feature_extraction.ground.options import schema
 from aadml.feature_extraction.ground.validation import checked
 from aadml.feature_extraction.media import Frames, Pictures, Sound, Text

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.frame_word import relevance
-from aadml.data.curriculum import objective as sum_of_squares
+from aadml.data.captions.curriculum import objective as sum_of_squares
 from aadml.methods.audio_text.negative_sampling import RANKING, STRATEGIES
 from aadml.objective import Embedded, Objective
 from aadml.objective.composition import Space, compose_objective

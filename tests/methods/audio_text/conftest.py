@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.data.captioned_sets import captioned_splits
+from aadml.data.captions.captioned_sets import captioned_splits
 from aadml.methods.method import Context
 
 TONES = (300, 700, 1500, 3100, 6300)

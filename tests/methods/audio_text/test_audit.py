@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from aadml.configuration.changes import with_setting
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
+from aadml.configuration.overrides import with_setting
 from aadml.protocols.audit import Verdict, audit
-from aadml.protocols.checks import CHECKS, duplicates
+from aadml.protocols.audit_checks import CHECKS, duplicates
 from aadml.retrieval import evaluate
 from aadml.runs.prepare import untrained_model
 

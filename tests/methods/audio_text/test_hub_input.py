@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import aadml
-from aadml.data.loading import Loading
-from aadml.data.texts import Captions
+from aadml.data.sources.loading import Loading
+from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.hub_input import HubInput

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from aadml.data.texts import Captions
+from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.backbones.word2vec import read_vectors
 from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.audio_text.towers import padded_batch

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aadml.data.curriculum import partition
+from aadml.data.captions.curriculum import partition
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import keywords, schema
 from aadml.feature_extraction.ground.validation import checked_options

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.data.texts import Captions
-from aadml.data.waveforms import Waveforms
+from aadml.data.sources.texts import Captions
+from aadml.data.sources.waveforms import Waveforms
+from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import keywords, schema
-from aadml.feature_extraction.ground.sealed import FileSum, seal
 from aadml.feature_extraction.ground.validation import checked_options
 from aadml.methods import METHODS
 from aadml.methods.method import Context

@@ -10,7 +10,7 @@ import pytest
 import aadml
 from aadml.model.model import Model
 from aadml.search import Index
-from aadml.search.building import build
+from aadml.search.build_index import build
 
 
 @pytest.fixture(scope="module")

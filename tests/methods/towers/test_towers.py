@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import aadml
-from aadml.configuration.assembly import assemble
-from aadml.data import media_files
-from aadml.data.kept_arrays import KeptArrays
-from aadml.data.loading import Loading
-from aadml.data.media_files import MediaFiles
+from aadml.configuration.from_arguments import assemble
+from aadml.data.sources import media_files
+from aadml.data.sources.array_cache import KeptArrays
+from aadml.data.sources.loading import Loading
+from aadml.data.sources.media_files import MediaFiles
 from aadml.feature_extraction.feature_file import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import Frames

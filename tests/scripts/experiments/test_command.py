@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.reports.reproduction.procedure import Plan
-from aadml.reports.sweep_result import run_jobs
-from aadml.sweeps.reproduce.cost import Forecast
-from aadml.sweeps.shards import Division
-from aadml.sweeps.sweep import Outcome, sweep
+from aadml.papers.cost import Forecast
+from aadml.papers.procedure import Plan
+from aadml.studies.shards import Division
+from aadml.studies.sweep import Outcome, sweep
+from aadml.studies.sweep_result import run_jobs
 from scripts.experiments.anchor_aware import execution, finals, page, shipped
 from scripts.experiments.anchor_aware.__main__ import command
 from scripts.experiments.anchor_aware.contenders import ANCHOR_AWARE, CONTENDERS, RIVALS

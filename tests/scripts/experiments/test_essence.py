@@ -12,8 +12,8 @@ from aadml.proxies.attention import Attention, AttentionOptions
 from aadml.proxies.readings import READINGS, Keys
 from aadml.runs.data import load_splits
 from aadml.runs.prepare import untrained_model
-from aadml.sweeps.controls import AFFINE, ALONE, EVEN, NONE, RANDOM, UNIFORM, controls, rivals, weighted
-from aadml.sweeps.grid import applied, without_proxy
+from aadml.studies.control_rows import AFFINE, ALONE, EVEN, NONE, RANDOM, UNIFORM, controls, rivals, weighted
+from aadml.studies.grid import applied, without_proxy
 from scripts.experiments.anchor_aware.essence import essence
 from scripts.experiments.anchor_aware.finals import same_training
 

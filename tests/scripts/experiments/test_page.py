@@ -12,7 +12,7 @@ from scipy.stats import nct, t, ttest_rel
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.significance import paired_t
-from aadml.sweeps.results import signed
+from aadml.studies.results import signed
 from scripts.experiments.anchor_aware.answers import findings_of
 from scripts.experiments.anchor_aware.contenders import (
     ANCHOR_AWARE,

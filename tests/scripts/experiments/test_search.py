@@ -8,7 +8,7 @@ import pytest
 
 from aadml.configuration.files import read_yaml
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.sweeps.grid import applied
+from aadml.studies.grid import applied
 from scripts.experiments.anchor_aware import finals
 from scripts.experiments.anchor_aware.contenders import (
     ANCHOR_AWARE,

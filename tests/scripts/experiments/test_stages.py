@@ -10,10 +10,10 @@ import pytest
 
 from aadml.configuration.config import resolve
 from aadml.configuration.files import read_yaml
-from aadml.sweeps.compare import published_methods
-from aadml.sweeps.controls import AFFINE, RANDOM
-from aadml.sweeps.grid import applied
-from aadml.sweeps.reproduce.cost import Rate
+from aadml.papers.cost import Rate
+from aadml.studies.comparison_rows import published_methods
+from aadml.studies.control_rows import AFFINE, RANDOM
+from aadml.studies.grid import applied
 from scripts.experiments.anchor_aware.contenders import (
     ANCHOR_AWARE,
     CONTENDERS,

@@ -1,0 +1,124 @@
+"""What there is to choose from, read off the tables without importing an entry; and the options of one entry."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import first_line, imported
+from aadml.feature_extraction.ground.json_values import typed
+from aadml.feature_extraction.ground.options import Option, schema
+from aadml.feature_extraction.ground.registry import OWN, Joined, Listed, Table, lookup
+from aadml.losses import LOSSES
+from aadml.objective.recipes import Recipe
+
+TABLES: dict[str, tuple[str, ...]] = {
+    "losses": ("aadml.losses:LOSSES", "aadml.objective.recipes:RECIPES"),
+    "proxies": ("aadml.proxies:PROXIES",),
+    "selections": ("aadml.selections:SELECTIONS",),
+    "methods": ("aadml.methods:METHODS",),
+    "extractors": ("aadml.feature_extraction.backbones:EXTRACTORS",),
+    "datasets": ("aadml.data:DATASETS",),
+    "protocols": ("aadml.protocols:PROTOCOLS",),
+    "metrics": ("aadml.retrieval:METRICS",),
+    "label-losses": ("aadml.losses:LABEL_LOSSES",),
+    "readouts": ("aadml.methods:READOUTS",),
+    "feature-recipes": ("aadml.feature_extraction.jobs.recipes:RECIPES",),
+    "configs": (),
+    "sections": (),
+}
+"""Kind -> the places of its tables, imported when asked for."""
+WITH_OPTIONS = ("losses", "proxies", "selections", "methods", "extractors", "label-losses", "readouts", "sections")
+"""Kinds whose entries have options."""
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "general": ("aadml.configuration.config:Common",),
+    "inputs": ("aadml.methods.inputs:Inputs",),
+    "training": ("aadml.methods.settings:Training",),
+    "towers": ("aadml.methods.pretrained:PretrainedOptions",),
+    "network": ("aadml.methods.networks:NetworkOptions",),
+    "neighbors": ("aadml.objective.neighbor_positives:NeighborOptions",),
+    "loss": ("aadml.objective.objective:ObjectiveOptions", "aadml.objective.composition:Weighted"),
+    "label_loss": ("aadml.objective.composition:Weighted",),
+}
+"""Section of a config -> the places of what declares the options it has whatever entry it names."""
+
+
+class Described(Protocol):
+    """An entry that says itself what it is."""
+
+    @property
+    def description(self) -> str:
+        """Say it in one line."""
+
+
+def listing(kind: str) -> list[Listed]:
+    """Describe the entries of the tables of a kind; a name that two tables have stands once, as the later one.
+
+    Args:
+        kind: a key of TABLES.
+
+    Raises:
+        InputError: no such kind.
+    """
+    places = lookup(TABLES, kind, "kind of entry")
+    entries = [entry for place in places for entry in _entries(imported(place), place)]
+    others = {"configs": _configs, "sections": _sections}
+    return list({entry.name: entry for entry in [*entries, *(others[kind]() if kind in others else ())]}.values())
+
+
+def _entries(table: Mapping[str, Table[object] | Described], place: str) -> Iterator[Listed]:
+    """Describe a table, tables by modality, or entries that carry a description."""
+    if isinstance(table, Table):
+        yield from table.listed()
+        return
+    for name, entry in table.items():
+        if isinstance(entry, Table):
+            yield from entry.listed()
+        else:
+            yield Listed(name, entry.description, place, OWN)
+
+
+def _configs() -> Iterator[Listed]:
+    """Name the shipped configs with the comment that opens each."""
+    from aadml.configuration.presets import configs_folder
+
+    for path in sorted(configs_folder().glob("*.yaml")):
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+        yield Listed(path.stem, first.removeprefix("#").strip(), f"configs/{path.name}", OWN)
+
+
+def _sections() -> Iterator[Listed]:
+    """Name the sections of a config that hold options of their own, with the first line of what declares them."""
+    for name, places in SECTIONS.items():
+        yield Listed(name, first_line(places[0]), places[0], OWN)
+
+
+def options(kind: str, name: str) -> list[Option]:
+    """List the options of one entry or section, importing it; for a recipe those of its loss, as the recipe sets them.
+
+    Args:
+        kind: a key of TABLES.
+        name: of the entry, or "module:name".
+
+    Raises:
+        InputError: no such kind or entry, or a kind whose entries have no options.
+    """
+    if kind not in WITH_OPTIONS:
+        lookup(TABLES, kind, "kind of entry")
+        raise InputError(f"list: {kind} have no options; what has: {', '.join(WITH_OPTIONS)}")
+    if kind == "sections":
+        declared = [imported(place) for place in lookup(SECTIONS, name, "section of a config")]
+        return [option for entry in declared for option in schema(entry).values()]
+    entry = lookup(Joined(*_tables(kind)), name, f"entry in {kind}")
+    if isinstance(entry, Recipe):
+        known = [*schema(LOSSES[typed(entry.loss, "name", str)]).values(), *options("sections", "loss")]
+        return [replace(one, default=entry.loss.get(one.name, one.default)) for one in known]
+    return list(schema(entry).values())
+
+
+def _tables(kind: str) -> Iterator[Mapping[str, Callable[..., object] | Recipe]]:
+    """Give the tables of a kind, those by modality one by one; what `listing` lists last comes first."""
+    for place in reversed(lookup(TABLES, kind, "kind of entry")):
+        table = imported(place)
+        by_modality = not isinstance(table, Table) and all(isinstance(entry, Table) for entry in table.values())
+        yield from table.values() if by_modality else (table,)

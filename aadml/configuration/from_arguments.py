@@ -1,0 +1,90 @@
+"""Assembles a config: the file to start from, then the changes given beside it; later ones win."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from aadml.configuration.config import Config, resolve
+from aadml.configuration.files import ConfigFile, open_config
+from aadml.configuration.overrides import Settings, setting_pairs, with_setting
+from aadml.configuration.presets import configs_folder
+from aadml.feature_extraction.ground.import_paths import search_beside
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
+from aadml.feature_extraction.ground.registry import lookup
+from aadml.methods import METHODS
+
+
+def assemble(
+    *,
+    data: str | None = None,
+    method: str | None = None,
+    loss: str | None = None,
+    k: int | None = None,
+    config: str | None = None,
+    settings: Settings = (),
+    seed: int | None = None,
+    epochs: int | None = None,
+    criterion: str | None = None,
+    relevance: str | None = None,
+    modalities: Sequence[str] | str | None = None,
+    device: str | None = None,
+    sample: bool = False,
+) -> Config:
+    """Put a config together: the file, then the named arguments, then `settings`.
+
+    Args:
+        data: path of the data.
+        method: a key of METHODS.
+        loss: a loss or recipe, with or without the prefix "aa-".
+        k: neighbors of the anchor-aware proxy.
+        config: path of a YAML file, or the name of a shipped one.
+        settings: any keys of the config.
+        seed: see `Common`.
+        epochs: `training.epochs`.
+        criterion: `training.criterion`.
+        relevance: see `Common`.
+        modalities: see `Common`.
+        device: see `Common`.
+        sample: whether the sample clips are trained on, for which there are configs of their own.
+
+    Raises:
+        InputError: an unknown name or key, or a value of the wrong kind.
+    """
+    if data is not None:
+        search_beside(Path(data))
+    flags: dict[str, Json] = {
+        "loss": loss,
+        "proxy.k": k,
+        "data": data,
+        "seed": seed,
+        "relevance": relevance,
+        "device": device,
+    }
+    chosen = modalities if modalities is None or isinstance(modalities, str) else list(modalities)
+    flags |= {"modalities": chosen, "training.epochs": epochs, "training.criterion": criterion}
+    return assembled(starting_file(config, method, sample=sample), flags, settings)
+
+
+def assembled(started: ConfigFile, flags: JsonObject, settings: Settings) -> Config:
+    """Lay flags (where given) and settings over the values of a file, and resolve."""
+    changes = [*((path, value) for path, value in flags.items() if value is not None), *setting_pairs(settings)]
+    values = started.values
+    for path, value in changes:
+        values = with_setting(values, path, value)
+    return resolve(values, started.without(path for path, _ in changes))
+
+
+def starting_file(config: str | None, method: str | None, *, sample: bool) -> ConfigFile:
+    """Read the config to start from: the one named, else the method's, else `aadml` (`sample` on the sample clips)."""
+    if method:
+        lookup(METHODS, method, "method")
+    default = "sample" if sample else "aadml"
+    name = (method or default).replace("-", "_") if method != "aadml" else default
+    if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
+        return ConfigFile({"method": method})  # one from outside has all its defaults in its code
+    started = open_config(config or name)
+    own = started.values.get("method")
+    same = method == (own.get("name") if isinstance(own, dict) else own)
+    if not (method and config) or same:
+        return started
+    return replace(started, values=with_setting(started.values, "method", method))

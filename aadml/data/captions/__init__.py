@@ -1,0 +1,1 @@
+"""Captioned sound: tables of captions, data sets, cleaning, and batches by difficulty."""

@@ -1,0 +1,245 @@
+"""Captioned sound as splits: AudioCaps and Clotho folders, Mei et al.'s packed HDF5, manifests with captions."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import torch
+
+from aadml.comparison.clips import Clips, Splits
+from aadml.data.captions.cleaning import CLEANINGS
+from aadml.data.captions.tables import CaptionedFile, caption_columns, read_caption_table
+from aadml.data.sources.texts import Captions
+from aadml.data.sources.waveforms import PackedWaveforms, Waveforms, unreadable
+from aadml.feature_extraction.foreign import open_hdf5
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.registry import lookup
+from aadml.feature_extraction.manifest import read_manifest
+
+PARTS = ("train", "valid", "test")
+_NAMES = {
+    "train": ("train", "development"),
+    "valid": ("val", "valid", "validation"),
+    "test": ("test", "evaluation"),
+}
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class CaptionedPart:
+    """One split before its sound is looked at.
+
+    Attributes:
+        files: names and captions.
+        paths: where the sound of each file is, or "" where it was not found; empty for a packed file.
+        packed: the HDF5 file that holds the sound, or "".
+    """
+
+    files: tuple[CaptionedFile, ...]
+    paths: tuple[str, ...] = ()
+    packed: str = ""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Clips of one split that can be used, and what people should know of the others."""
+
+    clips: Clips
+    notes: tuple[str, ...]
+
+
+def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", captions: int = 5) -> Splits:
+    """Read captioned sound; a row is a pair of a clip and one of its captions, the clip's number its label.
+
+    Args:
+        path: an AudioCaps or Clotho folder, a folder of packed HDF5 files (`train/train.h5`, ...), or a manifest with
+            columns `caption` or `caption_1`, `caption_2`, ...
+        cleaning: a key of CLEANINGS.
+        captions: at most so many a clip, the first ones.
+
+    Returns:
+        The splits, with `audio` (Waveforms) and `text` (Captions). Left out and named in the notes are clips whose
+        sound is missing or cut short, and captions without a word once cleaned or beyond the first ones.
+
+    Raises:
+        InputError: no such data, none of a split's sound is there, or an unknown cleaning.
+    """
+    clean = lookup(CLEANINGS, cleaning, "cleaning")
+    if captions < 1:
+        raise InputError(f"captions: {captions} given; at least one a clip is needed")
+    place = Path(path)
+    parts = _parts(place)
+    absent = [name for name in PARTS if name not in parts]
+    if absent:
+        raise InputError(f"{place}: no captions of the split {absent[0]}; found are {', '.join(parts) or 'none'}")
+    found = {name: _clips(part, name, clean, captions, str(place)) for name, part in parts.items()}
+    notes = (*(note for part in found.values() for note in part.notes), *_in_two_splits(parts))
+    train, valid, test = (found[name].clips for name in PARTS)
+    return Splits(train, valid, test, name=str(place), notes=notes)
+
+
+def _in_two_splits(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
+    """Say so where one sound file stands in two splits."""
+    for one, other in combinations(PARTS, 2):
+        known = set(parts[other].paths)
+        if shared := [path for path in parts[one].paths if path and path in known]:
+            more = ", ..." * (len(shared) > _SHOWN)
+            yield f"{one} and {other} share sound files: {len(shared)} ({', '.join(shared[:_SHOWN])}{more})"
+
+
+def is_captioned(path: str | os.PathLike[str]) -> bool:
+    """Tell whether `path` looks like captioned sound, without reading it."""
+    place = Path(path)
+    if place.suffix == ".csv" and place.is_file():
+        with place.open(encoding="utf-8-sig", errors="replace") as file:
+            return "caption" in file.readline()
+    return place.is_dir() and bool(dict(_tables(place)) or dict(_packs(place)))
+
+
+def _parts(place: Path) -> dict[str, CaptionedPart]:
+    if place.is_file() and place.suffix == ".csv":
+        return _of_manifest(place)
+    if not place.is_dir():
+        raise InputError(f"{place}: {'is not a folder or manifest' if place.exists() else 'no such file or folder'}")
+    packs = dict(_packs(place))
+    if packs:
+        return {name: _of_pack(pack) for name, pack in packs.items()}
+    return {name: _of_table(place, table, name) for name, table in _tables(place)}
+
+
+def _tables(place: Path) -> Iterator[tuple[str, Path]]:
+    """Find the caption table of each split in a folder, or in its `csv_files` or `dataset`."""
+    for part, names in _NAMES.items():
+        for folder in (place, place / "csv_files", place / "dataset"):
+            ends = tuple(f"{sign}{name}.csv" for name in names for sign in ("", "_", "-"))
+            tables = sorted(
+                entry for entry in (folder.iterdir() if folder.is_dir() else ()) if _ends(entry.name.lower(), ends)
+            )
+            if len(tables) > 1:
+                shown = ", ".join(table.name for table in tables)
+                raise InputError(f"{folder}: several tables for the split {part}: {shown}; leave one")
+            if tables:
+                yield part, tables[0]
+                break
+
+
+def _ends(name: str, ends: Sequence[str]) -> bool:
+    return any(name == end or (end[0] in "_-" and name.endswith(end)) for end in ends)
+
+
+def _packs(place: Path) -> Iterator[tuple[str, Path]]:
+    """Find Mei et al.'s packed files: `[hdf5s/]<split>/<split>.h5` or `<split>.h5`."""
+    for part, names in _NAMES.items():
+        folders = (place / "hdf5s", place)
+        candidates = [f / inner for f in folders for n in names for inner in (f"{n}/{n}.h5", f"{n}.h5")]
+        found = next((file for file in candidates if file.is_file()), None)
+        if found is not None:
+            yield part, found
+
+
+def _of_table(place: Path, table: Path, part: str) -> CaptionedPart:
+    files = read_caption_table(table)
+    folders = [
+        base / name
+        for base in (place / "waveforms", place / "wavs", place / "audio", place)
+        for name in (*_NAMES[part], "")
+        if (base / name).is_dir()
+    ]
+    listed = [(folder, {entry.name for entry in os.scandir(folder)}) for folder in folders]
+    return CaptionedPart(files, tuple(_located(file, listed) for file in files))
+
+
+def _located(file: CaptionedFile, listed: Sequence[tuple[Path, set[str]]]) -> str:
+    for name in (file.name, *file.aliases):
+        for folder, names in listed:
+            if name in names:
+                return str(folder / name)
+    return ""
+
+
+def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
+    manifest = read_manifest(place)
+    columns = caption_columns(tuple(manifest.rows[0].columns) if manifest.rows else ())
+    if not columns:
+        raise InputError(f"{place}: has no column caption or caption_1, caption_2, ...")
+    parts: dict[str, list[tuple[CaptionedFile, str]]] = {}
+    for row in manifest.rows:
+        written = tuple(row.columns[name] for name in columns if row.columns[name].strip())
+        if not written:
+            raise InputError(f"{place}: clip '{row.id}' has no caption")
+        parts.setdefault(row.split, []).append((CaptionedFile(row.id, written), row.media["audio"]))
+    return {
+        name: CaptionedPart(tuple(file for file, _ in rows), tuple(path for _, path in rows))
+        for name, rows in parts.items()
+    }
+
+
+def _of_pack(path: Path) -> CaptionedPart:
+    try:
+        with open_hdf5(path) as file:
+            for key in ("audio_name", "caption", "waveform"):
+                if key not in file:
+                    raise InputError(f"{path}: holds no /{key}; it holds {', '.join(file)}")
+            names = file["audio_name"].asstr()[()].tolist()
+            written = file["caption"].asstr()[()]
+            rows = written.reshape(len(written), -1).tolist()
+            if not len(names) == len(rows) == len(file["waveform"]):
+                raise InputError(f"{path}: {len(names)} names, {len(rows)} captions, {len(file['waveform'])} waveforms")
+    except (TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as HDF5 ({' '.join(str(error).split())})") from error
+    files = [CaptionedFile(name, tuple(row)) for name, row in zip(names, rows, strict=True)]
+    return CaptionedPart(tuple(files), packed=str(path))
+
+
+def _clips(part: CaptionedPart, name: str, clean: Callable[[str], str], captions: int, place: str) -> _Found:
+    cleaned = [[(text, clean(text)) for text in file.captions] for file in part.files]
+    spoken = [[words for _, words in texts if words] for texts in cleaned]
+    missing = _without_sound(part)
+    kept = [i for i, file in enumerate(part.files) if file.name not in missing and spoken[i]]
+    if not kept:
+        raise InputError(
+            f"{place}: none of the {len(part.files)} sound files of the split {name} can be read: {_named(missing)}"
+            if len(missing) == len(part.files)
+            else f"{place}: no clip of the split {name} has sound and words"
+        )
+    pairs = [(clip, row, text) for clip, row in enumerate(kept) for text in spoken[row][:captions]]
+    clip_of = torch.tensor([clip for clip, _, _ in pairs], dtype=torch.int64)
+    if part.packed:
+        sound: Waveforms | PackedWaveforms = PackedWaveforms(part.packed, torch.tensor([row for _, row, _ in pairs]))
+    else:
+        sound = Waveforms(tuple(part.paths[row] for row in kept), clip_of)
+    names = tuple(part.files[row].name for row in kept)
+    number = torch.arange(len(pairs)) - torch.searchsorted(clip_of, clip_of)
+    ids = tuple(f"{names[clip]}#{n + 1}" for (clip, _, _), n in zip(pairs, number.tolist(), strict=True))
+    clips = Clips({"audio": sound, "text": Captions(tuple(text for _, _, text in pairs))}, clip_of, ids, names)
+    count = len(part.files)
+    wordless = {
+        f"{file.name}#{n}": f"'{written}'"
+        for file, texts in zip(part.files, cleaned, strict=True)
+        for n, (written, words) in enumerate(texts, start=1)
+        if not words
+    }
+    beyond = sum(len(spoken[row][captions:]) for row in kept)
+    notes = {
+        f"{len(missing)} of {count} clips have no usable sound: {_named(missing)}": missing,
+        f"left out are captions without a word: {_named(wordless)}": wordless,
+        f"left out are captions beyond the first {captions} of a clip (method.captions): {beyond}": beyond,
+    }
+    return _Found(clips, tuple(f"{name}: {note}" for note, there in notes.items() if there))
+
+
+def _without_sound(part: CaptionedPart) -> dict[str, str]:
+    """Name the clips without usable sound, and say why; a packed file has the sound of all."""
+    if part.packed:
+        return {}
+    wrong = unreadable([path for path in part.paths if path])
+    reasons = (wrong.get(path, "") if path else "missing: no such file" for path in part.paths)
+    return {file.name: reason for file, reason in zip(part.files, reasons, strict=True) if reason}
+
+
+def _named(reasons: Mapping[str, str]) -> str:
+    """Name the first few things, each with its reason."""
+    named = ", ".join(f"{name} ({reason})" for name, reason in list(reasons.items())[:_SHOWN])
+    return f"{named}, and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else named

@@ -1,0 +1,1 @@
+"""What `aadml inspect` reports about a feature file."""

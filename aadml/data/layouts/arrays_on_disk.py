@@ -1,0 +1,198 @@
+"""From what a foreign file holds to a checked `FeatureFile`: labels recoded, splits named, origin kept."""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, Texts, check
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.strings import as_text
+
+
+def assemble(
+    place: str | os.PathLike[str],
+    layout: str,
+    *,
+    features: Mapping[str, NDArray[Any]],
+    labels: NDArray[Any] | None,
+    splits: Sequence[str],
+    ids: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    notes: Sequence[str] = (),
+    present: Mapping[str, NDArray[Any]] | None = None,
+    texts: Texts | None = None,
+    sources: Sequence[str | os.PathLike[str]] = (),
+) -> FeatureFile:
+    """Put the parts of a data set together and check them.
+
+    Args:
+        place: what was read; named in every message.
+        layout: name of its layout, kept in the provenance.
+        features: per modality (n, d) numbers of any type.
+        labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text; None where there are none.
+        splits: n of `train`, `valid`, `test`.
+        ids: n names; by default split and row number.
+        class_names: names of the classes in the order of the sorted label values; by default these values.
+        notes: what people should know about the data, one sentence each.
+        present: modality -> (n,) whether a clip has it, where some lack it; their features do not matter.
+        texts: all texts, where clips have several; the features of `text` are the first of each.
+        sources: the files whose SHA-256 is kept; by default `place`.
+
+    Returns:
+        The content, labels recoded to 0..C-1 in the order of the original values.
+
+    Raises:
+        InputError: the parts contradict each other; the message names the part.
+    """
+    codes = np.full(len(splits), UNLABELLED, dtype=np.int64)
+    values: tuple[str, ...] = ()
+    if labels is not None:
+        codes, values = recode(labels, f"{place}: labels")
+    if len(codes) != len(splits):
+        raise InputError(f"{place}: {len(codes)} labels, but {len(splits)} rows of features; they must be as many")
+    if class_names is not None:
+        values = _renamed(values, class_names, str(place))
+    hashes = {Path(source).name: file_hash(source) for source in (sources or (place,))}
+    origin: JsonObject = {"extractor": "unknown", "layout": layout, "sources": hashes, "notes": list(notes)}
+    masks = {name: flags(there, f"{place}: {name}_present") for name, there in (present or {}).items()}
+    content = FeatureFile(
+        features={name: _masked(matrix(v, f"{place}: {name}"), masks.get(name)) for name, v in features.items()},
+        present={name: there for name, there in masks.items() if not there.all()},
+        labels=codes,
+        ids=tuple(ids) if ids is not None else _row_names(splits),
+        splits=tuple(splits),
+        class_names=values,
+        provenance=dict.fromkeys(features, origin),
+        texts=texts,
+    )
+    check(content, str(place))
+    return content
+
+
+def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Return labels as 0..C-1 (n,) with the original values as names, in the order of these values.
+
+    Args:
+        labels: (n,), (n, 1) or one-hot (n, C); integers, whole floats or text.
+        place: what the message shall name.
+
+    Raises:
+        InputError: another shape, fractions, NaN, or rows with no class or more than one.
+    """
+    flat = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if flat.ndim == 2:
+        return _from_one_hot(flat, place)
+    if flat.ndim != 1:
+        raise InputError(
+            f"{place} have shape {labels.shape}; (clips,), (clips, 1) or one-hot (clips, classes) is needed"
+        )
+    if flat.dtype.kind in "OSU":
+        words = [text(value) for value in flat.tolist()]
+        numbers = all(re.fullmatch(r"-?[0-9]{1,18}", word) for word in words)
+        flat = np.asarray(words, dtype=np.int64 if numbers else np.str_)
+    elif flat.dtype.kind == "f":
+        if not np.isfinite(flat).all() or (flat != np.round(flat)).any():
+            raise InputError(f"{place} hold fractions or NaN; whole numbers are needed")
+        flat = flat.astype(np.int64)
+    elif flat.dtype.kind not in "iub":
+        raise InputError(f"{place} hold {flat.dtype}; whole numbers or text are needed")
+    values, codes = np.unique(flat, return_inverse=True)
+    return codes.astype(np.int64), tuple(str(value) for value in values.tolist())
+
+
+def matrix(values: NDArray[Any], place: str) -> NDArray[np.float32]:
+    """Return numbers as float32 (n, d).
+
+    Raises:
+        InputError: not numbers, or not of two axes.
+    """
+    if values.dtype.kind not in "fiub":
+        raise InputError(f"{place} holds {values.dtype}; numbers are needed")
+    if values.ndim != 2:
+        raise InputError(f"{place} has shape {values.shape}; (clips, dimensions) is needed")
+    with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite and is refused by name
+        return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def flags(values: NDArray[Any], place: str) -> NDArray[np.bool_]:
+    """Return booleans, or zeros and ones, as booleans (n,).
+
+    Raises:
+        InputError: anything else.
+    """
+    if values.ndim != 1 or values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
+        raise InputError(f"{place} holds {values.dtype} {values.shape}; booleans are needed, one a clip")
+    return values.astype(np.bool_)
+
+
+def _masked(values: NDArray[np.float32], there: NDArray[np.bool_] | None) -> NDArray[np.float32]:
+    return values if there is None or len(there) != len(values) else np.where(there[:, None], values, np.float32(0))
+
+
+def text(value: Any) -> str:
+    """Return bytes or any other value as text, NULs and spaces at its ends cut off."""
+    return as_text(value).strip("\0 ")
+
+
+def file_hash(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_class_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Read the names of classes, one a line, in the order of the label values.
+
+    Raises:
+        InputError: the file cannot be read, is empty, or repeats a name.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: cannot be read as a list of class names (not UTF-8)") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read as a list of class names ({error.strerror})") from error
+    names = tuple(line.strip() for line in lines if line.strip())
+    if not names:
+        raise InputError(f"{path}: holds no class names; one a line is expected")
+    if len(set(names)) < len(names):
+        raise InputError(f"{path}: repeats a class name; each must differ")
+    return names
+
+
+def _from_one_hot(rows: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    if rows.dtype.kind not in "fiub" or not np.isin(rows, (0, 1)).all():
+        raise InputError(f"{place} have shape {rows.shape} but are not one-hot; only zeros and ones are possible")
+    wrong = np.flatnonzero(rows.sum(axis=1) != 1)
+    if len(wrong):
+        count = int(rows[wrong[0]].sum())
+        raise InputError(f"{place}: row {wrong[0]} has {count} classes; each clip needs exactly one")
+    columns, codes = np.unique(rows.argmax(axis=1), return_inverse=True)
+    return codes.astype(np.int64), tuple(str(column) for column in columns.tolist())
+
+
+def _renamed(values: tuple[str, ...], names: Sequence[str], place: str) -> tuple[str, ...]:
+    if len(names) == len(values):
+        return tuple(names)
+    numbers = [int(value) for value in values if value.isdecimal()]
+    if len(numbers) == len(values) and max(numbers) < len(names):  # some of the named classes have no clip here
+        return tuple(names[number] for number in numbers)
+    raise InputError(
+        f"{place}: {len(names)} class names given for {len(values)} classes (values {', '.join(values[:20])})"
+    )
+
+
+def _row_names(splits: Sequence[str]) -> tuple[str, ...]:
+    seen: dict[str, int] = {}
+    names = []
+    for split in splits:
+        names.append(f"{split}-{seen.get(split, 0):05d}")
+        seen[split] = seen.get(split, 0) + 1
+    return tuple(names)

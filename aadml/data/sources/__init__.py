@@ -1,0 +1,1 @@
+"""Sources of items: sound, frames and captions decoded or read item by item, and their caches."""

@@ -1,0 +1,90 @@
+"""Manifests of media as content that is divided like a feature file, its features still to be made of the files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.features import Features
+from aadml.data.sources.media_files import MediaFiles
+from aadml.data.sources.texts import Captions
+from aadml.feature_extraction.feature_file import FeatureFile, Texts
+from aadml.feature_extraction.feature_file.class_codes import class_codes
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import Manifest, Row, is_text, read_manifest
+
+
+def is_manifest(path: str | Path) -> bool:
+    """Tell whether a path looks like a manifest of media, without reading it."""
+    return Path(path).suffix == ".csv"
+
+
+def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile, Manifest]:
+    """Read a manifest as content to be divided: the features of a clip are its number among the rows.
+
+    Those of its texts are their numbers among all texts.
+
+    Args:
+        path: of the manifest.
+        modalities: whose media are wanted.
+
+    Raises:
+        InputError: no manifest, or one without a text column where texts are wanted.
+    """
+    if not is_manifest(path):
+        raise InputError(f"{path}: networks (towers) are trained on media; give a manifest, a CSV file")
+    manifest = read_manifest(path)
+    for modality in modalities:
+        if modality not in manifest.rows[0].media:
+            raise InputError(f"{path}: has no column for {modality} (text, caption); leave towers.{modality} out")
+    rows = manifest.rows
+    labels, all_labels = class_codes(manifest, rows)
+    texts, present = None, {}
+    features = {m: np.arange(len(rows), dtype=np.float32)[:, None] for m in modalities}
+    if "text" in modalities:
+        owners = np.asarray([number for number, row in enumerate(rows) for _ in _texts(row)], dtype=np.int64)
+        if not len(owners):
+            raise InputError(f"{path}: no clip has a text; leave towers.text out")
+        texts = Texts(np.arange(len(owners), dtype=np.float32)[:, None], owners)
+        features["text"], there = texts.first_of_each(len(rows))
+        present = {} if there.all() else {"text": there}
+        texts = texts if len(owners) > there.sum() else None
+    content = FeatureFile(
+        features=features,
+        present=present,
+        texts=texts,
+        labels=labels,
+        all_labels=all_labels,
+        ids=tuple(row.id for row in rows),
+        splits=tuple(row.split for row in rows),
+        class_names=manifest.class_names,
+    )
+    return content, manifest
+
+
+def with_media(splits: Splits, manifest: Manifest) -> Splits:
+    """Lay the media of a manifest where the numbers of its rows stand."""
+    sources = {m: _source(manifest, m) for m in splits.train.modalities}
+    train, valid, test = (_laid(part, sources) for part in (splits.train, splits.valid, splits.test))
+    return replace(splits, train=train, valid=valid, test=test)
+
+
+def _laid(clips: Clips, sources: Mapping[str, MediaFiles | Captions]) -> Clips:
+    laid: dict[str, Features] = {m: source.select(clips.matrix(m)[:, 0].long()) for m, source in sources.items()}
+    return replace(clips, features=laid)
+
+
+def _source(manifest: Manifest, modality: str) -> MediaFiles | Captions:
+    if modality == "text":
+        return Captions(tuple(text for row in manifest.rows for text in _texts(row)))
+    media = tuple(row.media[modality] for row in manifest.rows)
+    paths = {path: number for number, path in enumerate(dict.fromkeys(media))}
+    return MediaFiles(tuple(paths), torch.tensor([paths[path] for path in media], dtype=torch.int64))
+
+
+def _texts(row: Row) -> list[str]:
+    """Give what the texts of a clip say, in their order."""
+    return [text for name, text in row.media.items() if is_text(name) and text.strip()]

@@ -1,0 +1,103 @@
+"""Captions as sources: the words themselves, and the ids of their tokens."""
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from aadml.data.sources.padding import Padded, pad
+
+
+@dataclass(frozen=True)
+class Captions:
+    """Captions as strings; a method lays its tokens over them.
+
+    Attributes:
+        texts: n cleaned captions.
+    """
+
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def select(self, index: Tensor) -> "Captions":
+        """Return the captions `index` (m,) alone."""
+        return Captions(tuple(self.texts[i] for i in index.tolist()))
+
+    def content(self) -> Iterator[bytes]:
+        """Give the captions, for the hash of the data."""
+        yield from (text.encode() + b"\0" for text in self.texts)
+
+    def batch(self, index: Tensor) -> list[str]:
+        """Return the captions `index` (b,)."""
+        return [self.texts[i] for i in index.tolist()]
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Texts are always there."""
+        return {}
+
+    def decoded(self, numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
+        """Give the UTF-8 bytes of the captions of these numbers, each (m,)."""
+        return [np.frombuffer(self.texts[i].encode() or b" ", dtype=np.uint8) for i in numbers]
+
+    def sums(self, numbers: Sequence[int]) -> list[bytes]:
+        """Give the SHA-256 of the captions of these numbers."""
+        return [hashlib.sha256(self.texts[i].encode()).digest() for i in numbers]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Ids of the tokens of n captions, one after the other.
+
+    Attributes:
+        ids: (total,) int32.
+        offsets: (n + 1,) int64; caption i has the ids offsets[i] to offsets[i + 1].
+    """
+
+    ids: Tensor
+    offsets: Tensor
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def select(self, index: Tensor) -> "Tokens":
+        """Return the captions `index` (m,) alone."""
+        return _packed([self._one(i) for i in index.tolist()])
+
+    def batch(self, index: Tensor) -> Padded:
+        """Give the ids of the captions `index` (b,): (b, w) int64, zero behind the end of each."""
+        return pad([self._one(i).long() for i in index.tolist()])
+
+    def _one(self, item: int) -> Tensor:
+        return self.ids[int(self.offsets[item]) : int(self.offsets[item + 1])]
+
+
+def tokens(captions: Captions, encode: Callable[[Sequence[str]], list[list[int]]], *, longest: int = 512) -> Tokens:
+    """Turn captions into ids.
+
+    Args:
+        captions: cleaned.
+        encode: texts -> ids of each.
+        longest: further tokens are cut off, all but the last one, which marks the end; a warning says so.
+
+    Returns:
+        The ids of all captions; one without any token gets the padding's id.
+    """
+    encoded = encode(captions.texts)
+    cut = [ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]] for ids in encoded]
+    if long := sum(len(ids) > longest for ids in encoded):
+        warnings.warn(f"{long} of {len(cut)} captions are cut to {longest} tokens", stacklevel=2)
+    return _packed([torch.tensor(ids or [0], dtype=torch.int32) for ids in cut])
+
+
+def _packed(sequences: Sequence[Tensor]) -> Tokens:
+    lengths = torch.tensor([0, *(len(sequence) for sequence in sequences)], dtype=torch.int64)
+    ids = torch.cat(list(sequences)) if sequences else torch.zeros(0, dtype=torch.int32)
+    return Tokens(ids, lengths.cumsum(0))

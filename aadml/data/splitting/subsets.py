@@ -1,0 +1,112 @@
+"""Parts of a data set, drawn by seed: few training clips a class, or classes that are kept for test alone."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from aadml.comparison.clips import Clips, Splits
+from aadml.data.splitting.splits import clips_of, require_one_label
+from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
+from aadml.feature_extraction.ground.errors import InputError
+
+LEAST_CLASSES = 2
+"""Retrieval among fewer classes asks nothing."""
+
+
+def few_a_class(
+    splits: Splits, count: int, *, validation: float | None, seed: int, keep_unlabelled: bool = False
+) -> Splits:
+    """Keep `count` training clips of each class; where a class has fewer, all of them.
+
+    With one seed, the clips kept for a smaller count are among those kept for a larger one. Clips that had no label
+    stay as they are.
+
+    Args:
+        splits: the data, divided.
+        count: clips a class to fit on.
+        validation: with validation clips that were drawn from train, how many are kept a class, as a share of `count`
+            (one at least); None keeps the data's own validation split whole.
+        seed: of the choice.
+        keep_unlabelled: take the label of the other training clips away instead of leaving them out.
+
+    Returns:
+        The splits with fewer clips, or labels; the notes say so.
+    """
+    labels = splits.train.labels.numpy()
+    chosen = _first_of_each(labels, count, seed)
+    notes = [f"{count} training clips a class, {len(chosen)} in all (seed {seed})"]
+    if keep_unlabelled:
+        kept_labels = torch.full_like(splits.train.labels, UNLABELLED)
+        kept_labels[chosen] = splits.train.labels[chosen]
+        train = replace(splits.train, labels=kept_labels)
+        notes.append(f"the other {train.unlabelled} training clips are kept without a label")
+    else:
+        had_none = torch.from_numpy(np.flatnonzero(labels == UNLABELLED))
+        train = splits.train.select(torch.cat([chosen, had_none]).sort().values)
+    valid = splits.valid
+    if validation is not None:
+        kept = max(1, round(validation * count))
+        valid = valid.select(_first_of_each(valid.labels.numpy(), kept, seed))
+        notes.append(f"{kept} validation clips a class, {len(valid)} in all")
+    return replace(splits, train=train, valid=valid, notes=(*splits.notes, *notes))
+
+
+def without_unlabelled(splits: Splits) -> Splits:
+    """Leave training and validation clips without a label out, where others have one; the notes say so."""
+    for name in ("train", "valid"):
+        part = splits[name]
+        if part.unlabelled and part.class_names:
+            note = f"{part.unlabelled} {name} clips without a label are left out"
+            kept = part.select((part.labels != UNLABELLED).nonzero()[:, 0])
+            splits = replace(splits.having(name, kept), notes=(*splits.notes, note))
+    return splits
+
+
+def disjoint_classes(content: FeatureFile, share: float, *, validation: float, seed: int, name: str = "") -> Splits:
+    """Divide by class: no class of test or validation has a training clip. All clips of a class go the same way.
+
+    Args:
+        content: the data; its own split is not used.
+        share: of the classes that are for test, two at least.
+        validation: share of the classes that are for validation, two at least.
+        seed: of the choice of classes.
+        name: where the data came from, for people.
+
+    Returns:
+        Splits whose parts each number their own classes from 0.
+
+    Raises:
+        InputError: too few classes.
+    """
+    require_one_label(content, name or "the data", "unseen_classes")
+    classes = np.unique(content.labels[content.labels != UNLABELLED])
+    test, valid = (max(LEAST_CLASSES, round(part * len(classes))) for part in (share, validation))
+    train = len(classes) - test - valid
+    if train < LEAST_CLASSES:
+        raise InputError(
+            f"unseen_classes: {share:g} of {len(classes)} classes leaves {max(train, 0)} to train on, after {test} for "
+            f"test and {valid} for validation; at least {LEAST_CLASSES} are needed"
+        )
+    order = np.random.default_rng(seed).permutation(classes)
+    parts = [np.sort(part) for part in np.split(order, [train, train + valid])]
+    clips = [_clips_of(content, part.tolist()) for part in parts]
+    tested = ", ".join(content.class_names[label] for label in parts[2])
+    note = f"classes divided by seed {seed}: {train} to train on, {valid} for validation, {test} for test ({tested})"
+    return Splits(clips[0], clips[1], clips[2], name=name, notes=(note,), provenance=content.provenance)
+
+
+def _first_of_each(labels: NDArray[np.int64], count: int, seed: int) -> torch.Tensor:
+    generator = np.random.default_rng(seed)
+    classes = np.unique(labels[labels != UNLABELLED])
+    chosen = [generator.permutation(np.flatnonzero(labels == label))[:count] for label in classes]
+    return torch.from_numpy(np.sort(np.concatenate(chosen)))
+
+
+def _clips_of(content: FeatureFile, classes: Sequence[int]) -> Clips:
+    rows = np.flatnonzero(np.isin(content.labels, classes))
+    labels = np.searchsorted(np.asarray(classes), content.labels[rows]).astype(np.int64)
+    names = tuple(content.class_names[label] for label in classes)
+    return replace(clips_of(content.select(rows)), labels=torch.from_numpy(labels), class_names=names)

@@ -1,0 +1,107 @@
+"""A paper from its data sets to one page: `reproduce`.
+
+>>> from aadml.papers import reproduce
+>>> result = reproduce("paper", ave="AVE.h5", quick=True)
+>>> result.page
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from aadml.feature_extraction.ground.consent import with_consent
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.registry import lookup
+from aadml.papers import schedule
+from aadml.papers.aadml_paper import reproduce_paper
+from aadml.papers.audio_text import reproduce_audio_text
+from aadml.papers.audio_text_tables import DATASETS as AUDIO_TEXT
+from aadml.papers.audio_text_tables import PAPER_TABLES
+from aadml.papers.parts import DATA_SETS
+from aadml.papers.procedure import Confirm, Note, Plan
+from aadml.runs.data import place_of
+from aadml.studies.folder import refuse_foreign
+from aadml.studies.shards import Division
+from aadml.studies.sweep_result import RunJobs, SweepResult, run_jobs
+
+_log = logging.getLogger("aadml")
+
+
+@with_consent("config", "output")
+def reproduce(
+    paper: str,
+    *,
+    vegas: str | Path | None = None,
+    ave: str | Path | None = None,
+    audiocaps: str | Path | None = None,
+    clotho: str | Path | None = None,
+    only: str | None = None,
+    quick: bool = False,
+    seeds: int | None = None,
+    config: str | None = None,
+    settings: Sequence[str] = (),
+    max_epochs: int | None = None,
+    device: str | None = None,
+    trust_code: bool = False,
+    workers: int | None = None,
+    shard: str | None = None,
+    merge: bool = False,
+    output: str | Path | None = None,
+    command: str = "aadml.papers.reproduction",
+    work: RunJobs = run_jobs,
+    confirm: Confirm = lambda forecast: None,
+    on_note: Note | None = None,
+) -> SweepResult:
+    """Train a paper's tables and figures on its data sets, and lay them out on one page beside what was published.
+
+    The same call again continues where it stopped; finished runs are kept. A failed run does not stop the others.
+
+    Args:
+        paper: "paper" (AADML), or one of audio and text ("mei", "3cmlf", "xie").
+        vegas: VEGAS' features in any layout.
+        ave: AVE's features in any layout; parts that need a data set which is not given are left out.
+        audiocaps: AudioCaps, for the papers of audio and text: a folder or a manifest.
+        clotho: Clotho, alike; with neither of both, the sample clips are taken.
+        only: parts of the AADML paper, separated by commas; None takes all.
+        quick: shortened schedules (and narrow audio-text networks), two seeds, for a first look.
+        seeds: number of seeds per row; 5 by default.
+        config: that losses are put into; by default the shipped one of each data set.
+        settings: any keys of the config, as "key=value"; a row that does not have a key is noted.
+        max_epochs: upper limit on the training epochs of every row.
+        device: "auto", "cpu" or "cuda".
+        trust_code: import the code from outside aadml that the config file, or a run of the folder, names
+            as `module:name`.
+        workers: processes; 0 runs in this process, None takes one per core.
+        shard: "i/n": train only every n-th run, for another machine to train the others.
+        merge: train nothing; refuse where a run is missing.
+        output: folder; by default `reproductions/PAPER`.
+        command: what the page says it was made with.
+        work: runs the jobs.
+        confirm: called with the forecast before anything is trained.
+        on_note: called with notes for the user; by default they go to the logger "aadml".
+
+    Raises:
+        InputError: no data, an unknown paper or part, a setting that fits no row, or a run missing from a merge.
+    """
+    division = Division.of(shard, merge=merge)
+    lookup({"paper": None, **PAPER_TABLES}, paper, "paper")
+    files = {"vegas": vegas, "ave": ave, "audiocaps": audiocaps, "clotho": clotho}
+    given = {name: place_of(place) for name, place in files.items() if place is not None}
+    own: Iterable[str] = DATA_SETS if paper == "paper" else AUDIO_TEXT
+    for name in given:
+        if name not in own:
+            raise InputError(f"reproduce {paper}: is of {' and '.join(own)}, not of {name}; leave --{name} out")
+    plan = Plan(
+        seeds=range(seeds if seeds is not None else schedule.SEEDS if quick else 5),
+        folder=Path(output) if output else Path("reproductions") / (f"{paper}-quick" if quick else paper),
+        work=work, confirm=confirm, note=on_note or _log.info, quick=quick, config=config, settings=settings,
+        max_epochs=max_epochs, device=device, workers=workers, division=division, command=command,
+    )  # fmt: skip
+    refuse_foreign(plan.folder)
+    if paper != "paper":
+        if only:
+            raise InputError(f"reproduce {paper}: has no parts; leave --only out")
+        return reproduce_audio_text(paper, given, plan)
+    if not given:
+        raise InputError("reproduce paper: give --vegas F.h5, --ave G.h5, or both")
+    return reproduce_paper(given, only, plan)

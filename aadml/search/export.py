@@ -1,0 +1,76 @@
+"""Vectors for use elsewhere: as NumPy files with their ids, or as Parquet with all that is known of the items."""
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aadml.comparison.features import Modality
+from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.search.exact_search import Gallery
+from aadml.search.items import items_of
+from aadml.search.store import columns_in
+
+Galleries = Mapping[Modality, tuple[NDArray[np.int64], Gallery]]
+"""Modality -> numbers of the items, and their vectors."""
+
+VECTOR = "vector"
+"""Name of the column of vectors in a Parquet file."""
+
+_GROUP = 1 << 16  # rows of a row group
+
+
+def export(database: sqlite3.Connection, galleries: Galleries, output: str | Path, kind: str) -> list[Path]:
+    """Write the vectors of every modality; see `Index.export`."""
+    if kind not in KINDS:
+        raise InputError(f"--format {kind}: {' and '.join(KINDS)} are possible")
+    written: list[Path] = []
+    for modality, (numbers, gallery) in galleries.items():
+        written += KINDS[kind](database, numbers, gallery.vectors.numpy(), f"{output}.{modality}")
+    return written
+
+
+def _npy(
+    database: sqlite3.Connection, numbers: NDArray[np.int64], vectors: NDArray[np.float32], name: str
+) -> list[Path]:
+    place, names = Path(f"{name}.npy"), Path(f"{name}.ids.txt")
+    with atomic_path(place) as temporary, temporary.open("wb") as file:
+        np.save(file, vectors, allow_pickle=False)
+    with atomic_path(names) as temporary, temporary.open("w", encoding="utf-8") as file:
+        ids = (item.id for item in items_of(database, numbers.tolist()))
+        file.writelines(one.replace("\\", "\\\\").replace("\n", "\\n") + "\n" for one in ids)
+    return [place, names]
+
+
+def _parquet(
+    database: sqlite3.Connection, numbers: NDArray[np.int64], vectors: NDArray[np.float32], name: str
+) -> list[Path]:
+    """Write `id`, `split`, `label`, the further columns as text, and `vector`: a list of fixed size of float32."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise InputError("--format parquet needs pyarrow; pip install 'aadml[parquet]'") from error
+    further = list(columns_in(database))
+    if VECTOR in further:
+        raise InputError(
+            f"--format parquet: the manifest has a column '{VECTOR}', as the vectors are called; rename it"
+        )
+    names = ["id", "split", "label", *further]
+    schema = pa.schema([*((key, pa.string()) for key in names), (VECTOR, pa.list_(pa.float32(), vectors.shape[1]))])
+    place = Path(f"{name}.parquet")
+    with atomic_path(place) as temporary, pq.ParquetWriter(temporary, schema) as writer:
+        for begin in range(0, len(numbers), _GROUP):
+            rows = slice(begin, begin + _GROUP)
+            items = list(items_of(database, numbers[rows].tolist()))
+            known = [{"id": item.id, "split": item.split, "label": item.label, **item.columns} for item in items]
+            lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors[rows].ravel()), vectors.shape[1])
+            writer.write_table(pa.table([*([one[key] for one in known] for key in names), lists], schema=schema))
+    return [place]
+
+
+KINDS: Mapping[str, Callable[..., list[Path]]] = {"npy": _npy, "parquet": _parquet}
+"""Formats of exported vectors."""

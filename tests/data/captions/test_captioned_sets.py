@@ -1,0 +1,205 @@
+import csv
+import wave
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
+from aadml.data.captions.cleaning import CLEANINGS
+from aadml.data.captions.tables import read_caption_table
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.layers.word_pieces import train_vocabulary, word_piece_tokenizer
+
+FILES = {"AudioCaps_train": (49_274, 1), "AudioCaps_val": (494, 5), "AudioCaps_test": (957, 5),
+         "Clotho_train": (3_839, 5), "Clotho_val": (1_045, 5)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_published_tables_are_read_and_cleaned_without_loss(shared_data, name):
+    files = read_caption_table(shared_data / "audio_text" / f"{name}.csv")
+    clips, captions = FILES[name]
+    assert len(files) == clips
+    assert {len(file.captions) for file in files} == {captions}
+    for clean in CLEANINGS.values():
+        cleaned = [clean(text) for file in files for text in file.captions]
+        assert len(cleaned) == clips * captions
+        assert all(cleaned)
+
+
+@pytest.mark.slow
+def test_word_pieces_of_training_captions_cover_every_caption(shared_data):
+    pytest.importorskip("tokenizers")
+    clean = CLEANINGS["mei"]
+    texts = {
+        name: [clean(text) for file in read_caption_table(shared_data / "audio_text" / f"Clotho_{name}.csv")
+               for text in file.captions]
+        for name in ("train", "val")
+    }  # fmt: skip
+    tokenizer = word_piece_tokenizer(train_vocabulary(texts["train"], size=400))
+    unknown = tokenizer.token_to_id("[UNK]")
+    assert not any(unknown in encoded.ids for encoded in tokenizer.encode_batch(texts["train"]))
+    held_out = [encoded.ids for encoded in tokenizer.encode_batch(texts["val"])]
+    assert sum(ids.count(unknown) for ids in held_out) < 1e-3 * sum(map(len, held_out))
+
+
+def write_wav(path, samples=8000, rate=16_000, seed=0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, rate, samples, "NONE", ""))
+        file.writeframes(np.random.default_rng(seed).integers(-9000, 9000, samples).astype("<i2").tobytes())
+
+
+def write_table(path, header, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+@pytest.fixture
+def clotho(tmp_path):
+    """A small folder in Clotho's layout; one training file is missing, one is cut short."""
+    five = [f"caption_{i}" for i in range(1, 6)]
+    for split, count in [("development", 6), ("validation", 2), ("evaluation", 2)]:
+        rows = [[f"a file, {i}.wav", *(f"Sound {i}, heard {j} times." for j in range(5))] for i in range(count)]
+        write_table(tmp_path / f"clotho_captions_{split}.csv", ["file_name", *five], rows)
+        for i in range(count):
+            write_wav(tmp_path / split / f"a file, {i}.wav", seed=i)
+    (tmp_path / "development" / "a file, 2.wav").unlink()
+    cut = tmp_path / "development" / "a file, 4.wav"
+    cut.write_bytes(cut.read_bytes()[:5000])
+    return tmp_path
+
+
+def test_a_clotho_folder_gives_a_row_a_pair_and_names_what_is_missing(clotho):
+    splits = captioned_splits(clotho)
+    assert is_captioned(clotho)
+    assert [len(splits[part]) for part in ("train", "valid", "test")] == [20, 10, 10]
+    assert splits.train.labels.tolist() == sorted([0, 1, 2, 3] * 5)
+    assert splits.train.class_names == tuple(f"a file, {i}.wav" for i in (0, 1, 3, 5))
+    assert splits.train.ids[:6] == (*(f"a file, 0.wav#{j}" for j in range(1, 6)), "a file, 1.wav#1")
+    assert splits.train["text"].batch(torch.tensor([5, 0])) == ["sound 1 heard 0 times", "sound 0 heard 0 times"]
+    (note,) = splits.notes
+    assert "2 of 6 clips" in note
+    assert "a file, 2.wav (missing" in note
+    assert "a file, 4.wav (corrupt: cut short" in note
+
+
+def test_fewer_captions_a_clip_may_be_asked_for(clotho):
+    splits = captioned_splits(clotho, captions=1, cleaning="spaces")
+    assert len(splits.train) == 4
+    assert splits.train["text"].batch(torch.tensor([3])) == ["Sound 5, heard 0 times."]
+
+
+def test_captions_beyond_the_first_and_captions_without_a_word_are_named(clotho):
+    table = clotho / "clotho_captions_validation.csv"
+    rows = [["a file, 0.wav", "...", "Rain.", "!", "A bee", "hums", "Wind"], ["a file, 1.wav", "?", "", "", "", "", ""]]
+    write_table(table, ["file_name", *(f"caption_{i}" for i in range(1, 7))], rows)
+    splits = captioned_splits(clotho, captions=3)
+    assert splits.valid["text"].texts == ("rain", "a bee", "hums")
+    assert splits.valid.class_names == ("a file, 0.wav",), "a clip that nothing is said of is no clip"
+    notes = [note for note in splits.notes if note.startswith("valid")]
+    assert notes == [
+        "valid: left out are captions without a word: a file, 0.wav#1 ('...'), a file, 0.wav#3 ('!'), a file, 1.wav#1 "
+        "('?')",
+        "valid: left out are captions beyond the first 3 of a clip (method.captions): 1",
+    ]
+    write_table(table, ["file_name", "caption"], [["a file, 0.wav", "..."]])
+    with pytest.raises(InputError, match="no clip of the split valid has sound and words"):
+        captioned_splits(clotho)
+
+
+def test_a_sound_file_in_two_splits_is_named(tmp_path):
+    for split, name in (("train", "a.wav"), ("val", "b.wav"), ("test", "a.wav")):
+        write_table(tmp_path / f"{split}.csv", ["file_name", "caption"], [[name, f"heard in {split}"]])
+        write_wav(tmp_path / "audio" / name)
+    (note,) = captioned_splits(tmp_path).notes
+    assert note == f"train and test share sound files: 1 ({tmp_path / 'audio' / 'a.wav'})"
+
+
+def test_audiocaps_is_read_in_both_of_its_layouts(tmp_path):
+    for split in ("train", "val", "test"):
+        write_table(tmp_path / "mei" / "csv_files" / f"{split}.csv", ["file_name", "caption"], [["Yab_.wav", "A bee"]])
+        write_wav(tmp_path / "mei" / "waveforms" / split / "Yab_.wav")
+        released = [["7", "ab_", "30", "A bee"], ["8", "ab_", "30", "A bee hums"], ["9", "-c", "0", "Rain"]]
+        header = ["audiocap_id", "youtube_id", "start_time", "caption"]
+        write_table(tmp_path / "released" / "dataset" / f"{split}.csv", header, released)
+        write_wav(tmp_path / "released" / split / "ab_.wav")
+        write_wav(tmp_path / "released" / split / "9.wav")
+    mei, released = captioned_splits(tmp_path / "mei"), captioned_splits(tmp_path / "released")
+    assert len(mei.train) == 1
+    assert released.train.labels.tolist() == [0, 0, 1]
+    assert not released.notes
+    assert released.train["audio"].paths[1].endswith("9.wav")
+
+
+def test_packed_files_are_read_row_by_row_without_their_padding(tmp_path):
+    sound = np.random.default_rng(0).standard_normal((3, 640)).astype(np.float32)
+    lengths = np.array([640, 300, 500], np.uint32)
+    for split in ("train", "val", "test"):
+        (tmp_path / "hdf5s" / split).mkdir(parents=True)
+        with h5py.File(tmp_path / "hdf5s" / split / f"{split}.h5", "w") as file:
+            file["audio_name"], file["audio_length"], file["waveform"] = [b"a", b"b", b"c"], lengths, sound
+            five = [[f"caption {i} {j}" for j in range(5)] for i in range(3)]
+            file["caption"] = ["one", "two", "three"] if split == "train" else five
+    splits = captioned_splits(tmp_path)
+    assert (len(splits.train), len(splits.test)) == (3, 15)
+    batch = splits.train["audio"].batch(torch.tensor([1, 2, 1]))
+    assert batch.lengths.tolist() == [300, 500, 300]
+    np.testing.assert_array_equal(batch.values[0, :300], sound[1, :300])
+    assert not batch.values[0, 300:].any()
+    np.testing.assert_array_equal(splits.test["audio"].select(torch.tensor([14])).batch(torch.tensor([0])).values[0],
+                                  sound[2, :500])  # fmt: skip
+    with pytest.raises(InputError, match="packed at 32000 Hz"):
+        splits.train["audio"].at(44_100)
+
+
+def test_a_manifest_with_caption_columns_is_read(tmp_path):
+    header = ["id", "media", "label", "split", "caption_1", "caption_2"]
+    rows = [[f"{s}{i}", f"{s}{i}.wav", "x", s, f"one {i}", "" if i else "two"]
+            for s in ("train", "val", "test") for i in range(2)]  # fmt: skip
+    write_table(tmp_path / "manifest.csv", header, rows)
+    for row in rows:
+        write_wav(tmp_path / row[1])
+    splits = captioned_splits(tmp_path / "manifest.csv")
+    assert splits.valid.labels.tolist() == [0, 0, 1]
+    assert splits.valid["text"].texts == ("one 0", "two", "one 1")
+
+
+def test_what_cannot_be_read_is_said_in_one_line(tmp_path, clotho):
+    cases = {tmp_path / "absent": "no such file", tmp_path / "empty": "no captions of the split train"}
+    (tmp_path / "empty").mkdir()
+    for path, message in cases.items():
+        with pytest.raises(InputError, match=message):
+            captioned_splits(path)
+    with pytest.raises(InputError, match="did you mean 'mei'"):
+        captioned_splits(clotho, cleaning="mey")
+    for file in (clotho / "validation").iterdir():
+        file.unlink()
+    with pytest.raises(
+        InputError, match=r"none of the 2 sound files of the split valid can be read: a file, 0.wav \(missing"
+    ):
+        captioned_splits(clotho)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name,words\na,b\n", "its columns are name, words"),
+        ("file_name,caption\na.wav\n", "line 2 has 1 columns"),
+        ("file_name,caption\na.wav,\n", "line 2: no caption"),
+        ("file_name,caption\na.wav,x\na.wav,y\n", "'a.wav' occurs 2 times"),
+        ("file_name,caption\n", "holds no rows"),
+        ("file_name,caption_1,caption_1\na.wav,x,y\n", "several columns named 'caption_1'"),
+    ],
+)
+def test_tables_in_error_are_refused_with_their_line(tmp_path, text, message):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_caption_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none"])
+def test_what_is_not_there_is_no_captioned_sound(tmp_path, name):
+    assert not is_captioned(tmp_path / name)

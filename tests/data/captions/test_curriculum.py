@@ -1,0 +1,130 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aadml.data.captions.curriculum import BUILDERS, objective, partition
+from aadml.feature_extraction.ground.errors import InputError
+
+WAYS = [("hard", "seeded-nearest"), ("hard", "greedy"), ("easy", "stratified"), ("easy", "greedy"), ("median", "auto"),
+        ("easy", "seeded-nearest")]  # fmt: skip
+
+
+def clustered(count=330, dimension=16, clusters=12, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    centers = torch.randn(clusters, dimension, generator=generator)
+    place = torch.randint(0, clusters, (count,), generator=generator)
+    return centers[place] + 0.7 * torch.randn(count, dimension, generator=generator)
+
+
+def test_the_objective_is_the_sum_of_similarities_within_batches():
+    vectors = clustered(24).double()
+    batches = torch.randperm(24).view(4, 6)
+    unit = vectors / vectors.norm(dim=1, keepdim=True)
+    pairs = sum(float(unit[i] @ unit[j]) for rows in batches for i in rows for j in rows if i != j)
+    assert objective(vectors, batches) == pytest.approx(pairs + 24)
+
+
+@pytest.mark.parametrize(("difficulty", "builder"), WAYS)
+@settings(max_examples=15, deadline=None)
+@given(count=st.integers(4, 70), size=st.integers(2, 9), seed=st.integers(0, 5))
+def test_every_item_is_in_one_batch_at_most_and_only_the_remainder_is_left_out(difficulty, builder, count, size, seed):
+    size = min(size, count)
+    batches = partition(clustered(count), size, difficulty=difficulty, builder=builder, sweeps=3, seed=seed)
+    assert batches.shape == (count // size, size)
+    assert len(batches.unique()) == batches.numel()
+    assert 0 <= int(batches.min()) <= int(batches.max()) < count
+
+
+def test_hard_is_harder_than_random_and_random_than_easy_by_every_builder():
+    vectors = clustered()
+    score = {(d, b): objective(vectors, partition(vectors, 10, difficulty=d, builder=b)) for d, b in WAYS}
+    random = score["median", "auto"]
+    for (difficulty, _), value in score.items():
+        assert difficulty == "median" or (value > 1.3 * random if difficulty == "hard" else value < 0.8 * random)
+
+
+@pytest.mark.parametrize(("difficulty", "builder"), WAYS)
+def test_equal_seeds_give_equal_batches_and_other_seeds_others(difficulty, builder):
+    first, again, other = (
+        partition(clustered(), 10, difficulty=difficulty, builder=builder, sweeps=5, seed=seed) for seed in (1, 1, 2)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+@pytest.mark.parametrize(("difficulty", "builder"), [way for way in WAYS if way[0] != "median"])
+def test_swaps_never_make_it_worse(difficulty, builder):
+    vectors = clustered()
+    plain, refined = (
+        objective(vectors, partition(vectors, 10, difficulty=difficulty, builder=builder, sweeps=n)) for n in (0, 20)
+    )
+    assert refined >= plain if difficulty == "hard" else refined <= plain
+
+
+def pairings(items):
+    if not items:
+        yield []
+    for i in range(1, len(items)):
+        for rest in pairings(items[1:i] + items[i + 1 :]):
+            yield [[items[0], items[i]], *rest]
+
+
+@pytest.mark.slow
+def test_eight_items_in_pairs_reach_the_best_of_all_105_partitions():
+    for seed in range(4):
+        vectors = clustered(8, 4, seed=seed)
+        values = [objective(vectors, torch.tensor(p)) for p in pairings(list(range(8)))]
+        assert len(values) == 105
+        for difficulty, builder in WAYS[:4]:
+            best = max(values) if difficulty == "hard" else min(values)
+            found = partition(vectors, 2, difficulty=difficulty, builder=builder, restarts=20, seed=seed)
+            assert objective(vectors, found) == pytest.approx(best, rel=1e-5), (seed, difficulty, builder)
+
+
+def test_the_items_left_out_change_from_seed_to_seed_and_all_get_their_turn():
+    left = [set(range(23)) - set(partition(clustered(23), 5, difficulty="median", seed=s).flatten().tolist())
+            for s in range(8)]  # fmt: skip
+    assert all(len(items) == 3 for items in left)
+    assert not left[0] & left[1]
+    assert set().union(*left) == set(range(23))
+
+
+def meet(batches, code):
+    return any(len(set(code[rows].tolist())) < len(rows) for rows in batches)
+
+
+@pytest.mark.parametrize("builder", ["seeded-nearest", "greedy"])
+def test_duplicates_never_share_a_hard_batch(builder):
+    vectors = clustered()
+    caption = torch.arange(330) // 5 + 1000  # the five captions of a clip are alike, so they attract each other
+    vectors = vectors[torch.arange(330) // 5] + 0.01 * vectors
+    clip = torch.arange(330) % 110
+    plain = partition(vectors, 10, difficulty="hard", builder=builder)
+    assert meet(plain, caption)
+    apart = partition(vectors, 10, difficulty="hard", builder=builder, codes=[caption, clip])
+    assert len(apart.unique()) == 330
+    assert not meet(apart, caption)
+    assert not meet(apart, clip)
+    assert objective(vectors, apart) > objective(vectors, partition(vectors, 10, difficulty="median"))
+
+
+def test_duplicates_that_fill_every_batch_are_still_kept_apart():
+    caption = torch.arange(40) % 10  # each of 10 captions four times, four batches of ten
+    batches = partition(clustered(40), 10, difficulty="hard", codes=[caption])
+    assert not meet(batches, caption)
+
+
+def test_what_cannot_be_done_is_said():
+    vectors = clustered(20)
+    with pytest.raises(InputError, match="difficulty"):
+        partition(vectors, 4, difficulty="harder")
+    with pytest.raises(InputError, match="did you mean 'greedy'"):
+        partition(vectors, 4, difficulty="hard", builder="gredy")
+    with pytest.raises(InputError, match="batches of 30"):
+        partition(vectors, 30, difficulty="easy")
+    with pytest.raises(InputError, match="6 items are duplicates"):
+        partition(vectors, 4, difficulty="hard", codes=[torch.tensor([0] * 6 + list(range(1, 15)))])
+    with pytest.raises(InputError, match="makes easy batches"):
+        partition(vectors, 4, difficulty="hard", builder="stratified")
+    assert set(BUILDERS) == {"seeded-nearest", "greedy", "stratified"}

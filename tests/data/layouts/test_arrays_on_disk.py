@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from aadml.data.layouts.arrays_on_disk import assemble, matrix, read_class_names, recode
+from aadml.feature_extraction.ground.errors import InputError
+
+
+@given(arrays(np.int64, st.integers(1, 30), elements=st.integers(-1000, 1000)))
+def test_recoded_labels_name_the_original_values_again(labels):
+    codes, names = recode(labels, "labels")
+    assert [int(names[code]) for code in codes] == labels.tolist()
+    assert list(map(int, names)) == sorted(set(labels.tolist()))
+    for same in (labels[:, None], labels.astype(np.float64), labels.astype(str), labels.astype("S8")):
+        again, names_again = recode(same, "labels")
+        assert again.tolist() == codes.tolist()
+        assert names_again == names
+
+
+def test_one_hot_rows_are_columns_and_empty_columns_are_no_classes():
+    codes, names = recode(np.eye(5)[[4, 1, 1]], "labels")
+    assert codes.tolist() == [1, 0, 0]
+    assert names == ("1", "4")
+
+
+def test_words_are_classes_in_alphabetic_order():
+    codes, names = recode(np.asarray([b"dog", b"cat\0", b"dog"], dtype=object), "labels")
+    assert codes.tolist() == [1, 0, 1]
+    assert names == ("cat", "dog")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.asarray([0.5, 1.0]), "fractions"),
+        (np.asarray([np.nan, 1.0]), "fractions or NaN"),
+        (np.asarray([[1, 1, 0]]), "row 0 has 2 classes"),
+        (np.asarray([[0, 0, 0]]), "row 0 has 0 classes"),
+        (np.asarray([[0, 2, 0]]), "not one-hot"),
+        (np.zeros((2, 2, 2)), "shape"),
+        (np.asarray(3), "shape"),
+        (np.asarray([1j]), "whole numbers or text"),
+    ],
+)
+def test_labels_that_are_no_classes_are_refused(labels, message):
+    with pytest.raises(InputError, match=message):
+        recode(labels, "labels")
+
+
+@pytest.mark.parametrize("values", [np.zeros(3), np.zeros((2, 2, 2)), np.asarray([["a"]])])
+def test_features_of_another_shape_or_type_are_refused(values):
+    with pytest.raises(InputError, match="audio"):
+        matrix(values, "audio")
+
+
+def whole(tmp_path, **changes):
+    (tmp_path / "source").write_text("x")
+    given = {
+        "features": {"audio": np.ones((3, 2)), "visual": np.ones((3, 4), dtype=np.uint8)},
+        "labels": np.asarray([7, 2, 7]),
+        "splits": ["train", "train", "test"],
+    }
+    return assemble(tmp_path / "source", "some-layout", **given | changes)
+
+
+def test_what_is_assembled_says_where_it_comes_from(tmp_path):
+    content = whole(tmp_path)
+    assert content.ids == ("train-00000", "train-00001", "test-00000")
+    assert content.features["visual"].dtype == np.float32
+    assert content.class_names == ("2", "7")
+    assert content.provenance["audio"]["layout"] == "some-layout"
+    assert content.provenance["audio"]["sources"]["source"].startswith("2d711642b726b044")  # SHA-256 of "x"
+
+
+def test_class_names_stand_in_the_order_of_the_values_or_are_indexed_by_them(tmp_path):
+    assert whole(tmp_path, class_names=("two", "seven")).class_names == ("two", "seven")
+    assert whole(tmp_path, class_names=tuple("abcdefgh")).class_names == ("c", "h")
+    with pytest.raises(InputError, match="3 class names given for 2 classes"):
+        whole(tmp_path, class_names=tuple("abc"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"labels": np.asarray([1, 2])}, "2 labels, but 3 rows"),
+        ({"features": {"audio": np.full((3, 2), np.nan)}}, "row 0 holds NaN"),
+        ({"features": {"audio": np.full((3, 2), 1e300)}}, "row 0 holds NaN or infinity"),
+        ({"features": {"audio": np.ones((2, 2))}}, "has 2 rows"),
+        ({"features": {"audio": np.ones((3, 0))}}, "shape"),
+    ],
+)
+def test_parts_that_contradict_each_other_are_refused(tmp_path, changes, message):
+    with pytest.raises(InputError, match=message):
+        whole(tmp_path, **changes)
+
+
+def test_class_names_are_read_one_a_line(tmp_path):
+    path = tmp_path / "names.txt"
+    path.write_text("\ufeffbaby cry\n\n Säge \n", encoding="utf-8")
+    assert read_class_names(path) == ("baby cry", "Säge")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [(b"", "no class names"), (b"a\na\n", "repeats"), (b"\xff", "cannot be read")]
+)
+def test_a_list_of_class_names_that_is_none_is_refused(tmp_path, text, message):
+    path = tmp_path / "names.txt"
+    path.write_bytes(text)
+    with pytest.raises(InputError, match=message):
+        read_class_names(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_class_names(tmp_path / "absent.txt")

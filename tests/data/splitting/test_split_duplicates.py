@@ -1,0 +1,139 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from aadml.comparison import moments
+from aadml.data.splitting import near_duplicates, split_duplicates
+from aadml.data.splitting.split_duplicates import duplicate_pairs, searched, without_duplicates
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import Timeline
+
+
+def drawn(**changes):
+    return replace(synthetic(classes=3, train=90, valid=15, test=30, dimensions=(12, 16)), **changes)
+
+
+def planted(content, copies, noise=1e-3):
+    """Put rows in the place of others: {row: row it repeats}, with noise."""
+    generator = np.random.default_rng(0)
+    features = {name: values.copy() for name, values in content.features.items()}
+    for row, origin in copies.items():
+        for values in features.values():
+            values[row] = values[origin] + noise * generator.standard_normal(values.shape[1])
+    return replace(content, features=features)
+
+
+def named(pairs):
+    return {(pair.split, pair.id, pair.other_split, pair.other) for pair in pairs}
+
+
+def test_data_without_duplicates_have_none():
+    assert duplicate_pairs(drawn()) == []
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-4, 1e-2])
+def test_a_clip_of_a_later_split_is_found_in_each_earlier_one(noise):
+    content = drawn()
+    train, valid, test = (content.rows(split).tolist() for split in ("train", "valid", "test"))
+    copies = {train[0]: test[0], train[5]: valid[3], valid[7]: test[9]}
+    content = planted(content, copies, noise)
+    pairs = duplicate_pairs(content)
+    ids = content.ids
+    assert named(pairs) == {
+        ("test", ids[test[0]], "train", ids[train[0]]),
+        ("valid", ids[valid[3]], "train", ids[train[5]]),
+        ("test", ids[test[9]], "valid", ids[valid[7]]),
+    }
+    assert all(set(pair.distances) == {"audio", "visual"} and max(pair.distances.values()) < 0.15 for pair in pairs)
+
+
+@pytest.mark.parametrize(("drop", "gone"), [("train", "train"), ("test", "test")])
+def test_all_copies_are_left_out_and_the_content_stays(drop, gone):
+    content = drawn()
+    train, test = content.rows("train").tolist(), content.rows("test").tolist()
+    content = planted(content, {train[0]: test[0], train[1]: test[0], train[2]: test[0]})
+    before = content.features["audio"].copy()
+    left, notes = without_duplicates(content, drop)
+    lost = set(content.ids) - set(left.ids)
+    assert lost == {content.ids[row] for row in (train[:3] if drop == "train" else test[:1])}
+    assert duplicate_pairs(left) == []
+    assert notes == [f"{len(lost)} {gone} clips that stand in two splits up to noise or encoding were left out"]
+    np.testing.assert_array_equal(content.features["audio"], before)
+    assert without_duplicates(left, drop)[1][0].startswith("no clips")
+
+
+def test_what_belongs_to_a_clip_goes_and_stays_with_it():
+    content = drawn()
+    n = len(content.ids)
+    offsets = np.concatenate([[0], np.cumsum(np.arange(n) % 4)])
+    values = np.repeat(np.arange(n, dtype=np.float32), np.arange(n) % 4)[:, None]
+    content = replace(
+        content,
+        columns={"number": tuple(map(str, range(n)))},
+        sequences={"audio": Timeline(values, offsets, np.zeros(len(values)))},
+        fingerprints={"audio": np.arange(n * 4).reshape(n, 4).astype(np.uint8)},
+    )
+    rows = np.asarray([7, 3, 100, 4])
+    left = content.select(rows)
+    assert left.columns["number"] == ("7", "3", "100", "4")
+    assert left.sequences["audio"].values[:, 0].tolist() == [7, 7, 7, 3, 3, 3]
+    assert left.sequences["audio"].offsets.tolist() == [0, 3, 6, 6, 6]
+    np.testing.assert_array_equal(left.fingerprints["audio"], content.fingerprints["audio"][rows])
+
+
+def fingerprints(n, seed):
+    return np.random.default_rng(seed).integers(1, 256, (n, 256)).astype(np.uint8)
+
+
+def test_fingerprints_find_what_features_do_not():
+    content = drawn()
+    n = len(content.ids)
+    prints = {"audio": fingerprints(n, 0), "visual": fingerprints(n, 1)}
+    train, test = content.rows("train"), content.rows("test")
+    prints["audio"][train[0]] = prints["audio"][test[0]]
+    prints["visual"][train[1]] = prints["visual"][test[1]] ^ 3  # a little noise
+    near = fingerprints(n, 2)[0].astype(int) - 128
+    for name in prints:  # alike in both, in neither so much that it alone would tell
+        prints[name][train[2]] = np.clip(prints[name][test[2]] + 0.2 * near, 1, 255)
+    prints["audio"][[train[3], test[3]]] = 0  # silence is not the same sound
+    pairs = duplicate_pairs(replace(content, fingerprints=prints))
+    found = {(pair.id, pair.other): set(pair.distances) for pair in pairs}
+    assert found == {
+        (content.ids[test[0]], content.ids[train[0]]): {"audio fingerprint"},
+        (content.ids[test[1]], content.ids[train[1]]): {"visual fingerprint"},
+        (content.ids[test[2]], content.ids[train[2]]): {"audio fingerprint", "both fingerprints"},
+    }
+
+
+def test_of_what_would_take_long_a_sample_is_looked_for(monkeypatch):
+    content = drawn()
+    everybody = searched(content, limit=True)
+    assert {split: len(rows) for split, rows in everybody.items()} == {"test": 30, "valid": 15}
+    products = (30 * 90 + 15 * 90 + 30 * 15) * 28
+    monkeypatch.setattr(split_duplicates, "_LARGEST", products / 3)
+    rows = searched(content, limit=True)
+    assert {split: len(own) for split, own in rows.items()} == {"test": 10, "valid": 5}
+    assert all(set(own) <= set(content.rows(split)) for split, own in rows.items())
+    test, train = content.rows("test"), content.rows("train")
+    twice = planted(content, {int(one): int(other) for one, other in zip(test, train, strict=False)})
+    found = duplicate_pairs(twice, limit=True)
+    assert {pair.id for pair in found} == {content.ids[row] for row in rows["test"]}
+    assert len(duplicate_pairs(twice)) == 30
+
+
+@pytest.mark.slow
+def test_small_blocks_find_the_same(monkeypatch):
+    content = drawn()
+    test, train = content.rows("test"), content.rows("train")
+    prints = {"audio": fingerprints(len(content.ids), 0), "visual": fingerprints(len(content.ids), 1)}
+    prints["audio"][test[5]] = prints["audio"][train[40]]
+    twice = replace(planted(content, {int(test[3]): int(train[80]), int(test[9]): int(train[2])}), fingerprints=prints)
+    found = duplicate_pairs(twice)
+    assert len(found) == 3
+    monkeypatch.setattr(near_duplicates, "_NUMBERS_AT_ONCE", 300)
+    monkeypatch.setattr(moments, "_NUMBERS_AT_ONCE", 200)
+    again = duplicate_pairs(twice)
+    for one, other in zip(found, again, strict=True):
+        assert (one.id, one.other) == (other.id, other.other)
+        assert one.distances == pytest.approx(other.distances, rel=1e-5)

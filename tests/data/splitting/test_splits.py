@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aadml.data.splitting.splits import stratified, to_splits, without_classes, without_incomplete_classes
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.ground.errors import InputError
+
+DRAWN = "audio and visual: drawn numbers (synthetic), no features of recordings"
+
+
+def test_the_splits_of_the_data_are_kept():
+    content = synthetic(classes=3, train=12, valid=6, test=9, dimensions=(2, 3))
+    splits = to_splits(content, name="here")
+    assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [12, 6, 9]
+    for part, name in ((splits.train, "train"), (splits.valid, "valid"), (splits.test, "test")):
+        rows = content.rows(name)
+        assert part.ids == tuple(content.ids[row] for row in rows)
+        assert torch.equal(part.matrix("visual"), torch.from_numpy(content.features["visual"][rows]))
+        assert part.labels.tolist() == content.labels[rows].tolist()
+    assert splits.notes == (DRAWN,)
+    assert splits.name == "here"
+
+
+def test_a_validation_split_is_made_of_train_clips_where_there_is_none():
+    content = synthetic(classes=4, train=(100, 50, 20, 3), valid=0, test=8, dimensions=(2, 3))
+    splits = to_splits(content, seed=1)
+    assert torch.bincount(splits.valid.labels).tolist() == [10, 5, 2, 1]
+    assert torch.bincount(splits.train.labels).tolist() == [90, 45, 18, 2]
+    assert not set(splits.train.ids) & set(splits.valid.ids)
+    assert to_splits(content, seed=1).valid.ids == splits.valid.ids
+    assert to_splits(content, seed=2).valid.ids != splits.valid.ids
+    assert splits.notes == (DRAWN, "18 train clips were set aside for validation (stratified, seed 1)")
+
+
+@given(counts=st.lists(st.integers(0, 12), min_size=1, max_size=6), share=st.floats(0.01, 0.99), seed=st.integers(0, 9))
+def test_stratified_takes_some_of_every_class_and_never_all(counts, share, seed):
+    labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts)).astype(np.int64)
+    rows = np.arange(len(labels))
+    chosen = stratified(labels, rows, share, seed)
+    assert len(set(chosen.tolist())) == len(chosen)
+    for label, count in enumerate(counts):
+        taken = int((labels[chosen] == label).sum())
+        assert taken == 0 if count < 2 else 1 <= taken < count
+        assert abs(taken - share * count) <= 1 + (count < 2)
+
+
+def test_a_class_of_one_clip_stays_in_train_and_is_told(make_content):
+    content = make_content([0, 0, 0, 1, 0, 1], ["train"] * 4 + ["test"] * 2)
+    splits = to_splits(content)
+    assert splits.train.labels.tolist().count(1) == 1
+    assert "classes with one train clip: class 1" in splits.notes
+
+
+def test_classes_of_one_clip_alone_cannot_validate(make_content):
+    content = make_content([0, 1, 0, 1], ["train", "train", "test", "test"])
+    with pytest.raises(InputError, match="no class has two train clips"):
+        to_splits(content)
+
+
+@pytest.mark.parametrize("present", ["train", "test"])
+def test_data_without_train_or_test_clips_is_refused(make_content, present):
+    content = make_content([0, 1, 0, 1], [present] * 4)
+    with pytest.raises(InputError, match=f"there are 4 {present}"):
+        to_splits(content, name="data.h5")
+
+
+def test_one_class_only_is_refused(make_content):
+    content = make_content([1, 1, 1], ["train", "train", "test"], class_names=("cat", "dog"))
+    with pytest.raises(InputError, match="all clips are of one class \\('dog'\\)"):
+        to_splits(content)
+
+
+def incomplete(make_content):
+    labels = [0, 0, 1, 1, 2, 2, 0, 1, 3]
+    return make_content(labels, ["train"] * 6 + ["test"] * 3, class_names=("a", "b", "c", "d"))
+
+
+def test_a_class_without_test_or_train_clips_is_refused_with_what_to_do(make_content):
+    with pytest.raises(InputError, match=r"'c' has no test clips.*--incomplete-classes drop"):
+        to_splits(incomplete(make_content))
+    with pytest.raises(InputError, match="'d' has no train clips"):
+        to_splits(incomplete(make_content))
+
+
+def test_incomplete_classes_can_be_kept_or_left_out(make_content):
+    kept = to_splits(incomplete(make_content), incomplete="keep")
+    assert len(kept.train) + len(kept.valid) + len(kept.test) == 9
+    assert "kept" in kept.notes[0]
+    left = to_splits(incomplete(make_content), incomplete="drop")
+    assert left.train.class_names == ("a", "b")
+    assert set(left.test.labels.tolist()) == {0, 1}
+    assert "left out" in left.notes[0]
+
+
+def test_leaving_out_all_but_one_class_is_refused(make_content):
+    content = make_content([0, 0, 1, 0], ["train", "train", "train", "test"])
+    with pytest.raises(InputError, match="fewer than two classes"):
+        without_incomplete_classes(content, "data.h5")
+
+
+def test_without_classes_renumbers_the_others_in_their_order(make_content):
+    content = make_content([2, 0, 1, 3, 2], ["train"] * 5, columns={"caption": tuple("vwxyz")})
+    left = without_classes(content, [1, 0])
+    assert left.class_names == ("class 2", "class 3")
+    assert left.labels.tolist() == [0, 1, 0]
+    assert left.ids == ("clip 0", "clip 3", "clip 4")
+    assert left.columns["caption"] == ("v", "y", "z")
+
+
+def test_rows_that_are_selected_keep_together(make_content):
+    content = make_content([0, 1, 0], ["train", "valid", "test"])
+    some = content.select(np.asarray([2, 0]))
+    assert some.splits == ("test", "train")
+    assert np.array_equal(some.features["audio"], content.features["audio"][[2, 0]])
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1])
+def test_a_validation_share_outside_zero_and_one_is_refused(make_content, share):
+    with pytest.raises(InputError, match="validation"):
+        to_splits(make_content([0, 1], ["train", "test"]), validation=share)
+
+
+def test_notes_of_the_reader_are_passed_on(make_content):
+    content = make_content([0, 1, 0, 1, 0, 1], ["train", "train", "valid", "valid", "test", "test"])
+    origin = {"audio": {"notes": ["read from afar"]}, "visual": {"notes": ["read from afar"]}}
+    told = make_content(content.labels, content.splits, provenance=origin)
+    assert to_splits(told).notes == ("read from afar", "classes with one train clip: class 0, class 1")

@@ -1,0 +1,147 @@
+import subprocess
+import sys
+
+import pytest
+
+from aadml.feature_extraction.ground import import_paths
+from aadml.feature_extraction.ground.consent import UntrustedCodeError, consent_to, is_place, trusting
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.import_paths import first_line, imported_with_consent, search_beside
+
+MODULE = '''
+"""Of the module."""
+from collections.abc import Callable
+from inner_of_places import told_there
+
+plain = 3
+"""A number
+over two lines."""
+typed: int = 4
+"""A typed number."""
+bare = 5
+
+
+def function():
+    """Do it.
+
+    And more.
+    """
+
+
+class Thing:
+    """Be it."""
+
+
+raise SystemExit("importing me is forbidden")
+'''
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(import_paths, "_beside", {})
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in sys.modules if name.endswith("_of_places")]:
+        monkeypatch.delitem(sys.modules, name)
+    return tmp_path
+
+
+def put(folder, name, text):
+    (folder / f"{name}.py").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a:b", True), ("a.b_c:D1", True), ("a", False), ("a:", False), (":a", False), ("a.:b", False), ("a:b:c", False),
+     ("legacy:label-graph", False), ("/x.py:f", False), ("1a:b", False), (3, False), (None, False)],
+)  # fmt: skip
+def test_a_place_is_a_dotted_module_a_colon_and_a_name(text, expected):
+    assert is_place(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("function", "Do it."), ("Thing", "Be it."), ("plain", "A number"), ("typed", "A typed number."),
+     ("told_there", "From within."), ("bare", ""), ("absent", ""), ("Callable", "")],
+)  # fmt: skip
+def test_documentation_is_read_without_importing(folder, name, line):
+    put(folder, "outer_of_places", MODULE)
+    put(folder, "inner_of_places", 'def told_there():\n    """From within."""\n')
+    search_beside(folder)
+    assert first_line(f"outer_of_places:{name}") == line
+    assert "outer_of_places" not in sys.modules
+
+
+def test_documentation_inside_packages_is_read_without_importing_them(folder):
+    package = folder / "package_of_places" / "deep"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").write_text("raise RuntimeError\n")
+    put(package, "module", 'X = 1\n"""Deep."""\n')
+    search_beside(folder)
+    assert first_line("package_of_places.deep.module:X") == "Deep."
+    assert first_line("package_of_places.shallow.module:X") == first_line("nowhere_of_places:X") == ""
+
+
+def test_a_module_beside_the_data_is_found_and_so_is_one_in_the_current_folder(folder):
+    data = folder / "data"
+    data.mkdir()
+    put(data, "beside_of_places", "x = 1\n")
+    put(folder, "here_of_places", "x = 2\n")
+    search_beside(data / "clips.h5")
+    with trusting():
+        assert imported_with_consent("beside_of_places:x") == 1
+        assert imported_with_consent("here_of_places:x") == 2
+
+
+def test_without_consent_nothing_is_imported_and_no_folder_enters_the_path(folder):
+    put(folder, "made_of_places", "raise RuntimeError\n")
+    before = [*sys.path]
+    search_beside(folder)
+    with pytest.raises(UntrustedCodeError, match=r"made_of_places:f.*--trust-code"):
+        imported_with_consent("made_of_places:f", "loss")
+    assert sys.path == before
+    assert "made_of_places" not in sys.modules
+
+
+def test_consent_to_a_name_is_for_that_name_alone(folder):
+    put(folder, "made_of_places", "f = 1\ng = 2\n")
+    consent_to("aa-made_of_places:f")
+    assert imported_with_consent("made_of_places:f") == 1
+    with pytest.raises(UntrustedCodeError):
+        imported_with_consent("made_of_places:g")
+
+
+def test_no_module_beside_the_data_takes_the_place_of_an_installed_one(folder):
+    put(folder, "json", "dumps = 1\n")
+    code = (
+        "from pathlib import Path; from aadml.feature_extraction.ground.consent import consent_to;"
+        "from aadml.feature_extraction.ground.import_paths import *;"
+        "search_beside(Path('.')); consent_to('json:dumps');"
+        "print(callable(imported_with_consent('json:dumps')))"
+    )
+    run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "True"
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "message"),
+    [
+        (
+            "nowhere_of_places:f",
+            "",
+            "nowhere_of_places:f: there is no module 'nowhere_of_places'; modules are searched",
+        ),
+        ("made_of_places:f", "def g(): ...\n", "made_of_places.py holds no 'f'; it holds g$"),
+        ("made_of_places:f", "import no_such_module_of_places\n", "cannot be imported; ModuleNotFoundError: No module"),
+        ("made_of_places:f", "def f(:\n", r"SyntaxError: .* \(.*made_of_places.py, line 1\)"),
+        ("made_of_places:f", "x = 1\n1 / 0\n", r"ZeroDivisionError: .* \(.*made_of_places.py, line 2\)"),
+        ("made_of_places:f", "raise SystemExit(0)\n", "made_of_places:f: its module cannot be imported; SystemExit: 0"),
+        ("made_of_places.deeper:f", "x = 1\n", "there is no module 'made_of_places.deeper'"),
+    ],
+)
+def test_a_wrong_door_is_one_line(folder, place, text, message):
+    if text:
+        put(folder, "made_of_places", text)
+    with trusting(), pytest.raises(InputError, match=message) as caught:
+        imported_with_consent(place)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,170 @@
+import json
+
+import pytest
+
+from aadml.configuration.config import resolve
+from aadml.configuration.files import read_yaml
+from aadml.configuration.overrides import with_setting
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.papers.audio_text_runs import runs_of, table_of
+from aadml.papers.audio_text_tables import (
+    PAPER_TABLES,
+    laid_out,
+    planned,
+    refuse_overridden,
+    slug,
+    starting_config,
+)
+from aadml.retrieval.record import DirectionRecord, EvaluationRecord, ScopeCurve
+from aadml.retrieval.significance import Spread
+from aadml.runs.manifest import EVALUATION
+from aadml.runs.store import begun
+
+BASES = {"mei": ("audio_text", "mei_audiocaps", "mei_clotho"), "3cmlf": ("3cmlf_audiocaps", "3cmlf"),
+         "xie": ("xie_clotho", "xie")}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "base"), [(name, base) for name, bases in BASES.items() for base in bases])
+def test_every_row_is_a_config_that_resolves(name, base):
+    for dataset in ("AudioCaps", "Clotho"):
+        rows = planned(name, read_yaml(base), dataset)
+        assert rows
+        assert len({slug(row.cells) for row, _ in rows}) == len(rows), "every row has run folders of its own"
+        for row, values in rows:
+            assert resolve(values).method == row.method
+
+
+@pytest.mark.parametrize(("name", "dataset", "rows"), [("mei", "AudioCaps", 12), ("mei", "Clotho", 8),
+                                                      ("3cmlf", "AudioCaps", 14), ("xie", "Clotho", 8)])  # fmt: skip
+def test_every_row_finds_its_published_figures(name, dataset, rows):
+    values = read_yaml(BASES[name][0])
+    values = values if name == "xie" else with_setting(values, "method.audio_weights", "some.pth")
+    found = [row for row, _ in planned(name, values, dataset)]
+    table = laid_out(name, found, [[] for _ in found], dataset=dataset, data="nothing")
+    printed = [line[-6:] for line in table.rows]
+    assert sum(None not in line for line in printed) == rows
+    assert len(set(printed) - {(None,) * 6}) == rows, "no two rows show the same published figures"
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("mei", "loss"), ("mei", "loss.margin"), ("mei", "method.freeze"), ("xie", "method.strategy"), ("xie", "seed"),
+     ("3cmlf", "method"), ("3cmlf", "data")],
+)  # fmt: skip
+def test_a_setting_that_all_rows_have_of_their_own_is_refused(name, key):
+    with pytest.raises(InputError, match=f"--set {key}: every row of {name} has its own"):
+        refuse_overridden(name, ["training.batch", key], "AudioCaps")
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_settings_that_rows_share_are_taken(name):
+    refuse_overridden(name, ["training.batch", "training.epochs", "method.audio_weights", "method.dimension"], "Clotho")
+
+
+def test_pretrained_rows_need_weights():
+    values = read_yaml("3cmlf_audiocaps")
+    kinds = {row.cells[0] for row, _ in planned("3cmlf", values, "AudioCaps")}
+    assert kinds == {"from scratch"}
+    values = with_setting(values, "method.audio_weights", "ResNet38.pth")
+    rows = planned("3cmlf", values, "AudioCaps")
+    assert {row.cells[0] for row, _ in rows} == {"from scratch", "pre-trained"}
+    for row, changed in rows:
+        weights = resolve(changed)["method"]["audio_weights"]
+        assert (weights == "untrained") == (row.cells[0] == "from scratch")
+
+
+def test_the_runs_marked_in_the_paper_learn_more_slowly_on_clotho():
+    rates = {
+        row.cells: resolve(values)["training"]["learning_rate"]
+        for row, values in planned("mei", read_yaml("mei_clotho"), "Clotho")
+    }
+    slow = {cells for cells, rate in rates.items() if rate == 5e-5}
+    assert slow == {("frozen", "triplet-weighted"), ("fine-tuned", "triplet-max"), ("fine-tuned", "triplet-weighted")}
+
+
+def test_ours_stand_beside_the_published_figures_with_their_spread(tmp_path):
+    runs = runs_of("xie", read_yaml("xie_clotho"), (0, 1), tmp_path, data="sets", dataset="Clotho")
+    assert len({job.folder for run in runs for job in run.jobs}) == 16
+    for seed, job in enumerate(runs[2].jobs):
+        side = direction(0.1 + 0.1 * seed, recall_at={"5": 0.5})
+        with begun(job.folder) as store:
+            store.commit({EVALUATION: json.dumps(record(side, side).to_json()).encode()})
+    table = table_of("xie", runs, data="sets", dataset="Clotho")
+    row = dict(zip(table.columns, table.rows[2], strict=True))
+    assert row["strategy"] == "cross-modality hard"
+    assert row["T2A mAP"] == Spread(pytest.approx(0.15), pytest.approx(0.0707, abs=1e-3), 2)
+    assert row["T2A recall@10"] is None
+    assert row["published T2A mAP"] == "0.007"
+    assert table.rows[0][1] is None
+
+
+def direction(value, **figures):
+    return DirectionRecord(
+        map=value, map_bounds=[0.0, 1.0], map_interval=[0.0, 1.0], chance=0.1, tie_rate=0.0, queries=9,
+        queries_without_relevant=0, gallery=9, scope=ScopeCurve([], [], [], []), by_class={}, figures=figures,
+    )  # fmt: skip
+
+
+def record(text_audio, audio_text):
+    return EvaluationRecord(
+        protocol="inductive", split="test", similarity="cosine", chance=0.1, tie_rate=0.0,
+        map_mean=(text_audio.map + audio_text.map) / 2,
+        directions={"text-audio": text_audio, "audio-text": audio_text},
+    )  # fmt: skip
+
+
+def figures_of_one_run():
+    """A whole evaluation in which no two figures are equal."""
+    sides = []
+    for offset in (0.0, 0.5):
+        kinds = (("hit_rate_at", 0.1), ("recall_at", 0.2))
+        figures = {kind: {str(k): offset + start + k / 100 for k in (1, 5, 10, 50)} for kind, start in kinds}
+        sides.append(direction(offset + 0.01, **figures))
+    return record(*sides)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mei", {"T2A R@1": 11, "T2A R@5": 15, "T2A R@10": 20, "A2T R@1": 61, "A2T R@5": 65, "A2T R@10": 70}),
+        ("3cmlf", {"T2A R@1": 11, "T2A R@5": 15, "T2A R@10": 20, "A2T R@1": 61, "A2T R@5": 65, "A2T R@10": 70}),
+        (
+            "xie",
+            {
+                "T2A mAP": 0.01,
+                "T2A recall@5": 0.25,
+                "T2A recall@10": 0.3,
+                "A2T mAP": 0.51,
+                "A2T recall@5": 0.75,
+                "A2T recall@10": 0.8,
+            },
+        ),
+    ],
+)
+def test_every_column_shows_its_own_figure_in_the_unit_of_the_paper(name, expected):
+    rows = [row for row, _ in planned(name, read_yaml(BASES[name][0]), "Clotho")][:1]
+    table = laid_out(name, rows, [[figures_of_one_run()]], dataset="Clotho", data="nothing")
+    shown = dict(zip(table.columns, table.rows[0], strict=True))
+    assert {column: shown[column].mean for column in PAPER_TABLES[name].figures} == pytest.approx(expected)
+    assert len(PAPER_TABLES[name].columns) == len(expected)
+
+
+def test_the_sizes_of_the_networks_are_one_set_small_and_one_published():
+    sizes = ("audio", "audio_width", "augment", "text", "text_layers", "text_dimension", "vocabulary", "dropout",
+             "hidden", "dimension")  # fmt: skip
+    training = ("batch", "learning_rate", "schedule", "schedule_factor")
+    for small, *others in (("audio_text", "3cmlf"), ("mei_audiocaps", "3cmlf_audiocaps")):
+        of = resolve(read_yaml(small))
+        for other in (resolve(read_yaml(name)) for name in others):
+            assert {key: of["method"][key] for key in sizes} == {key: other["method"][key] for key in sizes}
+            assert {key: of["training"][key] for key in training} == {key: other["training"][key] for key in training}
+    batches = {name: resolve(read_yaml(name))["training"]["batch"] for names in BASES.values() for name in names}
+    assert {name for name, batch in batches.items() if batch != 32} == {"mei_clotho"}
+
+
+@pytest.mark.parametrize(("name", "dataset", "config"), [
+    ("mei", None, "audio_text"), ("3cmlf", None, "3cmlf"), ("xie", None, "xie"), ("mei", "Clotho", "mei_clotho"),
+    ("mei", "AudioCaps", "mei_audiocaps"), ("3cmlf", "AudioCaps", "3cmlf_audiocaps"), ("xie", "Clotho", "xie_clotho"),
+])  # fmt: skip
+def test_a_table_has_the_published_sizes_where_a_data_set_is_named(name, dataset, config):
+    assert starting_config(name, dataset) == config

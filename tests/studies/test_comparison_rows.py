@@ -1,0 +1,61 @@
+"""Which rows a comparison is asked for."""
+
+from dataclasses import replace
+
+import pytest
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.studies.comparison_rows import Settings, chosen, named_rows
+
+SETTINGS = Settings("x.h5", with_controls=False)
+KNOWN = {"cca": 1, "dcca": 2, "random": 3}
+
+
+@pytest.mark.parametrize("given", ["random, cca", ["random", "cca"], ("random,cca", "random")])
+def test_rows_are_named_by_text_or_one_by_one_in_their_order(given):
+    assert chosen(given, ("cca", "dcca"), KNOWN, "method") == ["random", "cca"]
+
+
+def test_all_stands_for_everything_and_names_join_it():
+    assert chosen("all", ("cca", "dcca"), KNOWN, "method") == ["cca", "dcca"]
+    assert chosen(["random", "all"], ("cca", "dcca"), KNOWN, "method") == ["random", "cca", "dcca"]
+    assert chosen(None, ("cca", "dcca"), KNOWN, "method") == []
+
+
+def test_an_unknown_row_is_refused():
+    with pytest.raises(InputError, match="no method 'ccaa'; did you mean 'cca'"):
+        chosen(["ccaa"], (), KNOWN, "method")
+
+
+@pytest.mark.parametrize(
+    ("methods", "losses", "key"),
+    [
+        ((), ("supcon",), "loss"),
+        ((), ("supcon",), "loss.name"),
+        ((), ("supcon",), "proxy"),
+        ((), ("supcon",), "proxy.name"),
+        (("dscmr",), (), "method"),
+        (("dscmr",), ("supcon",), "data"),
+        (("dscmr",), (), "seed"),
+    ],
+)
+def test_what_rows_are_named_by_is_not_set_for_all(methods, losses, key):
+    shared = replace(SETTINGS, changes=((key, "hinge"),))
+    with pytest.raises(InputError, match=rf"--set {key}: every row has its own"):
+        named_rows(methods, losses, shared)
+
+
+def test_a_recipe_keeps_the_selection_that_it_has_its_name_from():
+    shared = replace(SETTINGS, changes=(("selection", "semi-hard"), ("training.batch", 7)))
+    rows, notes = named_rows((), ("triplet", "hard-triplet"), shared)
+    selections = {row.item: row.cell.config["selection"]["name"] for row in rows if row.item}
+    assert selections["triplet"] == selections["aa-triplet"] == "semi-hard"
+    assert selections["hard-triplet"] == selections["aa-hard-triplet"] == "hardest"
+    assert {row.cell.config.training.batch for row in rows} == {7}
+    assert notes == ["selection was not set for rows without such a key, or with their own: hard-triplet"]
+
+
+def test_options_of_a_loss_are_set_where_a_row_has_them():
+    rows, notes = named_rows((), ("triplet", "supcon"), replace(SETTINGS, changes=(("loss.margin", 0.5),)))
+    assert {row.cell.config["loss"].get("margin") for row in rows if "triplet" in row.item} == {0.5}
+    assert notes == ["loss.margin was not set for rows without such a key, or with their own: supcon"]

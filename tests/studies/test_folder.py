@@ -1,0 +1,125 @@
+"""The folder of a sweep: its own, on the same data, and gone again where nothing was begun in it."""
+
+import pytest
+from click.testing import CliRunner
+
+from aadml.cli import cli
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.studies.folder import sole_owner
+
+SWEEPS = {
+    "compare": ["compare", "--methods", "random,cca", "--data"],
+    "ablate": ["ablate", "--over", "proxy.k=1,2", "--data"],
+    "paper": ["reproduce", "paper", "--only", "figure-5", "--ave"],
+}
+
+
+def refused(words, *more):
+    done = CliRunner().invoke(cli, [*words, *map(str, more)])
+    assert isinstance(done.exception, InputError), done.output
+    return str(done.exception)
+
+
+def begun(folder):
+    (folder / "runs" / "proxy.k--1_seed0").mkdir(parents=True)
+
+
+def test_a_folder_on_other_data_is_refused(features, tmp_path):
+    folder = tmp_path / "sweep"
+    with sole_owner(folder, {folder: str(features)}):
+        begun(folder)
+    with sole_owner(folder, {folder: str(features)}):
+        pass
+    features.write_bytes(features.read_bytes() + b" ")
+    with pytest.raises(InputError, match="differs"), sole_owner(folder, {folder: str(features)}):
+        pass
+
+
+def test_made_up_data_of_another_name_are_other_data(tmp_path):
+    folder = tmp_path / "sweep"
+    with sole_owner(folder, {folder: "synthetic:ave"}):
+        begun(folder)
+    with sole_owner(folder, {folder: "synthetic:ave"}):
+        pass
+    wanted = r"holds runs on synthetic:ave.*synthetic:vegas differs"
+    with pytest.raises(InputError, match=wanted), sole_owner(folder, {folder: "synthetic:vegas"}):
+        pass
+
+
+def test_two_sweeps_never_work_in_one_folder(tmp_path):
+    with sole_owner(tmp_path), pytest.raises(InputError, match="another process"), sole_owner(tmp_path):
+        pass
+    with sole_owner(tmp_path):
+        pass
+
+
+def test_a_folder_that_was_there_or_holds_something_stays(tmp_path):
+    (tmp_path / "own").mkdir()
+    with sole_owner(tmp_path / "own"):
+        pass
+    with sole_owner(tmp_path / "new" / "runs"):
+        (tmp_path / "new" / "kept").write_text("")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["kept", "new", "own"]
+
+
+def test_a_folder_without_runs_is_free_for_other_data(features, tmp_path):
+    other = features.with_name("other.h5")
+    other.write_bytes(b"other")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "data.json").write_text('{"data": "gone.h5", "sha256": "0"}')  # of a call that was killed
+    with sole_owner(folder, {folder: str(other)}):
+        begun(folder)
+    wanted = r"holds runs on .*other\.h5 as it was"
+    with pytest.raises(InputError, match=wanted), sole_owner(folder, {folder: str(features)}):
+        pass
+
+
+@pytest.mark.parametrize("more", [["--merge"], ["--device", "cuda:99"]], ids=["merge", "device"])
+@pytest.mark.parametrize("words", SWEEPS.values(), ids=SWEEPS)
+def test_a_sweep_that_is_refused_leaves_no_folder(features, tmp_path, words, more):
+    before = sorted(tmp_path.iterdir())
+    refused(words, features, *more, "-o", tmp_path / "new" / "out")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_refused_merge_of_the_sample_leaves_no_folder(tmp_path):
+    told = refused(["reproduce", "mei", "--merge", "--seeds", "1", "-o"], tmp_path / "out")
+    assert "not finished" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", SWEEPS.values(), ids=SWEEPS)
+def test_a_refused_merge_leaves_what_was_begun(features, tmp_path, words):
+    place = tmp_path / "out" / ("ave" if words[0] == "reproduce" else "")
+    with sole_owner(tmp_path / "out", {place: str(features)}):
+        begun(place)
+    known = (place / "data.json").read_bytes()
+    refused(words, features, "--merge", "-o", tmp_path / "out")
+    assert (place / "data.json").read_bytes() == known
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [(["results.csv"], "results.csv"),
+     (["data.json"], "data.json"),
+     (["results.csv", "runs/20260101/config.yaml"], "results.csv")],
+    ids=["table", "data", "project"],
+)  # fmt: skip
+@pytest.mark.parametrize("words", SWEEPS.values(), ids=SWEEPS)
+def test_a_folder_of_something_else_is_refused_before_anything_is_written(features, tmp_path, words, names, told):
+    own = tmp_path / "thesis"
+    for name in names:
+        (own / name).parent.mkdir(parents=True, exist_ok=True)
+        (own / name).write_text("mine")
+    assert refused(words, features, "-o", own) == f"{own}: holds other files ({told}); choose another --output"
+    assert {str(one.relative_to(own)) for one in own.rglob("*") if one.is_file()} == set(names)
+    assert all((own / name).read_text() == "mine" for name in names)
+
+
+def test_what_somebody_else_noted_is_neither_replaced_nor_removed(features, tmp_path):
+    own = tmp_path / "out" / "ave" / "data.json"
+    own.parent.mkdir(parents=True)
+    own.write_text("mine")
+    assert f"{own}: says nothing of the data of runs" in refused(SWEEPS["paper"], features, "-o", tmp_path / "out")
+    assert own.read_text() == "mine"

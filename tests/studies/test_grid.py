@@ -1,0 +1,168 @@
+import re
+
+import pytest
+
+from aadml.configuration.config import resolve, tuning_space
+from aadml.configuration.files import read_yaml
+from aadml.configuration.from_arguments import assemble
+from aadml.configuration.presets import configs_folder
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.studies.ablation_grid import plan_ablation
+from aadml.studies.grid import (
+    Axis,
+    applied,
+    axes_of,
+    cells_of,
+    folder_name,
+    parse_axis,
+    plain_settings,
+    points,
+    set_again,
+)
+
+BASE = read_yaml("aadml") | {"data": "features.h5"}
+
+
+def cells(*texts):
+    return cells_of(points(BASE, [parse_axis(text) for text in texts]))
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("proxy.k=1..4", (1, 2, 3, 4)),
+        ("proxy.k=1..7..3,10", (1, 4, 7, 10)),
+        ("loss=triplet, aa-triplet", ("triplet", "aa-triplet")),
+        ("network.hidden=[16],[32, 8]", ([16], [32, 8])),
+        ("training.learning_rate=1e-4,0.001", (1e-4, 1e-3)),
+        ("train_per_class=5,null", (5, None)),
+    ],
+)
+def test_an_axis_is_read_from_text(text, values):
+    assert parse_axis(text).values == values
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("proxy.k", "key=values"),
+        ("proxy.k=", "key=values"),
+        ("proxy.k=3..1", "empty"),
+        ("proxy.k=1..3,2", "twice"),
+        ("seed=0..4", "--seeds"),
+        ("loss=[a", "YAML"),
+    ],
+)
+def test_a_bad_axis_is_told(text, hint):
+    with pytest.raises(InputError, match=hint):
+        parse_axis(text)
+
+
+def test_axes_are_read_from_texts_and_from_values_of_keys():
+    assert axes_of(["proxy.k=1..2", "loss=triplet"]) == [Axis("proxy.k", (1, 2)), Axis("loss", ("triplet",))]
+    assert axes_of("proxy.k=1..2") == axes_of({"proxy.k": "1..2"}) == axes_of({"proxy.k": range(1, 3)})
+    assert axes_of({"loss": "triplet", "proxy.k": 3}) == [Axis("loss", ("triplet",)), Axis("proxy.k", (3,))]
+
+
+@pytest.mark.parametrize(
+    ("over", "hint"), [({"seed": [0, 1]}, "--seeds"), ({"proxy.k": [1, 1]}, "twice"), ({"proxy.k": []}, "no value")]
+)
+def test_bad_values_of_keys_are_told_too(over, hint):
+    with pytest.raises(InputError, match=hint):
+        axes_of(over)
+
+
+def test_settings_of_a_loss_are_those_of_every_loss_of_the_axis():
+    given = {"loss.margin": 0.5, "network.hidden": [8]}
+    axes = [parse_axis("loss=triplet,aa-hinge,hard-triplet")]
+    found = plan_ablation(assemble(data="x.h5", settings=given).values, axes, [0], given=given)
+    assert {cell.config["loss"]["margin"] for cell in found.cells} == {0.5}
+    assert len(found.cells) == 4  # and aa-hinge's baseline
+    with pytest.raises(InputError, match="margin"):
+        plan_ablation(BASE, [parse_axis("loss=triplet,supcon")], [0], given=given)
+
+
+def test_baselines_have_the_settings_of_a_loss_too():
+    given = {"loss.margin": 0.5}
+    found = plan_ablation(BASE, [parse_axis("loss=triplet")], [0], {"loss": "hinge"}, given)
+    assert [cell.config["loss"]["margin"] for cell in found.cells] == [0.5, 0.5]
+
+
+def test_a_setting_that_no_run_would_have_is_refused():
+    with pytest.raises(InputError, match=r"--over training.epochs: training.epochs is given by itself too"):
+        set_again({"training.epochs": 3}, [parse_axis("training.epochs=1,2")])
+    with pytest.raises(InputError, match="seed: every run has its own"):
+        set_again({"seed": 3}, [parse_axis("training.epochs=1,2")])
+
+
+def test_an_unknown_key_or_value_is_refused_before_anything_runs():
+    with pytest.raises(InputError, match="margin"):
+        cells("loss.margn=1,2")
+    with pytest.raises(InputError, match="triplett"):
+        cells("loss=aa-triplett")
+    with pytest.raises(InputError, match="given twice"):
+        cells("proxy.k=1", "proxy.k=2")
+
+
+def test_the_grid_is_crossed_and_what_changes_nothing_is_one_cell():
+    found = cells("proxy.k=1..3", "loss=triplet,aa-triplet")
+    assert [dict(cell.settings) for cell in found] == [
+        {"proxy.k": None, "loss": "triplet"},
+        {"proxy.k": 1, "loss": "aa-triplet"},
+        {"proxy.k": 2, "loss": "aa-triplet"},
+        {"proxy.k": 3, "loss": "aa-triplet"},
+    ]
+    assert found[2].config["proxy"]["k"] == 2
+    assert found[2].name == "proxy.k=2_loss=aa-triplet"
+
+
+def test_options_of_a_loss_are_set_after_the_loss():
+    found = cells("loss.margin=0.5,1.5", "loss=triplet,aa-hard-triplet")
+    assert sorted({cell.config["loss"]["margin"] for cell in found}) == [0.5, 1.5]
+    assert len(found) == 4
+    hard = next(cell for cell in found if cell.settings["loss"] == "aa-hard-triplet")
+    assert hard.config["selection"]["name"] == "hardest"
+
+
+def test_names_and_folders_of_cells_differ():
+    found = cells("network.hidden=[16],[32, 8],[32]", "label_loss=ce,row-norm")
+    assert found[0].name == "network.hidden=[16]_label_loss=ce"
+    assert len({cell.name for cell in found}) == len({cell.folder("seed0") for cell in found}) == 6
+    assert all(re.fullmatch("network[A-Za-z0-9._-]+_seed0", cell.folder("seed0")) for cell in found)
+    assert cells("proxy.k=1", "loss=aa-triplet")[0].folder("seed0") == "proxy.k--1_loss--aa-triplet_seed0"
+
+
+def test_the_folder_of_a_grid_is_the_same_each_time_and_another_for_another_grid():
+    axes = [parse_axis("proxy.k=1..3")]
+    assert folder_name(BASE, axes) == folder_name(dict(BASE), [parse_axis("proxy.k=1,2,3")])
+    assert folder_name(BASE, axes) != folder_name(BASE | {"validation": 0.2}, axes)
+
+
+def test_a_seeded_cell_is_the_config_with_that_seed():
+    cell = cells("loss=triplet")[0]
+    assert cell.config.seeded(7)["seed"] == 7
+    assert resolve(cell.config.seeded(7).values).yaml() == cell.config.seeded(7).yaml()
+
+
+def test_settings_without_the_proxy():
+    assert plain_settings({"proxy.k": 3, "loss": "aa-triplet", "seed": 1}) == {
+        "proxy.k": None, "loss": "triplet", "seed": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", sorted(configs_folder().glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_value_of_a_shipped_search_space_is_taken_by_its_config(path):
+    values = read_yaml(path)
+    space = tuning_space(values)
+    assert bool(space) == (path.stem not in ("random", "zero_shot"))  # which learn nothing
+    for key, choices in space.items():
+        for choice in choices:
+            resolved = resolve(applied(values, {key: choice}))
+            section, _, name = key.partition(".")
+            assert resolved[section][name] == choice
+
+
+def test_a_tuning_that_is_no_mapping_of_lists_is_refused():
+    with pytest.raises(InputError, match="list of values"):
+        resolve(BASE | {"tuning": {"training.learning_rate": 1.0e-3}})
+    assert "tuning" not in resolve(BASE | {"tuning": {"training.learning_rate": [1.0e-3]}}).values

@@ -1,0 +1,140 @@
+import multiprocessing
+import os
+import signal
+
+import pytest
+from click.testing import CliRunner
+
+from aadml.cli import cli
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.studies.ablation_grid import jobs_of
+from aadml.studies.grid import cells_of, parse_axis, points
+from aadml.studies.job import FAILURE
+from aadml.studies.sweep import sweep
+
+KEPT = ("model.safetensors", "config.yaml")
+
+
+def jobs(base, folder, text="proxy.k=1,2", seeds=(0, 1)):
+    return jobs_of(cells_of(points(base, [parse_axis(text)])), seeds, folder)
+
+
+def content(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for name in KEPT for p in folder.glob(f"runs/*/{name}")}
+
+
+def test_every_run_gets_a_folder_and_a_second_sweep_keeps_them(base, tmp_path):
+    todo = jobs(base, tmp_path)
+    assert [outcome.reason for outcome in sweep(todo, workers=0)] == [""] * 4
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
+        f"proxy.k--{k}_seed{seed}" for k in (1, 2) for seed in (0, 1)
+    ]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")}
+    again = sweep(todo, workers=0)
+    assert all(outcome.kept for outcome in again)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")} == before
+
+
+def test_runs_in_folders_that_the_second_edition_named_are_kept(base, tmp_path):
+    (job,) = jobs(base, tmp_path, "proxy.k=1", seeds=(0,))
+    sweep([job], workers=0)
+    job.folder.rename(tmp_path / "runs" / "proxy.k=1_seed=0")
+    (again,) = sweep(jobs(base, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
+    assert again.kept
+    assert again.job.folder.name == "proxy.k=1_seed=0"
+
+
+@pytest.mark.slow
+def test_an_interrupted_sweep_goes_on_and_ends_in_the_same_bytes(base, tmp_path):
+    sweep(jobs(base, tmp_path / "whole"), workers=0)
+    epochs = []
+
+    def interrupt(job, done, total):
+        epochs.append(done)
+        if len(epochs) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(jobs(base, tmp_path / "stopped"), workers=0, on_epoch=interrupt)
+    assert len(list((tmp_path / "stopped").glob("runs/*/evaluation.json"))) == 1
+    outcomes = sweep(jobs(base, tmp_path / "stopped"), workers=0)
+    assert [outcome.kept for outcome in outcomes] == [True, False, False, False]
+    assert content(tmp_path / "stopped") == content(tmp_path / "whole")
+
+
+def test_a_run_that_fails_does_not_stop_the_rest_and_is_tried_again(base, features, tmp_path):
+    values = {"method": "cca", "data": str(features)}
+    outcomes = sweep(jobs(values, tmp_path, "method.dimension=2,500,3", seeds=(0,)), workers=0)
+    assert [bool(outcome.reason) for outcome in outcomes] == [False, True, False]
+    failed = outcomes[1]
+    assert "500" in failed.reason
+    assert (failed.job.folder / FAILURE).read_text().startswith(failed.reason)
+    again = sweep([outcome.job for outcome in outcomes], workers=0)
+    assert [outcome.kept for outcome in again] == [True, False, True]
+
+
+def test_an_error_nobody_expected_is_told_with_its_story(base, tmp_path, monkeypatch):
+    from aadml.studies import job
+
+    def broken(*arguments, **options):
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr(job, "train_into", broken)
+    (outcome,) = sweep(jobs(base, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
+    assert outcome.reason == "ZeroDivisionError: by nought"
+    assert "Traceback" in (outcome.job.folder / FAILURE).read_text()
+
+
+def test_a_folder_of_another_config_is_refused(base, tmp_path):
+    sweep(jobs(base, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
+    with pytest.raises(InputError, match="validation"):
+        sweep(jobs(base | {"validation": 0.3}, tmp_path, "proxy.k=1", seeds=(0,)), workers=0)
+
+
+@pytest.mark.slow
+def test_processes_give_the_same_bytes_and_one_that_dies_costs_one_run(base, tmp_path):
+    sweep(jobs(base, tmp_path / "whole"), workers=0)
+    killed = []
+
+    def kill_once(job, done, total):
+        if not killed:
+            killed.append(multiprocessing.active_children()[0].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    outcomes = sweep(jobs(base, tmp_path / "crew"), workers=2, on_epoch=kill_once)
+    reasons = [outcome.reason for outcome in outcomes if outcome.reason]
+    assert len(reasons) <= 1
+    assert all("SIGKILL" in reason for reason in reasons)
+    assert not [outcome.reason for outcome in sweep(jobs(base, tmp_path / "crew"), workers=2) if outcome.reason]
+    assert content(tmp_path / "crew") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    "words", [["compare", "--methods", "cca"], ["ablate", "--over", "proxy.k=1..2"], ["reproduce", "paper"]],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_a_sweep_on_data_that_are_not_there_leaves_no_folder(tmp_path, words):
+    data = ["--ave" if words[0] == "reproduce" else "--data", str(tmp_path / "none.h5")]
+    done = CliRunner().invoke(cli, [*words, *data, "-o", str(tmp_path / "new" / "out")])
+    assert isinstance(done.exception, InputError)
+    assert "none.h5: no such file" in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+BOTH_WAYS = "every loss is run with and without AA proxies, and with --rivals beside what else could do their work"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--losses", "triplet,aa-triplet"], f"--losses aa-triplet: write triplet; {BOTH_WAYS}"),
+        (["--losses", "xbm-triplet"], f"--losses xbm-triplet: write triplet; {BOTH_WAYS}"),
+        (["--methods", ","], "compare: nothing to compare; give --methods all, --losses all, or names of them"),
+        (["--methods", "cca", "--config", "x.yaml"],
+         "--config x.yaml: is of the losses, and each method has its own; give --losses too"),
+    ],
+)  # fmt: skip
+def test_a_comparison_of_nothing_or_with_a_config_for_nothing_is_refused(features, tmp_path, words, said):
+    done = CliRunner().invoke(cli, ["compare", "--data", str(features), *words, "-o", str(tmp_path / "out")])
+    assert str(done.exception) == said
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,141 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from aadml.configuration.config import resolve
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file import write_features
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.runs.evaluate import evaluate
+from aadml.runs.loading import load_run
+from aadml.runs.scoring import Scoring
+from aadml.runs.train import train_into
+from aadml.studies.comparison_rows import Row, Settings, named_rows
+from aadml.studies.control_rows import (
+    AFFINE,
+    ALONE,
+    CLASS_MEAN,
+    HALF,
+    MEMORY,
+    NONE,
+    RANDOM,
+    UNIFORM,
+    controls,
+    rivals,
+)
+from aadml.studies.grid import Cell
+from aadml.studies.trials import trials_of
+
+
+def row(values, space, name="row"):
+    return Row("methods", name, "", Cell(name, resolve(values), {}), space)
+
+
+def test_trials_begin_with_the_row_itself_and_try_nothing_twice(base, tmp_path):
+    space = {"training.learning_rate": [0.01, 0.1], "proxy.k": [3, 4]}
+    trials = trials_of(row(base, space), 9, 0, tmp_path)
+    assert trials[0].settings == {}
+    assert len(trials) == 4  # the row's own config is one of the four points
+    assert len({trial.job.config.yaml() for trial in trials}) == 4
+    assert {trial.job.split for trial in trials} == {"valid"}
+    again = trials_of(row(base, space), 9, 0, tmp_path)
+    assert [trial.settings for trial in again] == [trial.settings for trial in trials]
+    assert [trial.settings for trial in trials_of(row(base, space), 2, 0, tmp_path)] == [
+        trial.settings for trial in trials[:2]
+    ]
+
+
+def test_a_space_that_does_not_fit_is_refused(base, tmp_path):
+    with pytest.raises(InputError, match="learning_rte"):
+        trials_of(row(base, {"training.learning_rte": [0.1]}), 3, 0, tmp_path)
+
+
+def test_a_trial_of_a_closed_form_is_not_fitted_on_the_clips_it_is_scored_on(features, tmp_path):
+    config = resolve({"method": {"name": "cca", "dimension": 2}, "data": str(features), "inputs": {"scaling": "none"}})
+    stored = train_into(config, tmp_path / "trial", Scoring("valid")).evaluation
+    assert stored["split"] == "valid"
+    run = load_run(tmp_path / "trial")
+    splits, mean = run.splits, run.model.method.state()["mean.audio"]
+    torch.testing.assert_close(mean, splits.train.matrix("audio").double().mean(0), rtol=1e-6, atol=1e-8)
+    train_into(config, tmp_path / "run")
+    whole = torch.cat([splits.train.matrix("audio"), splits.valid.matrix("audio")]).double().mean(0)
+    mean = load_run(tmp_path / "run").model.method.state()["mean.audio"]
+    torch.testing.assert_close(mean, whole, rtol=1e-6, atol=1e-8)
+
+
+def test_the_controls_of_a_proxy_change_one_thing_each(base):
+    config = resolve(base | {"loss": {"name": "triplet", "weight": 2.0}})
+    found = controls(config)
+    assert list(found) == [ALONE, RANDOM, HALF, NONE]
+    assert [bool(found[name].prefix) for name in found] == [False, True, False, False]
+    assert found[RANDOM]["proxy"] == config["proxy"] | {"neighbors": "random"}
+    assert [found[name]["loss"]["weight"] for name in found] == [2.0, 2.0, 1.0, 0.0]
+    for changed in found.values():
+        assert {k: v for k, v in changed.values.items() if k not in ("loss", "proxy")} == {
+            k: v for k, v in config.values.items() if k not in ("loss", "proxy")
+        }
+    assert controls(found[ALONE]) == {}
+
+
+def test_the_rivals_of_a_proxy_take_its_place_and_its_share_of_the_loss(base):
+    config = resolve(base | {"proxy": {"name": "anchor-aware", "aa_mix": 0.25, "residual": "convex", "k": 2}})
+    found = rivals(config)
+    assert list(found) == [MEMORY, CLASS_MEAN, UNIFORM, AFFINE]
+    assert [one.section("proxy").name for one in found.values()] == ["memory", "class-mean", *["anchor-aware"] * 2]
+    mixed = {"aa_mix": 0.25, "aa_on": "all", "residual": "convex", "residual_weight": 0.5}
+    assert found[CLASS_MEAN]["proxy"] == {"name": "class-mean"} | mixed
+    assert found[UNIFORM]["proxy"] == config["proxy"] | {"reading": "R3", "attention": "free", "temperature": 1e4}
+    assert found[AFFINE]["proxy"] == config["proxy"] | {"reading": "R1"}
+    for changed in found.values():
+        assert changed.values | {"proxy": 0} == config.values | {"proxy": 0}
+    assert AFFINE not in rivals(resolve(base | {"proxy": {"name": "anchor-aware", "attention": "free"}}))
+    assert rivals(found[MEMORY]) == rivals(controls(config)[ALONE]) == {}
+
+
+def test_rivals_are_rows_where_they_are_asked_for():
+    asked = Settings("x.h5", with_controls=False, with_rivals=True)
+    (method, *beside), _ = named_rows(["aadml"], [], asked)
+    assert [row.control for row in [method, *beside]] == ["", MEMORY, CLASS_MEAN, UNIFORM, AFFINE]
+    (plain, anchored, *beside), _ = named_rows([], ["triplet"], asked)
+    assert (plain.name, anchored.name) == ("triplet", "aa-triplet")
+    assert [row.name for row in beside] == [f"aa-triplet, {name}" for name in (MEMORY, CLASS_MEAN, UNIFORM, AFFINE)]
+    assert repr(asked) == repr(Settings("x.h5", with_controls=False))
+
+
+def test_unseen_classes_carry_their_protocol_and_no_accuracy(base, tmp_path):
+    data = tmp_path / "six.h5"
+    write_features(data, synthetic(classes=6, train=60, valid=12, test=24, dimensions=(6, 8), difficulty=0.2))
+    config = resolve(base | {"data": str(data), "unseen_classes": 0.3})
+    stored = train_into(config, tmp_path / "run", Scoring(queries=True)).evaluation
+    assert stored["protocol"] == "unseen-classes"
+    assert "label_space" not in stored
+    splits = load_run(tmp_path / "run").splits
+    assert not set(splits.train.class_names) & set(splits.test.class_names)
+    assert evaluate(tmp_path / "run").protocol == "unseen-classes"
+    assert json.loads((tmp_path / "run" / "evaluations" / "unseen-classes-test.json").read_text())["map_mean"] == (
+        pytest.approx(stored["map_mean"])
+    )
+    closed = resolve({"method": {"name": "c-cca", "dimension": 2}, "data": str(data), "unseen_classes": 0.3})
+    assert np.isfinite(train_into(closed, tmp_path / "closed").evaluation["map_mean"])
+
+
+def test_the_protocol_of_unseen_classes_refuses_a_run_that_saw_them(base, tmp_path):
+    train_into(resolve(base), tmp_path / "run")
+    with pytest.raises(InputError, match="were trained on"):
+        evaluate(tmp_path / "run", protocol="unseen-classes")
+
+
+def test_few_training_clips_are_a_config_value(base, tmp_path):
+    train_into(resolve(base | {"train_per_class": 4, "validation": 0.5}), tmp_path / "run")
+    clips = json.loads((tmp_path / "run" / "environment.json").read_text())["clips"]
+    assert clips == {"train": 16, "valid": 8, "test": 24}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("train_per_class", 0), ("train_per_class", "all"), ("unseen_classes", 1.5)]
+)
+def test_values_without_sense_are_refused(base, key, value):
+    with pytest.raises(InputError, match=key):
+        resolve(base | {key: value})

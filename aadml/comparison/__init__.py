@@ -1,6 +1,11 @@
-"""Comparisons: anchors against candidates, the one thing a loss sees, and the types that travel through the toolkit."""
+"""What a loss receives: anchors against candidates, relevance, and the types that all rooms share."""
+
+from typing import TYPE_CHECKING
 
 from aadml.feature_extraction.ground.import_paths import imported_on_demand
+
+if TYPE_CHECKING:
+    from aadml.comparison.comparison import Comparison, Terms
 
 __all__ = ["Comparison", "Terms"]
 

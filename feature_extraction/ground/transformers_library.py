@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 
 
 def transformers_for(what: str) -> Any:
@@ -23,7 +24,7 @@ def transformers_for(what: str) -> Any:
     return transformers
 
 
-def refuse_kernels(config: Mapping[str, Any], place: object) -> None:
+def refuse_kernels(config: JsonObject, place: object) -> None:
     """Refuse a configuration that names a kernel on the hub, which `transformers` would fetch and run.
 
     Args:

@@ -5,9 +5,9 @@ from functools import partial
 from importlib import import_module
 from typing import Protocol
 
-from aadml.feature_extraction.engines.decoding_workers import Part, Task, Wanted
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, Task, Wanted
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.registry import Table, lookup
+from aadml.feature_extraction.ground.registry import Registry, lookup
 from aadml.feature_extraction.media import Limits
 
 
@@ -25,7 +25,7 @@ class Engine(Protocol):
         time_limit: float,
         limits: Limits,
         gives_way: bool,
-    ) -> Generator[tuple[Task, list[Part]]]:
+    ) -> Generator[tuple[Task, list[DecodedPart]]]:
         """Decode clips; each task comes back with its parts, in the order in which they are finished.
 
         Args:
@@ -39,7 +39,7 @@ class Engine(Protocol):
         """
 
 
-ENGINES: Table["Callable[..., Generator[tuple[Task, list[Part]]]]"] = Table(
+ENGINES: Registry["Callable[..., Generator[tuple[Task, list[DecodedPart]]]]"] = Registry(
     "engine",
     {
         "local": "aadml.feature_extraction.engines.this_machine:decode",

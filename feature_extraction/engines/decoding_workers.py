@@ -49,7 +49,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Part:
+class DecodedPart:
     """What became of one modality of a clip: `prepared`, or a reason and a detail.
 
     Attributes:
@@ -81,7 +81,7 @@ def decode_all(
     time_limit: float,
     limits: Limits,
     gives_way: bool = False,
-) -> Generator[tuple[Task, list[Part]]]:
+) -> Generator[tuple[Task, list[DecodedPart]]]:
     """Decode clips in processes of their own.
 
     A clip during which a process died is decoded again at the end, alone in a fresh process: an earlier clip may have
@@ -123,7 +123,7 @@ def decoders(
 
 def decoded_by(
     pool: WorkerPool[Task], tasks: Iterator[Task], suspects: list[Task] | None = None
-) -> Generator[tuple[Task, list[Part]]]:
+) -> Generator[tuple[Task, list[DecodedPart]]]:
     """Decode clips in the processes of a pool; see `decode_all`.
 
     Args:
@@ -132,7 +132,7 @@ def decoded_by(
         suspects: collects the clips during which a process died, to be decoded again; None: they come back as
             `crashed`.
     """
-    parts: dict[int, list[Part]] = {}
+    parts: dict[int, list[DecodedPart]] = {}
     for event in pool.work_off(tasks):
         known = parts.setdefault(event.task.number, [])
         if isinstance(event, Reported):
@@ -145,12 +145,12 @@ def decoded_by(
             yield event.task, _without(known, event) if isinstance(event, Lost) else [*known, event.value]
 
 
-def _without(known: Sequence[Part], event: Lost[Task]) -> list[Part]:
+def _without(known: Sequence[DecodedPart], event: Lost[Task]) -> list[DecodedPart]:
     """Give the parts that came before a process was lost, and the one at which it was."""
     media, done = event.task.media, {part.modality for part in known}
     modality = next(name for name in media if name not in done)
     detail = "killed at the time limit" if event.late else f"the decoding process ended with {event.ending}"
-    return [*known, Part(modality, reason="timeout" if event.late else "crashed", detail=detail)]
+    return [*known, DecodedPart(modality, reason="timeout" if event.late else "crashed", detail=detail)]
 
 
 def _quiet() -> None:
@@ -159,7 +159,9 @@ def _quiet() -> None:
     av.logging.set_level(None)
 
 
-def _decoded(wanted: Mapping[str, Wanted], limits: Limits, task: Task, report: Callable[[Part], None]) -> Part:
+def _decoded(
+    wanted: Mapping[str, Wanted], limits: Limits, task: Task, report: Callable[[DecodedPart], None]
+) -> DecodedPart:
     """Decode one clip: all parts but the last are reported, the last one is the result."""
     *first, last = task.media.items()
     for modality, path in first:
@@ -167,7 +169,7 @@ def _decoded(wanted: Mapping[str, Wanted], limits: Limits, task: Task, report: C
     return _part(*last, wanted[last[0]], limits)
 
 
-def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> Part:
+def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> DecodedPart:
     try:
         clip = decode(path, wanted.inputs, limits, wanted.minimum_seconds)
         prepared = wanted.prepare(clip.values)
@@ -175,14 +177,14 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits) -> Part:
             prepared = wanted.pool(prepared)
         fingerprint = _fingerprint(clip.values, wanted.inputs)
     except MediaFailure as failure:
-        return Part(modality, reason=failure.reason, detail=failure.detail)
+        return DecodedPart(modality, reason=failure.reason, detail=failure.detail)
     except MemoryError:
-        return Part(modality, reason="too-large", detail="not enough memory")
+        return DecodedPart(modality, reason="too-large", detail="not enough memory")
     except Exception as error:  # whatever else one clip does, it costs one clip; the detail says what it was
-        return Part(modality, reason="crashed", detail=" ".join(f"{type(error).__name__}: {error}".split()))
+        return DecodedPart(modality, reason="crashed", detail=" ".join(f"{type(error).__name__}: {error}".split()))
     if np.issubdtype(prepared.dtype, np.floating) and not np.isfinite(prepared).all():
-        return Part(modality, reason="corrupt", detail="its description holds NaN or infinity")
-    return Part(
+        return DecodedPart(modality, reason="corrupt", detail="its description holds NaN or infinity")
+    return DecodedPart(
         modality,
         prepared=prepared,
         warnings=clip.remarks,

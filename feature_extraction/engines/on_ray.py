@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from aadml.feature_extraction.engines.decoding_workers import Part, Task, Wanted, decoded_by, decoders
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, Task, Wanted, decoded_by, decoders
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.worker_pool import WorkerPool
 from aadml.feature_extraction.manifest import is_text
@@ -32,7 +32,7 @@ _SETTINGS = {
 }
 
 
-class Decoder:
+class DecodingActor:
     """What runs in an actor: one decoding process, and a clip at a time for it.
 
     Args:
@@ -42,7 +42,7 @@ class Decoder:
     def __init__(self, pool: Callable[[], WorkerPool[Task]]) -> None:
         self._pool = pool().__enter__()
 
-    def decode(self, task: Task) -> list[Part]:
+    def decode(self, task: Task) -> list[DecodedPart]:
         """Decode a clip; where the process died, once more in the fresh one that replaced it."""
         suspects: list[Task] = []
         decoded = [*decoded_by(self._pool, iter([task]), suspects)]
@@ -61,7 +61,7 @@ def decode(
     limits: Limits,
     gives_way: bool,
     address: str = "",
-) -> Generator[tuple[Task, list[Part]]]:
+) -> Generator[tuple[Task, list[DecodedPart]]]:
     """Decode on Ray; media must be found under the same paths on all machines of a cluster.
 
     Args:
@@ -80,13 +80,13 @@ def decode(
     pool = partial(decoders, dict(wanted), workers=1, time_limit=time_limit, limits=limits, gives_way=gives_way)
     with _connected(address, workers) as ray:
         count = min(workers or max(1, int(ray.cluster_resources().get("CPU", 1))), clips)
-        kind = ray.remote(num_cpus=1)(Decoder)
+        kind = ray.remote(num_cpus=1)(DecodingActor)
         yield from _decoded(ray, tasks, lambda: kind.remote(pool), count, _SILENCE_SECONDS + 30 * time_limit)
 
 
 def _decoded(
     ray: Any, tasks: Iterator[Task], start: Callable[[], Any], count: int, patience: float
-) -> Generator[tuple[Task, list[Part]]]:
+) -> Generator[tuple[Task, list[DecodedPart]]]:
     """Keep up to `count` actors busy until all clips are decoded."""
     running: dict[Any, tuple[Any, Task]] = {}
     free: list[Any] = []
@@ -114,7 +114,7 @@ def _decoded(
                     running[actor.decode.remote(_from_anywhere(task))] = (actor, task)
                     continue
                 detail = f"{_LOSSES} processes of Ray were lost while they had it"
-                parts = [Part(next(iter(task.media)), reason="crashed", detail=detail)]
+                parts = [DecodedPart(next(iter(task.media)), reason="crashed", detail=detail)]
             yield task, parts
 
 

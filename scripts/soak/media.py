@@ -21,7 +21,7 @@ import numpy as np
 from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.engines.decoding_workers import Task, Wanted, decode_all
 from aadml.feature_extraction.feature_file import FeatureFile, read_features
-from aadml.feature_extraction.jobs.extract import Outcome, extract
+from aadml.feature_extraction.jobs.extract import ExtractionOutcome, extract
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Limits
 
@@ -89,7 +89,7 @@ def hurt(content: bytearray, kind: str, chance: random.Random) -> bytes:
 def report(
     modality: str,
     one: Extractor,
-    outcome: Outcome,
+    outcome: ExtractionOutcome,
     found: FeatureFile,
     damages: dict[str, str],
     folder: Path,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aadml.feature_extraction.engines.decoding_workers import Task, Wanted, decode_all, decoders
-from aadml.feature_extraction.engines.on_ray import Decoder
+from aadml.feature_extraction.engines.on_ray import DecodingActor
 from aadml.feature_extraction.media import Frames, Limits, Sound
 
 # What a hostile file does to a decoder, done on purpose to clips of a certain length.
@@ -120,7 +120,7 @@ def test_a_death_that_an_earlier_clip_caused_is_not_charged_to_the_next_one(soun
 
 def test_an_actor_of_ray_decodes_a_clip_again_whose_process_died(sounds, hostile):
     wanted = {"audio": Wanted(Sound(16_000), hostile.damaging, 0.0)}
-    decoder = Decoder(partial(decoders, wanted, workers=1, time_limit=30.0, limits=Limits()))
+    decoder = DecodingActor(partial(decoders, wanted, workers=1, time_limit=30.0, limits=Limits()))
     try:
         clips = [decoder.decode(Task(number, {"audio": path})) for number, path in enumerate(sounds(20, 11, 14, 12))]
     finally:

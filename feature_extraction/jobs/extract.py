@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.engines import Engine, engine_of, need_package
-from aadml.feature_extraction.engines.decoding_workers import DecodedPart, Task, Wanted
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, Wanted
 from aadml.feature_extraction.feature_file import Incomplete
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of, text_stamp
@@ -164,15 +164,9 @@ def _work(job: _Job, decode: Engine, workers: int | None, time_limit: float) -> 
     """Do what the ledger does not have yet."""
     extractors = job.plan.by_modality
     wanted = {name: _wanted(one, job.plan) for name, one in extractors.items()}
-    decoded = decode(
-        _tasks(job),
-        wanted,
-        clips=max(1, len(job.plan.rows)),
-        workers=workers,
-        time_limit=time_limit,
-        limits=job.plan.limits,
-        gives_way=any(one.describe is not None for one in extractors.values()),
-    )
+    has_network = any(each.describe is not None for each in extractors.values())
+    settings = DecodingSettings(wanted, time_limit, job.plan.limits, gives_way=has_network)
+    decoded = decode(_tasks(job), settings, clips=max(1, len(job.plan.rows)), workers=workers)
     with Describer(extractors, functools.partial(_record, job)) as describer, closing(decoded):
         for task, parts in decoded:
             for part in parts:

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.engines import this_machine
-from aadml.feature_extraction.engines.decoding_workers import DecodedPart
+from aadml.feature_extraction.engines import decoding_workers
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings
 from aadml.feature_extraction.jobs import extract as jobs
 from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
 from aadml.feature_extraction.manifest import read_manifest
@@ -85,7 +85,7 @@ def plan(options: argparse.Namespace) -> None:
 
 def extract(options: argparse.Namespace) -> None:
     """Do the job, from nothing or from a full ledger."""
-    this_machine.decode_all = made_up(options)  # type: ignore[assignment]
+    decoding_workers.decode_all = made_up(options)  # type: ignore[assignment]
     begin = time.process_time()
     outcome = jobs.extract(
         read_manifest(options.folder / "manifest.csv"),
@@ -120,12 +120,12 @@ def made_up(options: argparse.Namespace) -> object:
         for modality, dimension in zip(MODALITIES, options.dimensions, strict=False)
     }
 
-    def decode_all(tasks: Iterator, wanted: dict, **_: object) -> Iterator:
+    def decode_all(tasks: Iterator, settings: DecodingSettings, **_: object) -> Iterator:
         for task in tasks:
             parts = []
             for modality in task.media:
                 values = base[modality] + np.float32(task.number % 1000)
-                pool = wanted[modality].pool
+                pool = settings.wanted[modality].pool
                 parts.append(DecodedPart(modality, prepared=values if pool is None else pool(values), seconds=10.0))
             yield task, parts
 

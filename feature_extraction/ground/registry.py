@@ -67,7 +67,7 @@ def require_entry(table: Mapping[str, T], name: str, kind: str) -> None:
 
 
 @dataclass(frozen=True)
-class Listed:
+class RegistryEntry:
     """One line about an entry.
 
     Attributes:
@@ -83,7 +83,7 @@ class Listed:
     origin: str
 
 
-class Table(Mapping[str, T]):
+class Registry(Mapping[str, T]):
     """Entries by name: those of this project, and those that installed packages bring under an entry point.
 
     Every "package.module:name" is in the table as well, without being listed; it is imported with consent alone (see
@@ -136,13 +136,13 @@ class Table(Mapping[str, T]):
         """Return whether `name` is an entry of this project, or the place of one."""
         return name in self.places or name in self.places.values()
 
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[RegistryEntry]:
         """Describe every entry; nothing is imported for it."""
-        own = [Listed(name, first_line(place), place, OWN) for name, place in self.places.items()]
+        own = [RegistryEntry(name, first_line(place), place, OWN) for name, place in self.places.items()]
         for name, point in self._brought().items():
             place = _place_of(point)
             package = f"{point.dist.name} {point.dist.version}" if point.dist else "an installed package"
-            own.append(Listed(name, first_line(place), place, package))
+            own.append(RegistryEntry(name, first_line(place), place, package))
         return own
 
     def _brought(self) -> dict[str, EntryPoint]:
@@ -170,7 +170,7 @@ class Table(Mapping[str, T]):
         return result
 
 
-class Joined(Mapping[str, T]):
+class JoinedRegistry(Mapping[str, T]):
     """Several tables as one; a name stands for the entry of the first table that has it.
 
     Args:

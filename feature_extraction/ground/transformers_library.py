@@ -1,4 +1,4 @@
-"""The `transformers` library: imported when it is needed, and kept from writing to the terminal."""
+"""Import of the `transformers` library, and its output to the terminal."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,10 +12,10 @@ def transformers_for(what: str) -> Any:
     """Import `transformers`.
 
     Args:
-        what: needs it, for the message.
+        what: subject of the error message, what needs the library.
 
     Raises:
-        InputError: it is not installed.
+        InputError: the library is not installed.
     """
     try:
         import transformers
@@ -43,7 +43,7 @@ def refuse_kernels(config: JsonObject, place: object) -> None:
 
 @contextmanager
 def silent(transformers: Any) -> Iterator[None]:
-    """Keep the bars and the tables of `transformers` from the terminal: what they say is checked and said here."""
+    """Silence progress bars and load reports of `transformers`; aadml checks and reports the same facts."""
     log = transformers.utils.logging
     verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
     log.set_verbosity_error()

@@ -96,6 +96,7 @@ class Tally:
     calls: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     consented: Counter[tuple[str, str]] = field(default_factory=Counter)
+    not_searched: int = 0
     failures: list[str] = field(default_factory=list)
 
 
@@ -412,9 +413,14 @@ class Soak:
                 imported = self._called(kind, name, changed, call, address, trusted=False)
                 if imported:
                     self.tally.failures.append(f"{address}: imported without consent")
-                refused = imported is None
-                if refused and self._called(kind, name, changed, call, address, trusted=True):
+                if imported is not None:
+                    continue
+                if self._called(kind, name, changed, call, address, trusted=True):
                     self.tally.consented[kind.name, call] += 1
+                elif where == "beside":  # a module is searched beside data, not beside a model, run or config
+                    self.tally.not_searched += 1
+                else:
+                    self.tally.failures.append(f"{address}: not imported with consent")
 
     def _called(self, kind: Kind, name: str, content: Any, call: str, address: str, *, trusted: bool) -> bool | None:
         """Call with a changed copy: whether a planted module was imported; None where the name was refused."""
@@ -492,7 +498,8 @@ def page(soak: Soak, seed: int, share: float, seconds: float) -> str:
         "",
         f"{sum(tally.strings.values())} strings, {sum(len(kind.calls) for kind in soak.kinds)} commands and functions, "
         f"{calls} calls without consent: {len(tally.failures)} failures (an import, or a folder in `sys.path`). "
-        f"With consent {sum(tally.consented.values())} calls that had been refused imported the module.",
+        f"With consent {sum(tally.consented.values())} calls that had been refused imported the module, and "
+        f"{tally.not_searched} did not find it: it lay beside a model, run or config, where no module is searched.",
         "",
         "| file | strings | calls | consent asked | imported with consent |",
         "|---|---|---|---|---|",

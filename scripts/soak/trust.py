@@ -7,8 +7,8 @@ would. Every command and public function that reads such a file is then called. 
 imported; with `--trust-code` those that a command needs are.
 
 For each string every call is made with one of the three places, drawn by the seed; `--all-places` makes it with each.
-Some names are written in another shape (with the prefix of proxies, a cutoff, a leak). A planted module notes in a file
-that it was imported, whichever process does so: workers count too.
+One call in ten is made once more with another shape of the name (the prefix of proxies, a cutoff, a leak). A planted
+module notes in a file that it was imported, whichever process does so: workers count too.
 
 Usage: PYTHONPATH=. python scripts/soak/trust.py [--seed 0] [--share 1.0] [--all-places] [-o docs/soak/trust.md]
 """
@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -49,8 +50,10 @@ from aadml.search.index import Index
 SMALL = {"network.hidden": [8], "proxy.k": 1, "training.batch": 20, "training.epochs": 2}
 PLANTED = ("beside", "current", "installed")
 """Where a module is planted: beside the file, in the current folder, among the installed packages."""
-SHAPES = ("{}", "{}", "{}", "{}", "aa-{}", "{}@3", "legacy:partner+{}")
-"""How a name is written."""
+SHAPES = ("aa-{}", "{}@3", "legacy:partner+{}")
+"""Other ways in which a name is written."""
+_OFTEN = 0.1
+"""Share of calls that are made once more, with such a name."""
 NOTES = "PLANTED_NOTES"
 """The environment variable with the file in which planted modules note that they were imported."""
 MODULE = f"""
@@ -406,8 +409,10 @@ class Soak:
         for call in kind.calls:
             if self._random.random() >= self._share:
                 continue
-            for where in PLANTED if self._all_places else [self._random.choice(PLANTED)]:
-                text = self._random.choice(SHAPES).format(f"planted_{where}:f")
+            others = [self._random.choice(SHAPES)] if self._random.random() < _OFTEN else []
+            places_tried = PLANTED if self._all_places else [self._random.choice(PLANTED)]
+            for where, shape in product(places_tried, ["{}", *others]):
+                text = shape.format(f"planted_{where}:f")
                 changed = replaced(content, path, text)
                 address = f"{kind.name}: {name} {'.'.join(map(str, path))} = {text}: {call}"
                 imported = self._called(kind, name, changed, call, address, trusted=False)

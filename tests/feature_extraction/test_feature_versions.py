@@ -39,11 +39,11 @@ def test_keeps_the_times_of_a_sequence_in_version_2_and_reads_version_1(tmp_path
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        ((0.0,) * 5, "its times are float64 (5,); float64 (6,) is needed"),
+        ((0.0,) * 5, "/audio_times is float64 (5,); float64 (6,) is needed"),
         ((0.0, 1, 0, 1, 2, np.nan), "NaN, infinity or numbers below zero"),
         ((-1.0, 1, 0, 1, 2, 0), "NaN, infinity or numbers below zero"),
-        ((0.0, 1, 0, 1, 0.5, 0), "go back at row 4, within one clip"),
-        ((1.0, 0, 0, 1, 2, 0), "go back at row 1, within one clip"),
+        ((0.0, 1, 0, 1, 0.5, 0), "/audio_times descends at row 4, within one clip"),
+        ((1.0, 0, 0, 1, 2, 0), "/audio_times descends at row 1, within one clip"),
     ],
 )
 def test_refuses_times_that_cannot_be(tmp_path, times, message):
@@ -63,7 +63,7 @@ def test_finds_the_row_that_stands_at_a_moment():
 
 @pytest.mark.parametrize("changes", [{"ids": ("a", "b", "a", "d")}, {"class_names": ("x", "x")}])
 def test_refuses_a_name_that_stands_for_two_things(tmp_path, changes):
-    with pytest.raises(InputError, match=r"holds '[ax]' 2 times; each name must stand for one thing"):
+    with pytest.raises(InputError, match=r"holds '[ax]' 2 times; each name must occur once"):
         write_features(tmp_path / "f.h5", content(**changes))
 
 
@@ -121,7 +121,7 @@ def test_clips_are_chosen_with_their_masks():
         ({"present": {"audio": np.array([1, 1, 0, 1])}}, "/audio_present is int64 (4,); bool (4,) is needed"),
         ({"present": {"audio": np.array([True])}}, "/audio_present is bool (1,); bool (4,) is needed"),
         ({"present": {"text": np.ones(4, bool)}}, "/text_present has no features beside it"),
-        ({"present": {"audio": np.array([True, True, False, True])}}, "/audio: holds numbers of a clip that"),
+        ({"present": {"audio": np.array([True, True, False, True])}}, "/audio: holds values of a clip for which"),
         (
             {"features": {"audio": np.zeros((4, 1), np.float32)}, "present": {"audio": np.zeros(4, bool)}},
             "has no modality at all",
@@ -136,7 +136,7 @@ def test_refuses_masks_that_contradict_the_features(tmp_path, changes, message):
 
 @pytest.mark.parametrize(
     ("listed", "message"),
-    [("[", "is not JSON"), ('{"a": 1}', "is no list of names"), ('["a b"]', "cannot be"), ('["pose"]', "no /pose")],
+    [("[", "is not JSON"), ('{"a": 1}', "is not a list of names"), ('["a b"]', "cannot be"), ('["pose"]', "no /pose")],
 )
 def test_refuses_a_list_of_modalities_that_does_not_hold(tmp_path, listed, message):
     write_features(tmp_path / "f.h5", content())
@@ -224,11 +224,11 @@ def test_texts_follow_their_clips(rows, chosen):
 @pytest.mark.parametrize(
     ("texts", "reason"),
     [
-        (Texts(np.ones((2, 2), np.float32), np.array([0, 4])), "clips 0 to 3 in order"),
-        (Texts(np.ones((2, 2), np.float32), np.array([1, 0])), "clips 0 to 3 in order"),
+        (Texts(np.ones((2, 2), np.float32), np.array([0, 4])), "clips from 0 to 3 in asc"),
+        (Texts(np.ones((2, 2), np.float32), np.array([1, 0])), "clips from 0 to 3 in asc"),
         (Texts(np.ones((2, 2), np.float32), np.array([0])), r"/text_row is int64 \(1,\)"),
-        (Texts(np.full((1, 2), np.nan, np.float32), np.array([0])), "finite float32"),
-        (Texts(np.ones((1, 2)), np.array([0])), "finite float32"),
+        (Texts(np.full((1, 2), np.nan, np.float32), np.array([0])), "/text holds NaN"),
+        (Texts(np.ones((1, 2)), np.array([0])), r"/text is float64 \(1, 2\)"),
         (Texts(np.ones((1, 2), np.float32), np.array([0])), "not the first text of each clip"),
     ],
 )

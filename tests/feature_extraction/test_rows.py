@@ -77,7 +77,7 @@ def test_times_that_go_back_are_found_within_and_between_blocks(tmp_path):
         if row in offsets:
             write_features(tmp_path / "f.h5", content(times=times))
         else:
-            with pytest.raises(InputError, match=f"go back at row {row}, within one clip"):
+            with pytest.raises(InputError, match=f"descends at row {row}, within one clip"):
                 write_features(tmp_path / "f.h5", content(times=times))
 
 

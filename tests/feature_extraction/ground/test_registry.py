@@ -57,7 +57,7 @@ def test_a_place_is_an_entry_of_every_table():
     ("place", "options", "message"),
     [
         (f"{HERE}:OWN", {}, f"thing {HERE}:OWN: is a str, which cannot be called"),
-        (f"{HERE}:lookup", {"of": f"{HERE}:Table"}, f"thing {HERE}:lookup: is a function; wanted a Registry"),
+        (f"{HERE}:lookup", {"of": f"{HERE}:Registry"}, f"thing {HERE}:lookup: is a function; wanted a Registry"),
         (f"{HERE}:absent", {}, f"thing {HERE}:absent: .*registry.py holds no 'absent'; it holds "),
         ("loook:up", {}, "thing loook:up: there is no module 'loook'; .*; did you mean 'look-up'"),
     ],

@@ -117,10 +117,7 @@ def _texts(file: h5py.File, place: str) -> Texts:
 
 def _modalities(file: h5py.File, place: str) -> tuple[str, ...]:
     """Return the modalities of a file: the usual ones, and further ones that the file lists."""
-    try:
-        listed = json.loads(_attribute(file, "modalities") or "[]")
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: its attribute `modalities` is not JSON") from error
+    listed = _json(file, "modalities", "[]", place)
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise InputError(f"{place}: its attribute `modalities` is not a list of names")
     for name in listed:
@@ -229,10 +226,7 @@ def _shard(file: h5py.File, place: str) -> Shard:
 
 
 def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:
-    try:
-        provenance = json.loads(_attribute(dataset, "provenance") or "{}")
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: its attribute `provenance` is not JSON") from error
+    provenance = _json(dataset, "provenance", "{}", place)
     if not isinstance(provenance, dict):
         raise InputError(f"{place}: its attribute `provenance` is not a JSON object")
     notes = provenance.get("notes", [])
@@ -250,3 +244,10 @@ def _dataset(group: Group, key: str, place: str) -> h5py.Dataset:
 def _attribute(owner: Any, name: str) -> str:
     """Return an attribute as text; "" if it is absent."""
     return as_text(owner.attrs.get(name, ""))
+
+
+def _json(owner: Any, name: str, default: str, place: str) -> Any:
+    try:
+        return json.loads(_attribute(owner, name) or default)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: its attribute `{name}` is not JSON") from error

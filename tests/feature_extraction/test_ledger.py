@@ -132,7 +132,7 @@ def test_values_that_were_lost_are_forgotten_at_the_opening(tmp_path):
 
 def test_an_older_ledger_is_refused_in_one_line_and_left_alone(tmp_path):
     (tmp_path / "ledger.jsonl").write_text("0000 {}\n")
-    with pytest.raises(InputError, match=r"older version.* remove .* to decode its clips anew") as error:
+    with pytest.raises(InputError, match=r"older version.* remove .* to decode its clips again") as error:
         open_ledger(tmp_path).__enter__()
     assert "\n" not in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.jsonl"]
@@ -163,7 +163,7 @@ def test_a_full_disk_leaves_what_was_recorded(tmp_path):
     with open_ledger(tmp_path) as ledger:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, hard))
         try:
-            with pytest.raises(InputError, match="3 results so far are safe"):
+            with pytest.raises(InputError, match="3 results are saved"):
                 append(ledger, 3)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -236,7 +236,7 @@ def test_what_is_fitted_sees_the_training_clips_and_changes_all(small):
 
 def test_what_merging_cannot_fit_is_not_left_to_it(small):
     made, _ = network(2, Centering())
-    with pytest.raises(InputError, match="is fitted on all training clips"):
+    with pytest.raises(InputError, match="has a fit to all training clips that merging does not support"):
         run(small, small / "g.h5", (made,), shard=(0, 2))
 
 

@@ -3,12 +3,9 @@ import resource
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ledger import Beginning, DamagedValues, Progress, Record, is_in_use, notes_of, open_ledger
-from aadml.feature_extraction.ledger.positions import Positions
+from aadml.feature_extraction.ledger import DamagedValues, Record, is_in_use, open_ledger
 
 
 def record(number, **changes):
@@ -178,30 +175,3 @@ def test_a_place_that_cannot_be_written_is_an_input_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"), open_ledger(tmp_path / "file"):
         pass
-
-
-def test_notes_are_no_records_and_are_read_while_the_ledger_is_in_use(tmp_path):
-    notes = [Beginning(1.0, 3, "aadml extract", "here"), Progress(2.0, 1, 0, {"corrupt": 1})]
-    with open_ledger(tmp_path) as ledger:
-        ledger.note(notes[0])
-        append(ledger, 0)
-        ledger.note(notes[1])
-        assert list(notes_of(tmp_path / "records.jsonl")) == notes
-        assert len(ledger) == 1
-    with open_ledger(tmp_path) as ledger:
-        assert len(ledger) == 1
-    torn = (tmp_path / "records.jsonl").read_bytes()[:-1]
-    (tmp_path / "records.jsonl").write_bytes(torn)
-    assert list(notes_of(tmp_path / "records.jsonl")) == notes[:1]
-
-
-@given(st.lists(st.integers(1, 5), max_size=60), st.integers(1, 9))
-def test_positions_are_those_of_a_dictionary_of_lists(keys, recent):
-    """However often the arrays are sorted in between."""
-    positions, wanted = Positions(recent), {}
-    for place, key in enumerate(keys):
-        positions.add(key, place)
-        wanted.setdefault(key, []).insert(0, place)
-        assert {each: positions.of(each) for each in range(7)} == {each: wanted.get(each, []) for each in range(7)}
-    assert list(positions.all()) == [(key, place) for place, key in enumerate(keys)]
-    assert len(positions) == len(keys)

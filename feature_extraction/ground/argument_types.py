@@ -6,7 +6,7 @@ Names of external code (`module:name`) among the arguments are consented to, bec
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, UnionType
@@ -66,8 +66,10 @@ def _wrapped(function: F, name: str, *, typed: bool = False) -> F:
             types = {get_origin(kind) or kind for kind in hint}
             if types and np.ndarray not in types:
                 bound.arguments[argument] = value = plain(value)
-            if types and not _UNCHECKED & types and all(isinstance(kind, type) or kind is Literal for kind in types):
-                _check(f"{name}: {argument}", value, hint)
+            if _is_checked(types):
+                several = signature.parameters[argument].kind is inspect.Parameter.VAR_POSITIONAL
+                for element in value if several else (value,):
+                    _check(f"{name}: {argument}", element, hint)
             if typed and os.PathLike not in hint:
                 consent_to(value)
         return function(*bound.args, **bound.kwargs)
@@ -101,6 +103,10 @@ def _alternatives(hint: object) -> tuple[object, ...]:
     return tuple(os.PathLike if kind is Path or get_origin(kind) is os.PathLike else kind for kind in kinds)
 
 
+def _is_checked(types: Collection[object]) -> bool:
+    return bool(types) and not _UNCHECKED & {*types} and all(isinstance(t, type) or t is Literal for t in types)
+
+
 def _check(place: str, value: object, kinds: tuple[object, ...]) -> None:
     if not any(_is_of(value, kind) for kind in kinds):
         wanted = [*dict.fromkeys(_in_words(kind) for kind in kinds)]
@@ -117,6 +123,9 @@ def _is_of(value: object, kind: object) -> bool:
     if isinstance(value, bool):
         return origin is bool
     if isinstance(get_origin(kind), type):
+        elements = [element for hint in get_args(kind)[:1] for element in _alternatives(hint)]
+        if isinstance(value, list | tuple) and _is_checked({get_origin(each) or each for each in elements}):
+            return all(any(_is_of(element, each) for each in elements) for element in value)
         return hasattr(value, "__iter__") and not isinstance(value, bytes)
     expected = _ABSTRACT.get(origin, origin)
     return isinstance(expected, type) and isinstance(value, expected)

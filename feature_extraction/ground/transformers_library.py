@@ -1,10 +1,11 @@
 """Import of the `transformers` library, and its output to the terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 
 
 def transformers_for(what: str) -> Any:
@@ -21,6 +22,23 @@ def transformers_for(what: str) -> Any:
     except ImportError as error:
         raise InputError(f"{what} needs `transformers`; install it with: pip install 'aadml[hub]'") from error
     return transformers
+
+
+def refuse_kernels(config: JsonObject, place: object) -> None:
+    """Refuse a configuration that names a kernel on the hub, which `transformers` would fetch and run.
+
+    Args:
+        config: the content of `config.json`, or a part of it.
+        place: of the configuration, for the message.
+
+    Raises:
+        InputError: it names one.
+    """
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            refuse_kernels({f"{key}.{inner}": one for inner, one in value.items()}, place)
+        elif "implementation" in str(key) and isinstance(value, str) and "/" in value:
+            raise InputError(f"{place}: {key} is {value[:80]!r}, code on the hub, which is not run; remove that line")
 
 
 @contextmanager

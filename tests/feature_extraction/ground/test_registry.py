@@ -72,6 +72,7 @@ def test_the_place_of_an_entry_of_this_project_needs_no_consent():
     assert table()[f"{HERE}:lookup"] is lookup
     assert not table().is_outside(f"{HERE}:lookup")
     assert table().is_outside(f"{HERE}:suggestion")
+    assert [table().is_own(name) for name in ("near", f"{HERE}:lookup", f"{HERE}:suggestion")] == [True, True, False]
 
 
 def test_installed_packages_bring_entries_and_the_list_says_where_from(install):
@@ -84,6 +85,18 @@ def test_installed_packages_bring_entries_and_the_list_says_where_from(install):
         ("look-up", "Return `table[name]`.", OWN),
         ("one", "Be one.", "guest 1.2"),
     ]
+
+
+def test_packages_in_a_folder_that_entered_with_a_module_are_not_installed(install, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one != str(tmp_path)])
+    monkeypatch.chdir(tmp_path)
+    install("planted", evil="brought_to_tables:number")
+    consent_to("brought_to_tables:one")
+    assert table()["brought_to_tables:one"]() == 1
+    assert str(tmp_path) in sys.path
+    assert list(table()) == ["near", "look-up"]
+    with pytest.raises(UntrustedCodeError):
+        table()["brought_to_tables:number"]
 
 
 def test_listing_imports_nothing_from_outside(install):

@@ -446,6 +446,8 @@ def figures_on_aa():
     assert (len(controls), min(controls, key=controls.get), max(controls, key=controls.get)) == (
         8, "aa-triplet, random same-class neighbors", "aa-triplet, no metric loss",
     )  # fmt: skip
+    yield f"plain ({score('stage-2', 'corsmal', PLAIN):.3f})"
+    yield f"with a memory bank ({score('stage-2', 'corsmal', MEMORY):.3f})"
     yield f"by {min(controls.values()):.3f} (random neighbors of the class) to {max(controls.values()):.3f}"
     others = [one.over_seeds.mean for one in found["corsmal"].rivals if one.pair[1] != "proxy-anchor"]
     assert all(one.over_seeds.mean > 0 for one in found["corsmal"].rivals)
@@ -487,7 +489,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize(
     ("place", "begin", "end", "least"),
-    [("README.md", "AA proxies replace each clip", "## Protocols", 9),
+    [("README.md", "## Results", "## Why trust it", 9),
      ("docs/findings.md", "# Findings", "### Held-out sets", 30)],
 )  # fmt: skip
 def test_every_figure_on_aa_is_of_the_shipped_rows(place, begin, end, least):

@@ -126,14 +126,14 @@ def _check_kinds(parts: Sequence[_ShardPart]) -> None:
     first = parts[0]
     for part in parts[1:]:
         for modality in sorted({*first.rows, *part.rows}):
-            here, there = (each.content.provenance.get(modality) for each in (first, part))
-            if here is None or there is None:
+            expected, actual = (each.content.provenance.get(modality) for each in (first, part))
+            if expected is None or actual is None:
                 raise InputError(f"{part.path}: only one of this file and {first.path} has {modality} features")
-            for key in sorted({*here, *there}):
-                if here.get(key) != there.get(key):
+            for key in sorted({*expected, *actual}):
+                if expected.get(key) != actual.get(key):
                     raise InputError(
                         f"{part.path}: its {modality} features are of another kind than those of {first.path}: "
-                        f"{key} is {there.get(key)!r} there and {here.get(key)!r} here"
+                        f"{key} is {actual.get(key)!r} here and {expected.get(key)!r} there"
                     )
         if _outline(part) != _outline(first):
             raise InputError(

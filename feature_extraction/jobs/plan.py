@@ -97,7 +97,7 @@ class ExtractionPlan:
 
     @cached_property
     def pending(self) -> dict[str, JsonObject]:
-        """Name and options of the fit that a shard leaves to `merge`, by modality."""
+        """Pending fits that a shard leaves to `merge`, as name and options, by modality."""
         if self.shard[1] == 1:
             return {}
         return {each.modality: _pending(each) for each in self.extractors if each.fit is not None}

@@ -31,6 +31,7 @@ from aadml.feature_extraction.ledger import Beginning, DamagedValues, Ledger, Pr
 from aadml.feature_extraction.manifest import Manifest, Row, is_text
 from aadml.feature_extraction.media import Limits
 
+_Decode = Callable[..., Generator[tuple[Task, list[DecodedPart]]]]
 _BLOCKING = ("timeout", "crashed")  # failures after which the other modalities of the clip are not decoded
 _NOTE_SECONDS = 1.0  # between two notes of the progress
 
@@ -144,11 +145,7 @@ def extract(
     with open_ledger(place.with_name(place.name + ".work")) as ledger:
         job = _Job(plan, ledger, retry_failed, progress or (lambda done, failed: None))
         ledger.note(Beginning(time.time(), len(plan.rows), command, str(Path.cwd())))
-        written = None
-        while written is None:
-            _work(job, decode, time_limit)
-            written = _write(job, place)
-    is_written, account = written
+        is_written, account = _run(job, decode, time_limit, place)
     return ExtractionOutcome(
         path=str(place) if is_written else None,
         clips=len(plan.rows),
@@ -161,21 +158,23 @@ def extract(
     )
 
 
-def _write(job: _Job, place: Path) -> tuple[bool, Account] | None:
-    """Write the feature file and its list of failures; return None if the ledger lost values, which needs more work."""
-    try:
-        assembled, account = assemble(job.plan, job.ledger, job.missing)
-        write(place, assembled, account.failures)
-    except DamagedValues:
-        if not job.ledger.forget_damaged():
-            raise InputError(f"{place}.work: changed while it was in use; run the same command again") from None
-        job.done, job.reused, job.failed = 0, 0, Counter()
-        return None
-    _note(job, finished=True)
-    return assembled is not None, account
+def _run(job: _Job, decode: _Decode, time_limit: float, place: Path) -> tuple[bool, Account]:
+    """Do the work and write the files; start again if the ledger lost values. Return whether features were written."""
+    while True:
+        _work(job, decode, time_limit)
+        try:
+            assembled, account = assemble(job.plan, job.ledger, job.missing)
+            write(place, assembled, account.failures)
+        except DamagedValues:
+            if not job.ledger.forget_damaged():
+                raise InputError(f"{place}.work: changed while it was in use; run the same command again") from None
+            job.done, job.reused, job.failed = 0, 0, Counter()
+        else:
+            _note(job, finished=True)
+            return assembled is not None, account
 
 
-def _work(job: _Job, decode: Callable[..., Generator[tuple[Task, list[DecodedPart]]]], time_limit: float) -> None:
+def _work(job: _Job, decode: _Decode, time_limit: float) -> None:
     """Decode and describe the clips that are not in the ledger."""
     extractors = job.plan.by_modality
     wanted = {name: _wanted(extractor, job.plan) for name, extractor in extractors.items()}

@@ -81,7 +81,7 @@ def test_installed_packages_bring_entries_and_the_list_says_where_from(install):
     assert things["one"]() == 1
     assert list(things) == ["near", "look-up", "one"]
     assert [(entry.name, entry.description, entry.origin) for entry in things.listed()] == [
-        ("near", "Give the choice that is spelt most like `name`; empty where none is similar.", OWN),
+        ("near", 'Return the choice with the most similar spelling; "" if none is similar.', OWN),
         ("look-up", "Return `table[name]`.", OWN),
         ("one", "Be one.", "guest 1.2"),
     ]

@@ -37,27 +37,27 @@ def no_consent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consent, "folders", [])
 
 
-_LOOKED_AT = hdf5._looked_at
+_INSPECTED = hdf5._inspected
 
 
 @pytest.fixture(autouse=True, scope="session")
 def looks_in_this_process() -> Iterator[None]:
-    """Look through HDF5 files in this process: the same look without its limits, which spares a start for each file."""
+    """Inspect HDF5 files in this process and without limits, which saves the start of a process for each file."""
 
     @lru_cache(maxsize=256)
-    def looked_at(path: str, size: int, changed: int, number: int) -> str:
+    def inspected(path: str, size: int, modified: int, inode: int) -> str:
         return " ".join(hdf5_look.main(path, 0.0).split())[:500]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hdf5_look, "_limit", lambda seconds: None)
-        patch.setattr(hdf5, "_looked_at", looked_at)
+        patch.setattr(hdf5, "_inspected", inspected)
         yield
 
 
 @pytest.fixture
 def looks_in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have HDF5 files looked at as users have them, by a process under limits; so must be what is damaged."""
-    monkeypatch.setattr(hdf5, "_looked_at", _LOOKED_AT)
+    """Inspect HDF5 files in a process under limits, as for users; needed for damaged files."""
+    monkeypatch.setattr(hdf5, "_inspected", _INSPECTED)
 
 
 @pytest.fixture(scope="session")

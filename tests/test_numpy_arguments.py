@@ -4,31 +4,9 @@ import numpy as np
 import pytest
 
 import aadml
-from aadml.feature_extraction.ground.argument_types import plain
 from aadml.feature_extraction.ground.errors import InputError
 
 SMALL = {"network.hidden": [8], "training.batch": 200}
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (np.int64(3), 3),
-        (np.float32(0.5), 0.5),
-        (np.bool_(True), True),
-        (np.str_("a"), "a"),
-        (np.array(3), 3),
-        (np.array([1, 2]), [1, 2]),
-        ({"a": np.float64(1), "b": [np.int8(2), {"c": np.arange(2)}]}, {"a": 1.0, "b": [2, {"c": [0, 1]}]}),
-        ((np.int64(1), "x"), (1, "x")),
-        ("text", "text"),
-        (None, None),
-    ],
-)
-def test_a_value_becomes_pythons_own(value, expected):
-    found = plain(value)
-    assert found == expected
-    assert type(found) is type(expected)
 
 
 def test_a_training_takes_numpy_scalars_wherever_numbers_are_taken():

@@ -1,17 +1,17 @@
-"""The feature file: features of each modality, labels, ids and splits in one HDF5 file that says where they come from.
+"""The feature file: features of each modality, labels, ids, splits and their provenance in one HDF5 file.
 
 Layout: root attributes `format`, `version`; `/<modality>` float32 (n, d) with a JSON attribute `provenance`; `/label`
-int64 (n,); `/id`, `/split` UTF-8 (n,); `/class_names` UTF-8; `/column/<name>` UTF-8 (n,); optionally
-`/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,), and `/fitted/<modality>/<name>` for arrays
-that were fitted on the training rows (a whitening), and `/fingerprint/<modality>` uint8 (n, 256), by which a clip is
-known again after another encoding.
+int64 (n,); `/id`, `/split` UTF-8 (n,); `/class_names` UTF-8; `/column/<name>` UTF-8 (n,). Optional:
+`/<modality>_sequence` (total, d) with `/<modality>_offsets` int64 (n + 1,); `/fitted/<modality>/<name>`, arrays that
+were fitted to the training rows (a whitening); `/fingerprint/<modality>` uint8 (n, 256), for the recognition of clips
+after another encoding.
 
-Version 2 adds modalities of other names than `audio`, `visual` and `text`, which the root attribute `modalities` lists
-(JSON); `/<modality>_present` bool (n,) where some clips lack a modality, whose features are then zeros;
-`/<modality>_times` float64 (total,) beside a sequence; `/text_row` int64 (m,), not decreasing, where clips have several
-texts: the clip of each row of `/text`, which is then (m, d); `/label` -1 in every row of a file without labels, which
-has no class names; and `/labels` uint8 (n, C) where clips are of several classes (`/label` is then the first). A file
-is written in the lowest version that can hold it, and every version is read.
+Version 2 adds modalities other than `audio`, `visual` and `text`, listed in the root attribute `modalities` (JSON);
+`/<modality>_present` bool (n,), with zeros as features of clips without the modality; `/<modality>_times` float64
+(total,) beside a sequence; `/text_row` int64 (m,), not decreasing, the clip of each row of `/text`, which is (m, d) for
+clips with several texts; `/label` -1 for clips without a class, in every row of a file without class names; `/labels`
+uint8 (n, C) for clips with several classes, of which `/label` is the first. A file is written in the lowest version
+that can hold it, and every version is read.
 """
 
 from aadml.feature_extraction.feature_file.checks import check

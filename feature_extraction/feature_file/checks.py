@@ -1,12 +1,13 @@
-"""What a feature file must hold to be believed: counts, shapes, types, names that name one thing."""
+"""Consistency checks of the content of a feature file: counts, shapes, types, unique names."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile, Texts
 from aadml.feature_extraction.feature_file.names import MODALITIES, check_modality
@@ -16,14 +17,15 @@ from aadml.feature_extraction.manifest import SPLITS
 
 
 def check(content: FeatureFile, place: str) -> None:
-    """Refuse content that contradicts itself.
+    """Check all content of a feature file.
 
     Args:
-        content: what is to be written or was read.
-        place: what the message shall name, usually a path.
+        content: content to write, or content that was read.
+        place: subject of the error message, usually a path.
 
     Raises:
-        InputError: counts, shapes, types, NaN or infinity, labels out of range, unknown splits, a name given twice.
+        InputError: inconsistent counts, wrong shapes or types, NaN or infinity, labels out of range, unknown splits, or
+            a name that occurs twice.
     """
     for rows in checked(content, content.rows_by_modality(), place).values():
         for each in (rows.pooled, rows.sequence, rows.times):
@@ -32,15 +34,15 @@ def check(content: FeatureFile, place: str) -> None:
 
 
 def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) -> dict[str, ModalityRows]:
-    """Refuse content that contradicts itself, as far as that is seen without its numbers.
+    """Check the content of a feature file except the values of its modalities, which are checked when they are read.
 
     Args:
-        content: what is to be written or was read; its own numbers are not looked at.
-        rows: the numbers of each modality.
-        place: what the message shall name, usually a path.
+        content: content to write, or content that was read; its own features and sequences are ignored.
+        rows: features and sequences by modality.
+        place: subject of the error message, usually a path.
 
     Returns:
-        The numbers, which are checked block by block when they are taken.
+        `rows`, with a check of the values of each block.
 
     Raises:
         InputError: see `check`.
@@ -50,166 +52,153 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
         raise InputError(f"{place}: holds no modality; {', '.join(MODALITIES)} or another is needed")
     if n == 0 and content.shard is None:
         raise InputError(f"{place}: holds no clips")
-    for name, found in rows.items():
+    for name, modality in rows.items():
         check_modality(name, place)
-        _check_matrix(found.pooled, n, f"{place}: /{name}")
-    _check_head(content, n, place)
+        _require(f"{place}: /{name}", modality.pooled, np.float32, n, "d")
+    _check_clips(content, n, place)
     if content.texts is not None:
         check_texts(content.texts, n, place)
-        _check_first_texts(content.texts, rows, n, place)
+        first, _ = content.texts.first_of_each(n)
+        if "text" not in rows or not np.array_equal(rows["text"].pooled.array(), first):
+            raise InputError(f"{place}: the text features are not the first text of each clip; /text_row holds others")
     _check_present(content, rows, place)
     alone = sorted(set(content.sequences) - set(rows))
     if alone:
         raise InputError(f"{place}: /{alone[0]}_sequence has no pooled features beside it")
-    for name, found in rows.items():
-        _check_sequence(found, n, f"{place}: /{name}_sequence")
-    return {name: _watched(found, content.present.get(name), f"{place}: /{name}") for name, found in rows.items()}
+    for name, modality in rows.items():
+        _check_sequence(modality, n, f"{place}: /{name}")
+    return {name: _watched(rows[name], content.present.get(name), f"{place}: /{name}") for name in rows}
 
 
-def _check_head(content: FeatureFile, n: int, place: str) -> None:
-    for name, count in [("label", len(content.labels)), ("split", len(content.splits))]:
-        _check_count(count, n, f"{place}: /{name}")
-    for name, values_of_column in content.columns.items():
-        _check_count(len(values_of_column), n, f"{place}: /column/{name}")
+def _require(place: str, values: FeatureRows | NDArray[Any], dtype: DTypeLike, *shape: int | str) -> None:
+    """Raise InputError unless an array has a type and a shape; "d" is any length but 0, other names are any length."""
+    fits = values.dtype == dtype and len(values.shape) == len(shape)
+    fits = fits and all(
+        length == wanted if isinstance(wanted, int) else length or wanted != "d"
+        for length, wanted in zip(values.shape, shape, strict=True)
+    )
+    if not fits:
+        needed = f"{np.dtype(dtype)} ({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+        raise InputError(f"{place} is {values.dtype} {tuple(values.shape)}; {needed} is needed")
+
+
+def _check_clips(content: FeatureFile, n: int, place: str) -> None:
+    """Check labels, names, splits, columns and fingerprints of n clips."""
+    lists = {"/split": content.splits} | {f"/column/{name}": column for name, column in content.columns.items()}
+    for key, values in lists.items():
+        if len(values) != n:
+            raise InputError(f"{place}: {key} has {len(values)} rows, but there are {n} ids")
     if content.shard is not None:
-        _check_count(len(content.shard.rows), n, f"{place}: /shard_rows")
-    for name, prints in content.fingerprints.items():
-        if prints.dtype != np.uint8 or prints.ndim != 2:
-            raise InputError(f"{place}: /fingerprint/{name} is {prints.dtype} {prints.shape}; uint8 (n, d) is needed")
-        _check_count(len(prints), n, f"{place}: /fingerprint/{name}")
-    _check_labels(content, place)
+        _require(f"{place}: /shard_rows", content.shard.rows, np.int64, n)
+    for name, fingerprints in content.fingerprints.items():
+        _require(f"{place}: /fingerprint/{name}", fingerprints, np.uint8, n, "width")
+    _check_labels(content, n, place)
     _check_unique(content.ids, f"{place}: /id")
     _check_unique(content.class_names, f"{place}: /class_names")
-    unknown = Counter(split for split in content.splits if split not in SPLITS)
+    unknown = [split for split in content.splits if split not in SPLITS]
     if unknown:
-        raise InputError(f"{place}: /split holds '{next(iter(unknown))}'; possible are {', '.join(SPLITS)}")
+        raise InputError(f"{place}: /split holds '{unknown[0]}'; possible are {', '.join(SPLITS)}")
 
 
 def _check_present(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) -> None:
     n = len(content.ids)
-    for name, there in content.present.items():
+    for name, present in content.present.items():
         where = f"{place}: /{name}_present"
         if name not in rows:
             raise InputError(f"{where} has no features beside it")
-        if there.dtype != np.bool_ or there.shape != (n,):
-            raise InputError(f"{where} is {there.dtype} {there.shape}; bool ({n},) is needed")
+        _require(where, present, np.bool_, n)
         offsets = rows[name].offsets
-        if offsets is not None and offsets.shape == (n + 1,) and np.diff(offsets)[~there].any():
-            raise InputError(f"{where} says that clips lack what /{name}_sequence has rows of")
-    nothing = np.flatnonzero(~np.any([content.has(name) for name in rows], axis=0))
-    if len(nothing):
-        raise InputError(f"{place}: clip {content.ids[nothing[0]]!r} has no modality at all; leave such clips out")
+        if offsets is not None and offsets.shape == (n + 1,) and np.diff(offsets)[~present].any():
+            raise InputError(f"{where} is false for a clip that has rows in /{name}_sequence")
+    empty = np.flatnonzero(~np.any([content.has(name) for name in rows], axis=0))
+    if len(empty):
+        raise InputError(f"{place}: clip {content.ids[empty[0]]!r} has no modality at all; leave such clips out")
 
 
 def check_texts(texts: Texts, n: int, place: str) -> None:
-    """Refuse texts that are not of the n clips.
+    """Check texts of n clips.
 
     Raises:
-        InputError: shapes, types, NaN or infinity, a clip that is not there, or texts out of order.
+        InputError: wrong shapes or types, NaN or infinity, a clip that does not exist, or texts out of order.
     """
-    values, rows = texts.values, texts.rows
-    if values.ndim != 2 or not values.shape[1] or values.dtype != np.float32 or not np.isfinite(values).all():
-        raise InputError(f"{place}: /text is {values.dtype} {values.shape}; finite float32 (texts, d) is needed")
-    if rows.dtype != np.int64 or rows.shape != values.shape[:1]:
-        raise InputError(f"{place}: /text_row is {rows.dtype} {rows.shape}; int64 ({len(values)},) is needed")
+    _require(f"{place}: /text", texts.values, np.float32, "texts", "d")
+    if not np.isfinite(texts.values).all():
+        raise InputError(f"{place}: /text holds NaN or infinity")
+    rows = texts.rows
+    _require(f"{place}: /text_row", rows, np.int64, len(texts.values))
     if len(rows) and (rows[0] < 0 or rows[-1] >= n or (np.diff(rows) < 0).any()):
-        raise InputError(f"{place}: /text_row must name clips 0 to {n - 1} in order, without a step back")
-
-
-def _check_first_texts(texts: Texts, rows: Mapping[str, ModalityRows], n: int, place: str) -> None:
-    if "text" not in rows or not np.array_equal(rows["text"].pooled.array(), texts.first_of_each(n)[0]):
-        raise InputError(f"{place}: the text features are not the first text of each clip; /text_row holds others")
-
-
-def _check_count(count: int, n: int, place: str) -> None:
-    if count != n:
-        raise InputError(f"{place} has {count} rows, but there are {n} ids")
+        raise InputError(f"{place}: /text_row must hold clips from 0 to {n - 1} in ascending order")
 
 
 def _check_unique(names: Sequence[str], place: str) -> None:
     if len(set(names)) < len(names):
         name, count = Counter(names).most_common(1)[0]
-        raise InputError(f"{place} holds {name!r} {count} times; each name must stand for one thing")
+        raise InputError(f"{place} holds {name!r} {count} times; each name must occur once")
 
 
-def _check_matrix(values: FeatureRows, n: int, place: str) -> None:
-    if len(values.shape) != 2 or values.shape[1] == 0:
-        raise InputError(f"{place} has shape {values.shape}; (clips, dimensions) is needed")
-    if values.dtype != np.float32:
-        raise InputError(f"{place} holds {values.dtype}; float32 is needed")
-    _check_count(values.shape[0], n, place)
-
-
-def _check_labels(content: FeatureFile, place: str) -> None:
-    if content.labels.dtype != np.int64 or content.labels.ndim != 1:
-        raise InputError(f"{place}: /label is {content.labels.dtype} {content.labels.shape}; int64 (clips,) is needed")
-    classes = len(content.class_names)
-    wrong = np.flatnonzero((content.labels < UNLABELLED) | (content.labels >= classes))
+def _check_labels(content: FeatureFile, n: int, place: str) -> None:
+    labels, marked, classes = content.labels, content.all_labels, len(content.class_names)
+    _require(f"{place}: /label", labels, np.int64, n)
+    wrong = np.flatnonzero((labels < UNLABELLED) | (labels >= classes))
     if len(wrong):
         raise InputError(
-            f"{place}: /label is {content.labels[wrong[0]]} in row {wrong[0]}, but there are {classes} class names "
+            f"{place}: /label is {labels[wrong[0]]} in row {wrong[0]}, but there are {classes} class names "
             f"({UNLABELLED} is a clip without a label)"
         )
-    if content.all_labels is not None:
-        _check_all_labels(content.all_labels, content, f"{place}: /labels")
-
-
-def _check_all_labels(marked: NDArray[np.uint8], content: FeatureFile, place: str) -> None:
-    shape = (len(content.ids), len(content.class_names))
-    if marked.shape != shape or marked.dtype != np.uint8 or (marked > 1).any():
-        raise InputError(f"{place} is {marked.dtype} {marked.shape}; zeros and ones, uint8 {shape}, are needed")
-    own = np.where(content.labels == UNLABELLED, marked.sum(axis=1) == 0, marked[np.arange(shape[0]), content.labels])
-    without = np.flatnonzero(own == 0)
-    if len(without):
-        raise InputError(f"{place}: row {without[0]} lacks the class that /label names, or has one where there is none")
+    if marked is None:
+        return
+    _require(f"{place}: /labels", marked, np.uint8, n, classes)
+    if (marked > 1).any():
+        raise InputError(f"{place}: /labels holds {marked.max()}; only zeros and ones are possible")
+    agrees = np.where(labels == UNLABELLED, marked.sum(axis=1) == 0, marked[np.arange(n), labels])
+    if not agrees.all():
+        raise InputError(f"{place}: /labels and /label contradict each other in row {np.argmin(agrees)}")
 
 
 def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:
     values, offsets, times = rows.sequence, rows.offsets, rows.times
     if values is None or offsets is None:
         return
-    if len(values.shape) != 2 or values.dtype != np.float32:
-        raise InputError(f"{place} is {values.dtype} {values.shape}; float32 (total, dimensions) is needed")
-    if offsets.dtype != np.int64 or offsets.shape != (n + 1,):
-        raise InputError(f"{place}: its offsets are {offsets.dtype} {offsets.shape}; int64 ({n + 1},) is needed")
+    _require(f"{place}_sequence", values, np.float32, "total", "width")
+    _require(f"{place}_offsets", offsets, np.int64, n + 1)
     if offsets[0] != 0 or offsets[-1] != values.shape[0] or (np.diff(offsets) < 0).any():
-        raise InputError(f"{place}: its offsets do not run from 0 to {values.shape[0]} without a step back")
-    if times is not None and (times.dtype != np.float64 or times.shape != (int(offsets[-1]),)):
-        raise InputError(f"{place}: its times are {times.dtype} {times.shape}; float64 ({offsets[-1]},) is needed")
+        raise InputError(f"{place}_offsets must ascend from 0 to {values.shape[0]}")
+    if times is not None:
+        _require(f"{place}_times", times, np.float64, int(offsets[-1]))
 
 
-def _watched(rows: ModalityRows, there: NDArray[np.bool_] | None, place: str) -> ModalityRows:
-    """Have numbers checked as they are taken."""
+def _watched(rows: ModalityRows, present: NDArray[np.bool_] | None, place: str) -> ModalityRows:
+    """Return rows whose values are checked when they are read."""
     sequence, times, offsets = rows.sequence, rows.times, rows.offsets
     if sequence is not None:
         sequence = replace(sequence, blocks=partial(_finite, sequence, f"{place}_sequence"))
     if times is not None and offsets is not None:
-        times = replace(times, blocks=partial(_in_order, times, offsets, f"{place}_sequence"))
-    pooled = replace(rows.pooled, blocks=partial(_finite, rows.pooled, place, there))
+        times = replace(times, blocks=partial(_ascending, times, offsets, f"{place}_times"))
+    pooled = replace(rows.pooled, blocks=partial(_finite, rows.pooled, place, present))
     return ModalityRows(pooled, sequence, offsets, times)
 
 
-def _finite(rows: FeatureRows, place: str, there: NDArray[np.bool_] | None = None) -> Iterator[NDArray[np.float32]]:
+def _finite(rows: FeatureRows, place: str, present: NDArray[np.bool_] | None = None) -> Iterator[NDArray[np.float32]]:
     start = 0
     for block in rows.blocks():
         finite = np.isfinite(block).all(axis=1)
         if not finite.all():
             raise InputError(f"{place}: row {start + int(np.argmin(finite))} holds NaN or infinity")
-        if there is not None and block[~there[start : start + len(block)]].any():
-            raise InputError(f"{place}: holds numbers of a clip that {place}_present says lacks it; zeros are needed")
+        if present is not None and block[~present[start : start + len(block)]].any():
+            raise InputError(f"{place}: holds values of a clip for which {place}_present is false; zeros are needed")
         yield block
         start += len(block)
 
 
-def _in_order(times: FeatureRows, offsets: NDArray[np.int64], place: str) -> Iterator[NDArray[np.float64]]:
+def _ascending(times: FeatureRows, offsets: NDArray[np.int64], place: str) -> Iterator[NDArray[np.float64]]:
     start, last = 0, 0.0
     for block in times.blocks():
         if not np.isfinite(block).all() or (block < 0).any():
-            raise InputError(f"{place}: its times hold NaN, infinity or numbers below zero")
+            raise InputError(f"{place} holds NaN, infinity or numbers below zero")
         back = np.diff(block, prepend=last) < 0
         first, stop = np.searchsorted(offsets, [start, start + len(block)])
-        back[offsets[first:stop] - start] = False  # a new clip begins anew
+        back[offsets[first:stop] - start] = False  # the first row of each clip
         if back.any():
-            raise InputError(f"{place}: its times go back at row {start + int(np.argmax(back))}, within one clip")
+            raise InputError(f"{place} descends at row {start + int(np.argmax(back))}, within one clip")
         yield block
         start, last = start + len(block), block[-1] if len(block) else last

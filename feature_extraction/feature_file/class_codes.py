@@ -1,4 +1,4 @@
-"""The classes of a manifest's clips as the numbers that a feature file has."""
+"""Labels of a manifest's clips as the numbers of a feature file."""
 
 from collections.abc import Sequence
 
@@ -10,15 +10,15 @@ from aadml.feature_extraction.manifest import Manifest, Row
 
 
 def class_codes(manifest: Manifest, rows: Sequence[Row]) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
-    """Number the classes of some clips.
+    """Return the class numbers of clips.
 
     Args:
-        manifest: whose classes they are.
+        manifest: manifest with the class names.
         rows: n of its clips.
 
     Returns:
-        (n,) the class of each, `UNLABELLED` where it has none; and (n, C) all classes of each, None where no clip of
-        the manifest has several.
+        (n,) class of each clip, `UNLABELLED` for a clip without a class; and (n, C) all classes of each clip, None if
+        no clip of the manifest has several.
     """
     numbers = {name: number for number, name in enumerate(manifest.class_names)}
     labels = np.asarray([numbers.get(row.label, UNLABELLED) for row in rows], dtype=np.int64)

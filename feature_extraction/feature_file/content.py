@@ -1,4 +1,4 @@
-"""What a feature file holds."""
+"""Content of a feature file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,23 +12,23 @@ from aadml.feature_extraction.ground.json_values import JsonObject, inner, texts
 
 FORMAT = "aadml-features"
 UNLABELLED = -1
-"""The label of a clip without one: of every clip of a file without class names."""
+"""Label of a clip without a class; of every clip in a file without class names."""
 DRAWN = "synthetic"
-"""The extractor of features that are drawn numbers."""
+"""Name of the extractor of features that are random numbers."""
 
 Incomplete = Literal["keep", "drop"]
-"""What to do with a clip that lacks a modality and has another: keep it, masked, or count it as failed."""
+"""Treatment of a clip that lacks one modality and has another: keep it with a mask, or count it as failed."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Descriptions over time of all clips, one after the other.
+    """Descriptions over time of all clips, concatenated.
 
     Attributes:
-        values: (total, d) float32; clip i owns rows `offsets[i]` to `offsets[i + 1]`.
+        values: (total, d) float32; rows `offsets[i]` to `offsets[i + 1]` belong to clip i.
         offsets: (n + 1,) int64, not decreasing, from 0 to total.
-        times: (total,) float64, when each row begins, in seconds after the beginning of its clip's file; None where a
-            file of version 1 did not keep it. A row stands until the next one begins.
+        times: (total,) float64, start of each row, in seconds after the beginning of the clip's file; None for files of
+            version 1. A row is valid until the start of the next one.
     """
 
     values: NDArray[np.float32]
@@ -36,20 +36,19 @@ class Timeline:
     times: NDArray[np.float64] | None = None
 
     def rows_at(self, clip: int, seconds: Sequence[float] | NDArray[np.float64]) -> NDArray[np.int64]:
-        """Find which row of a clip stands at each of some moments.
+        """Return the rows of a clip that are valid at given times.
 
-        Rows of two modalities are joined by asking both for the same moments; the label of AVE's second s, for one, is
-        joined by asking for s + 0.5.
+        Equal times join the rows of two modalities. The label of second s of AVE is joined by s + 0.5.
 
         Args:
             clip: number of the clip.
-            seconds: (m,) moments, in seconds after the beginning of the clip's file.
+            seconds: (m,) times, in seconds after the beginning of the clip's file.
 
         Returns:
-            (m,) rows of `values`; -1 before the first row. The last row stands for ever.
+            (m,) rows of `values`; -1 before the first row. The last row is valid without end.
 
         Raises:
-            ValueError: there are no times.
+            ValueError: the sequence has no times.
         """
         if self.times is None:
             raise ValueError("this sequence has no times (a feature file of version 1); extract it again")
@@ -58,7 +57,7 @@ class Timeline:
         return np.where(place > 0, start + place - 1, -1).astype(np.int64)
 
     def select(self, clips: NDArray[np.int64]) -> "Timeline":
-        """Give the rows of some clips, in that order."""
+        """Return the rows of the given clips, in their order."""
         starts, lengths = self.offsets[clips], np.diff(self.offsets)[clips]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         rows = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
@@ -67,11 +66,11 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Texts:
-    """All texts of clips that have several, in the order of the clips.
+    """All texts of clips with several texts, ordered by clip.
 
     Attributes:
         values: (m, d) float32.
-        rows: (m,) int64, the clip of each text, not decreasing.
+        rows: (m,) int64, clip of each text, not decreasing.
     """
 
     values: NDArray[np.float32]
@@ -79,44 +78,44 @@ class Texts:
 
     @classmethod
     def sorted(cls, values: NDArray[np.float32], rows: NDArray[np.int64]) -> "Texts":
-        """Take texts in any order; those of one clip keep theirs."""
+        """Build from texts in any order; the order within a clip is kept."""
         order = np.argsort(rows, kind="stable")
         return cls(values[order], rows[order])
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
-        """Say which texts (m,) are the first of their clip."""
+        """Mask (m,) of the texts that are the first of their clip."""
         return np.diff(self.rows, prepend=-1) > 0
 
     def first_of_each(self, clips: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Give the first text of each of n clips (n, d), zeros where it has none, and who has one (n,)."""
+        """Return the first text of each of n clips (n, d), zeros where it has none, and a mask of clips with texts."""
         values = np.zeros((clips, self.values.shape[1]), dtype=np.float32)
         values[self.rows[self.is_first]] = self.values[self.is_first]
         return values, np.isin(np.arange(clips), self.rows)
 
     def select(self, clips: NDArray[np.int64]) -> "Texts":
-        """Give the texts of some clips, in that order."""
+        """Return the texts of the given clips, in their order."""
         starts, stops = (np.searchsorted(self.rows, clips, side=side) for side in ("left", "right"))
         places = [np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)]
-        own = np.concatenate([np.empty(0, dtype=np.int64), *places])
-        return Texts(self.values[own], np.repeat(np.arange(len(clips)), stops - starts))
+        selected = np.concatenate([np.empty(0, dtype=np.int64), *places])
+        return Texts(self.values[selected], np.repeat(np.arange(len(clips)), stops - starts))
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Which part of a job a file holds; a whole job has none.
+    """Part of a job that a file holds; the file of a whole job has none.
 
     Attributes:
-        index: of the shard, from 0.
-        count: of shards. Shard i holds the manifest's rows i, i + count, i + 2 count ...
-        total: rows of the manifest.
+        index: number of the shard, from 0.
+        count: number of shards. Shard i holds the rows i, i + count, i + 2 count ... of the manifest.
+        total: number of rows of the manifest.
         manifest: fingerprint of the manifest.
-        rows: (n,) int64, the manifest's row of each clip of the file.
-        failures: of each clip that failed: its row, and what the list of failures says of it.
-        pending: by modality, what merging has to fit to the training clips of all shards: the name of the kind, and its
-            options. Until then the features and sequences are those from before.
-        sequence: whether a job with anything pending keeps the descriptions over time; here they are kept anyway.
-        incomplete: what the job did with clips that lack a modality and have another: "keep" or "drop".
+        rows: (n,) int64, row of the manifest of each clip.
+        failures: row of the manifest and fields of the list of failures, for each failed clip.
+        pending: by modality, name and options of the transformation that `merge` fits to the training clips of all
+            shards. Until then, features and sequences are not transformed.
+        sequence: whether the merged file keeps descriptions over time; a shard with a pending fit always has them.
+        incomplete: treatment of clips that lack one modality and have another: "keep" or "drop".
     """
 
     index: int
@@ -132,26 +131,26 @@ class Shard:
 
 @dataclass(frozen=True)
 class FeatureFile:
-    """The content of a feature file; row i of every field is the same clip.
+    """Content of a feature file; row i of every field belongs to the same clip.
 
     Attributes:
-        features: per modality (n, d) float32, finite.
-        labels: (n,) int64, positions in `class_names`; UNLABELLED where a clip has no label. Of a
-            clip with several classes, the first.
+        features: by modality, (n, d) float32, finite.
+        labels: (n,) int64, positions in `class_names`; UNLABELLED for a clip without a class, the first class of a clip
+            with several.
         ids: n names of clips.
         splits: n of `train`, `valid`, `test`.
         class_names: C names of classes.
-        provenance: per modality what made the features (extractor, weights, parameters, versions), JSON-able.
-        columns: further columns of the manifest, each of n strings.
-        sequences: per modality the descriptions over time, where they were kept.
-        fitted: per modality named arrays that were fitted on the training rows.
-        shard: which part of a job this is, where it is a part.
-        all_labels: (n, C) uint8, 1 where a clip is of a class; None where no clip of the job is of several.
-        fingerprints: per modality (n, 256) uint8, by which a clip is known again after another encoding; see
-            `aadml.feature_extraction.media.fingerprints`. Files made elsewhere, and older ones, have none.
-        present: per modality (n,) bool, whether a clip has it; a modality that all have is left out. The features of a
-            clip that lacks it are zeros, and a sequence has no rows of it.
-        texts: all texts, where some clip has several; the features of `text` are the first of each clip.
+        provenance: by modality, origin of the features (extractor, weights, parameters, versions) as JSON.
+        columns: further columns of the manifest, n strings each.
+        sequences: by modality, descriptions over time, if they were kept.
+        fitted: by modality, named arrays that were fitted to the training rows.
+        shard: part of the job that the file holds; None for a whole job.
+        all_labels: (n, C) uint8, 1 for each class of a clip; None if no clip of the job has several classes.
+        fingerprints: by modality, (n, 256) uint8, for the recognition of clips after another encoding; see
+            `aadml.feature_extraction.media.fingerprints`. Older files, and files of other programs, have none.
+        present: by modality, (n,) bool, mask of the clips that have the modality; a modality of all clips is left out.
+            The features of a clip without the modality are zeros, and its sequence is empty.
+        texts: all texts, if some clip has several; the features of `text` are the first text of each clip.
     """
 
     features: Mapping[str, NDArray[np.float32]]
@@ -170,15 +169,15 @@ class FeatureFile:
     texts: Texts | None = None
 
     def has(self, modality: str) -> NDArray[np.bool_]:
-        """Say which clips (n,) have a modality."""
+        """Return the mask (n,) of the clips that have a modality."""
         return self.present.get(modality, np.ones(len(self.ids), dtype=np.bool_))
 
     def rows(self, split: str) -> NDArray[np.int64]:
-        """Give the row numbers of one split, in order."""
+        """Return the row numbers of a split, in order."""
         return np.flatnonzero(np.asarray(self.splits) == split).astype(np.int64)
 
     def select(self, rows: NDArray[np.int64]) -> "FeatureFile":
-        """Give the clips `rows`, in that order; they are no shard of a job any more."""
+        """Return the clips `rows`, in their order, without the shard."""
         return replace(
             self,
             features={name: values[rows] for name, values in self.features.items()},
@@ -190,37 +189,33 @@ class FeatureFile:
             shard=None,
             all_labels=None if self.all_labels is None else self.all_labels[rows],
             fingerprints={name: values[rows] for name, values in self.fingerprints.items()},
-            present={name: there[rows] for name, there in self.present.items()},
+            present={name: mask[rows] for name, mask in self.present.items()},
             texts=None if self.texts is None else self.texts.select(rows),
         )
 
     def rows_by_modality(self) -> dict[str, ModalityRows]:
-        """Give the numbers of each modality, to be taken in blocks."""
-        found = {}
-        for name, values in self.features.items():
-            timeline, times = self.sequences.get(name), None
-            if timeline is None:
-                found[name] = ModalityRows(FeatureRows.of(values))
-                continue
-            if timeline.times is not None:
-                times = FeatureRows.of(timeline.times)
-            found[name] = ModalityRows(FeatureRows.of(values), FeatureRows.of(timeline.values), timeline.offsets, times)
-        return found
+        """Return features and sequences by modality, readable in blocks."""
+        rows = {name: ModalityRows(FeatureRows.of(values)) for name, values in self.features.items()}
+        for name in self.sequences.keys() & rows.keys():
+            timeline = self.sequences[name]
+            times = None if timeline.times is None else FeatureRows.of(timeline.times)
+            rows[name] = ModalityRows(rows[name].pooled, FeatureRows.of(timeline.values), timeline.offsets, times)
+        return rows
 
     def notes(self) -> tuple[str, ...]:
-        """Say what people should know of where the features come from: what readers did, networks without training."""
-        found = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
+        """Return remarks on the features: notes of readers, random numbers, untrained networks, missing modalities."""
+        notes = [note for origin in self.provenance.values() for note in texts(origin.get("notes"))]
         drawn = [modality for modality, origin in self.provenance.items() if origin.get("extractor") == DRAWN]
         if drawn:
-            found.append(f"{' and '.join(drawn)}: drawn numbers ({DRAWN}), no features of recordings")
+            notes.append(f"{' and '.join(drawn)}: drawn numbers ({DRAWN}), no features of recordings")
         for modality, origin in self.provenance.items():
             if "untrained" in (origin.get("weights"), inner(origin, "parameters", "weights")):
-                found.append(f"{modality}: made by an untrained network (random weights)")
+                notes.append(f"{modality}: made by an untrained network (random weights)")
         for modality in self.present:
             lacking = int((~self.has(modality)).sum())
             if lacking:
-                found.append(f"{lacking} of {len(self.ids)} clips have no {modality}: masked, not left out")
+                notes.append(f"{lacking} of {len(self.ids)} clips have no {modality}: masked, not left out")
         if self.texts is not None:
             several = int((np.bincount(self.texts.rows) > 1).sum())
-            found.append(f"{several} of {len(self.ids)} clips have several texts, {len(self.texts.rows)} in all")
-        return tuple(dict.fromkeys(found))
+            notes.append(f"{several} of {len(self.ids)} clips have several texts, {len(self.texts.rows)} in all")
+        return tuple(dict.fromkeys(notes))

@@ -1,7 +1,7 @@
-"""The writer of all HDF5 files, and the file under it: a write that fails is raised here, not inside HDF5.
+"""Writer of all HDF5 files, and the file object below HDF5, which raises failed writes here instead of inside HDF5.
 
-HDF5 cannot close a file that it could not write: where a disk fills up, it fails again at every attempt, at last when
-the process ends, and may crash there. So a write that fails is remembered, and the writes after it are dropped.
+HDF5 cannot close a file that it could not write: on a full disk every attempt fails again, at last at the end of the
+process, and may crash there. The file object therefore remembers the first failed write and drops all later ones.
 """
 
 import io
@@ -9,70 +9,41 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import h5py
 
 
-class Output(io.RawIOBase):
-    """A file that takes all writes, and knows the first that failed.
+class Output(io.FileIO):
+    """Unbuffered file that accepts all writes and remembers the first that failed."""
 
-    Args:
-        file: opened for reading and writing, without a buffer of its own.
-    """
+    failure: OSError | None = None
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.failure: OSError | None = None
+    def readinto(self, buffer: Any, /) -> int:
+        """Read into a buffer; dropped content reads as zeros."""
+        view = memoryview(buffer)
+        size = super().readinto(view) or 0
+        view[size:] = bytes(len(view) - size)
+        return len(view)
 
-    def readable(self) -> bool:
-        """HDF5 reads back what it wrote."""
-        return True
-
-    def writable(self) -> bool:
-        """It takes writes."""
-        return True
-
-    def seekable(self) -> bool:
-        """HDF5 writes here and there."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place."""
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        """Say where we are."""
-        return self._file.tell()
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Read into a buffer; what was dropped reads as zeros."""
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        buffer[len(data) :] = bytes(len(buffer) - len(data))
-        return len(buffer)
-
-    def write(self, data: memoryview) -> int:  # type: ignore[override]
-        """Write all of `data`, or drop it once a write has failed."""
+    def write(self, data: Any, /) -> int:
+        """Write all of `data`, or drop it after a failed write."""
         rest = memoryview(data).cast("B")
         size = len(rest)
         try:
             while rest and self.failure is None:
-                rest = rest[self._file.write(rest) :]
+                rest = rest[super().write(rest) :]
         except OSError as error:
             self.failure = error
         return size
 
-    def truncate(self, size: int | None = None) -> int:
-        """Set the size."""
+    def truncate(self, size: int | None = None, /) -> int:
+        """Set the size, or drop the change after a failed write."""
         try:
-            return self._file.truncate(size) if self.failure is None else size or 0
+            return super().truncate(size) if self.failure is None else size or 0
         except OSError as error:
             self.failure = error
             return size or 0
-
-    def flush(self) -> None:
-        """Do nothing: there is no buffer."""
 
 
 class Hdf5Writer:
@@ -87,7 +58,7 @@ class Hdf5Writer:
         self.attrs = root.attrs
 
     def group(self, name: str) -> h5py.Group:
-        """Create a group and those of its parents that are missing."""
+        """Create a group and its missing parents."""
         group = self._root
         for part in name.split("/"):
             if part not in group:
@@ -109,10 +80,9 @@ def hdf5_output(path: Path) -> Iterator[Hdf5Writer]:
     """Open a new HDF5 file at a path that exists and is empty.
 
     Raises:
-        OSError: the first write that failed, once the file is closed.
+        OSError: the first write that failed, after the file is closed.
     """
-    with path.open("r+b", buffering=0) as file:
-        output = Output(file)
+    with Output(path, "r+b") as output:
         with h5py.File(_created(path, output)) as content:
             yield Hdf5Writer(content)
         if output.failure is not None:
@@ -120,9 +90,9 @@ def hdf5_output(path: Path) -> Iterator[Hdf5Writer]:
 
 
 def _created(path: Path, output: Output) -> Any:
-    """Create an HDF5 file in `output`, with no list of properties left that names `output` when the process ends."""
+    """Create an HDF5 file in `output`; no property list that refers to `output` is left at the end of the process."""
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # an object that is still open is closed with the file
+    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)  # closes objects that are still open with the file
     access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V110)
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, output)
     creation = _without_times(h5py.h5p.FILE_CREATE)

@@ -1,4 +1,4 @@
-"""Reading a feature file, which may come from a stranger."""
+"""Reader of feature files, which may come from untrusted sources."""
 
 import json
 import os
@@ -26,7 +26,7 @@ Group = Mapping[str, "h5py.Dataset | Group"]
 
 
 def is_feature_file(path: str | os.PathLike[str]) -> bool:
-    """Tell whether `path` is a feature file of this layout (any version), without reading its arrays."""
+    """Return whether `path` is a feature file of any version; arrays are not read."""
     try:
         with open_hdf5(path) as file:
             return _attribute(file, "format") == FORMAT
@@ -38,35 +38,34 @@ def read_features(path: str | os.PathLike[str]) -> FeatureFile:
     """Read and check a feature file.
 
     Args:
-        path: a file written by `write_features`, or by a stranger.
+        path: a file of `write_features`, or of an untrusted source.
 
     Returns:
-        Its content; large arrays (`is_large`) stay in the file where they lie there in one piece, so it must not be
-        changed in place meanwhile (everything here replaces files by renaming).
+        Its content. Large contiguous arrays (`is_large`) are mapped from the file, which must therefore not be changed
+        in place; the writers of this package replace files by renaming.
 
     Raises:
-        InputError: the file is missing, not a feature file, damaged, made to harm, or contradicts itself; the message
-            names the key.
+        InputError: the file is missing, not a feature file, damaged, malicious, or inconsistent; the message contains
+            the key.
     """
     with open_features(path) as (content, rows):
-        features = {name: each.pooled.array() for name, each in rows.items()}
-        return replace(
-            content, features=features, sequences={n: t for n, each in rows.items() if (t := _timeline(each))}
-        )
+        features = {name: modality.pooled.array() for name, modality in rows.items()}
+        timelines = {name: _timeline(modality) for name, modality in rows.items()}
+        return replace(content, features=features, sequences={n: t for n, t in timelines.items() if t is not None})
 
 
 @contextmanager
 def open_features(path: str | os.PathLike[str]) -> Iterator[tuple[FeatureFile, dict[str, ModalityRows]]]:
-    """Open a feature file without bringing the numbers of its modalities into memory.
+    """Open a feature file without reading features and sequences into memory.
 
     Args:
-        path: as in `read_features`.
+        path: see `read_features`.
 
     Yields:
-        Its content without these numbers, and the numbers, which are read and checked block by block while it is open.
+        The other content, and features and sequences, which are read and checked in blocks while the file is open.
 
     Raises:
-        InputError: as in `read_features`.
+        InputError: see `read_features`.
     """
     place = os.fspath(path)
     with open_hdf5(path) as file:
@@ -79,8 +78,10 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
         raise InputError(f"{place}: is not a feature file (its attribute `format` is not '{FORMAT}')")
     version = _attribute(file, "version")
     if version not in map(str, VERSIONS):
-        read = " and ".join(map(str, VERSIONS))
-        raise InputError(f"{place}: is a feature file of version {version[:20]}; this program reads versions {read}")
+        possible = " and ".join(map(str, VERSIONS))
+        raise InputError(
+            f"{place}: is a feature file of version {version[:20]}; this program reads versions {possible}"
+        )
     names = _modalities(file, place)
     columns, fitted = _group(file, "column", place), _group(file, "fitted", place)
     fingerprints = _group(file, "fingerprint", place)
@@ -103,26 +104,22 @@ def _read(file: h5py.File, place: str) -> tuple[FeatureFile, dict[str, ModalityR
     rows = {name: _modality(file, name, place) for name in names}
     if texts is None:
         return content, rows
-    first, there = texts.first_of_each(len(content.ids))
-    masks = content.present if there.all() else {**content.present, "text": there}
+    first, present = texts.first_of_each(len(content.ids))
+    masks = content.present if present.all() else {**content.present, "text": present}
     return replace(content, present=masks), rows | {"text": replace(rows["text"], pooled=FeatureRows.of(first))}
 
 
 def _texts(file: h5py.File, place: str) -> Texts:
-    """Read texts of which a clip may have several."""
     texts = Texts(_array(file, "text", np.float32, place), _array(file, "text_row", np.int64, place))
     check_texts(texts, len(_strings(file, "id", place)), place)
     return texts
 
 
 def _modalities(file: h5py.File, place: str) -> tuple[str, ...]:
-    """Name the modalities of a file: the usual ones that are there, and further ones that it lists."""
-    try:
-        listed = json.loads(_attribute(file, "modalities") or "[]")
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: its attribute `modalities` is not JSON") from error
+    """Return the modalities of a file: the usual ones, and further ones that the file lists."""
+    listed = _json(file, "modalities", "[]", place)
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        raise InputError(f"{place}: its attribute `modalities` is no list of names")
+        raise InputError(f"{place}: its attribute `modalities` is not a list of names")
     for name in listed:
         check_modality(name, place)
     return in_order([*(name for name in MODALITIES if name in file), *listed])
@@ -144,7 +141,7 @@ def _timeline(rows: ModalityRows) -> Timeline | None:
 
 
 def _group(owner: Group, key: str, place: str) -> Group:
-    """Return a group; an absent one is empty."""
+    """Return a group; an empty one if it is absent."""
     group = owner.get(key, {})
     if not isinstance(group, Mapping):
         raise InputError(f"{place}: /{key} is not a group")
@@ -160,11 +157,10 @@ def _array(group: Group, key: str, dtype: type, place: str) -> NDArray[Any]:
 
 
 def _flags(group: Group, key: str, place: str) -> NDArray[np.bool_]:
-    """Read booleans, or zeros and ones."""
     dataset = _dataset(group, key, place)
     values = np.asarray(dataset[()]) if dataset.shape is not None and dataset.dtype.kind in "biu" else None
     if values is None or not np.isin(values, (0, 1)).all():
-        raise InputError(f"{place}: /{key} holds {dataset.dtype}; booleans are needed, one a clip")
+        raise InputError(f"{place}: /{key} holds {dataset.dtype}; one boolean per clip is needed")
     return values.astype(np.bool_)
 
 
@@ -175,25 +171,25 @@ def _rows(group: Group, key: str, dtype: type, place: str) -> FeatureRows:
     if np.issubdtype(dtype, np.integer) and dataset.dtype.kind == "f":
         raise InputError(f"{place}: /{key} holds {dataset.dtype}; integers are needed")
     if not dataset.shape:
-        raise InputError(f"{place}: /{key} is a single value or nothing at all; a row a clip is needed")
+        raise InputError(f"{place}: /{key} is a single value or empty; one row per clip is needed")
     return FeatureRows(dataset.shape, np.dtype(dtype), partial(_blocks, dataset, np.dtype(dtype)))
 
 
 def _features(group: Group, key: str, place: str) -> FeatureRows:
-    """Give numbers that stay in the file where they are many and lie there in one piece, as they are needed."""
+    """Return features, mapped from the file if they are large and contiguous."""
     rows, dataset = _rows(group, key, np.float32, place), _dataset(group, key, place)
-    start = dataset.id.get_offset()  # none of chunks, compressed or not, nor of what lies outside this file
+    start = dataset.id.get_offset()  # None for chunked datasets, and for data outside this file
     size = int(np.prod(rows.shape, dtype=np.int64)) * rows.dtype.itemsize
     if start is None or dataset.dtype != rows.dtype or not is_large(size):
         return rows
-    # mode "c": pages are private, so that nothing written to them would reach the file
+    # mode "c": pages are private, so that writes do not reach the file
     return replace(rows, mapped=np.memmap(dataset.file.filename, rows.dtype, "c", start, rows.shape))
 
 
 def _blocks(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
     step = block_rows(dataset.shape, dtype)
     for start in range(0, len(dataset), step):
-        with np.errstate(over="ignore"):  # what is beyond float32 is infinity, and refused as that
+        with np.errstate(over="ignore"):  # numbers beyond float32 become infinity, which the checks find
             yield np.asarray(dataset[start : start + step], dtype=dtype)
 
 
@@ -230,15 +226,12 @@ def _shard(file: h5py.File, place: str) -> Shard:
 
 
 def _provenance(dataset: h5py.Dataset, place: str) -> JsonObject:
-    try:
-        provenance = json.loads(_attribute(dataset, "provenance") or "{}")
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: its attribute `provenance` is not JSON") from error
+    provenance = _json(dataset, "provenance", "{}", place)
     if not isinstance(provenance, dict):
         raise InputError(f"{place}: its attribute `provenance` is not a JSON object")
     notes = provenance.get("notes", [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        raise InputError(f"{place}: its attribute `provenance` has notes that are no list of sentences")
+        raise InputError(f"{place}: its attribute `provenance` has notes that are not a list of sentences")
     return provenance
 
 
@@ -249,5 +242,12 @@ def _dataset(group: Group, key: str, place: str) -> h5py.Dataset:
 
 
 def _attribute(owner: Any, name: str) -> str:
-    """Read an attribute as text; an absent one is empty."""
+    """Return an attribute as text; "" if it is absent."""
     return as_text(owner.attrs.get(name, ""))
+
+
+def _json(owner: Any, name: str, default: str, place: str) -> Any:
+    try:
+        return json.loads(_attribute(owner, name) or default)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: its attribute `{name}` is not JSON") from error

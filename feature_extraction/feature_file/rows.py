@@ -1,4 +1,4 @@
-"""Arrays that need not be in memory: their shape, and their rows in blocks."""
+"""Arrays that are read in blocks of rows and need not be in memory."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 _BYTES = 1 << 22  # of a block
 LARGE = 1 << 28
-"""Bytes from which on an array stays in its file, where the file allows that, and is never copied whole."""
+"""Size in bytes from which an array is mapped from its file, if possible, instead of copied into memory."""
 
 
 @dataclass(frozen=True)
 class FeatureRows:
-    """An array of which a block of rows at a time is held.
+    """Array that is read in blocks of rows.
 
     Attributes:
         shape: (n,) or (n, d).
-        dtype: of its numbers.
-        blocks: gives all rows in order, block by block, as often as it is called.
-        mapped: the same numbers as they lie in a file, not brought into memory; None where that cannot be.
+        dtype: type of the values.
+        blocks: returns an iterator of all rows in order, in blocks; can be called repeatedly.
+        mapped: the same values mapped from a file; None if that is not possible.
     """
 
     shape: tuple[int, ...]
@@ -30,33 +30,33 @@ class FeatureRows:
 
     @classmethod
     def of(cls, array: NDArray[Any]) -> "FeatureRows":
-        """Take an array that is in memory."""
+        """Build from an array in memory."""
         step = block_rows(array.shape, array.dtype)
         return cls(array.shape, array.dtype, lambda: (array[i : i + step] for i in range(0, len(array), step)))
 
     def array(self) -> NDArray[Any]:
-        """Bring all of it into memory; what is mapped is only looked through."""
+        """Return all rows; a mapped array is only read once, so that its checks run."""
         if self.mapped is not None:
             for _ in self.blocks():
                 pass
             return self.mapped
-        whole = np.empty(self.shape, self.dtype)
+        values = np.empty(self.shape, self.dtype)
         start = 0
         for block in self.blocks():
-            whole[start : start + len(block)] = block
+            values[start : start + len(block)] = block
             start += len(block)
-        return whole
+        return values
 
 
 @dataclass(frozen=True)
 class ModalityRows:
-    """The numbers of one modality of a feature file; see `FeatureFile` and `Timeline`.
+    """Features of one modality; see `FeatureFile` and `Timeline`.
 
     Attributes:
         pooled: (n, d) float32.
-        sequence: (total, d) float32, where descriptions over time are kept.
-        offsets: (n + 1,) int64 beside it.
-        times: (total,) float64 beside it, where they were kept.
+        sequence: (total, d) float32, descriptions over time; None if they are not kept.
+        offsets: (n + 1,) int64, beside a sequence.
+        times: (total,) float64, beside a sequence; None if they were not kept.
     """
 
     pooled: FeatureRows
@@ -66,17 +66,17 @@ class ModalityRows:
 
 
 def is_large(size: int) -> bool:
-    """Tell whether an array of `size` bytes stays where it is rather than being copied."""
+    """Return whether an array of `size` bytes is mapped instead of copied."""
     return size >= max(LARGE, 1)
 
 
 def block_rows(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Say how many rows make a block."""
+    """Return the number of rows of a block."""
     return max(1, _BYTES // max(1, int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize))
 
 
 def gathered(pieces: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    """Join pieces (t_i, ...) to blocks."""
+    """Yield blocks joined from pieces (t_i, ...)."""
     waiting: list[NDArray[Any]] = []
     size = 0
     for piece in pieces:
@@ -90,29 +90,28 @@ def gathered(pieces: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
 
 
 def spread(
-    pieces: Iterable[NDArray[np.float32]], there: NDArray[np.bool_], width: int
+    pieces: Iterable[NDArray[np.float32]], present: NDArray[np.bool_], width: int
 ) -> Iterator[NDArray[np.float32]]:
-    """Put the rows (d,) of clips that have something where these clips stand, and zeros elsewhere: (1, d) each."""
-    found, nothing = iter(pieces), np.zeros((1, width), dtype=np.float32)
-    for has in there.tolist():
-        yield next(found)[None] if has else nothing
+    """Yield a row (1, d) for each clip: the next piece (d,) for a present clip, zeros for any other."""
+    rows, zeros = iter(pieces), np.zeros((1, width), dtype=np.float32)
+    for is_present in present.tolist():
+        yield next(rows)[None] if is_present else zeros
 
 
 class Cursor:
-    """Takes as many rows at a time as are asked for."""
+    """Reader of consecutive rows in pieces of any length."""
 
     def __init__(self, rows: FeatureRows) -> None:
         self._blocks = rows.blocks()
         self._rest = np.empty((0, *rows.shape[1:]), rows.dtype)
 
     def take(self, count: int) -> NDArray[Any]:
-        """Give the next rows."""
-        if count > len(self._rest):
-            found = [self._rest]
-            missing = count - len(self._rest)
-            while missing > 0:
-                found.append(next(self._blocks))
-                missing -= len(found[-1])
-            self._rest = np.concatenate(found)
+        """Return the next `count` rows."""
+        pieces, missing = [self._rest], count - len(self._rest)
+        while missing > 0:
+            pieces.append(next(self._blocks))
+            missing -= len(pieces[-1])
+        if len(pieces) > 1:
+            self._rest = np.concatenate(pieces)
         taken, self._rest = self._rest[:count], self._rest[count:]
         return taken

@@ -1,4 +1,4 @@
-"""Writing a feature file."""
+"""Writer of feature files."""
 
 import json
 import os
@@ -7,36 +7,38 @@ from collections.abc import Mapping
 import h5py
 
 from aadml.feature_extraction.feature_file.checks import checked
-from aadml.feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile
+from aadml.feature_extraction.feature_file.content import FORMAT, UNLABELLED, FeatureFile, Shard
 from aadml.feature_extraction.feature_file.names import MODALITIES, in_order
 from aadml.feature_extraction.feature_file.output import Hdf5Writer, hdf5_output
 from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows
 from aadml.feature_extraction.ground.atomic import atomic_path
 
+_TEXT = h5py.string_dtype("utf-8")
+
 
 def write_features(path: str | os.PathLike[str], content: FeatureFile) -> None:
-    """Write a feature file, whole or not at all; equal content gives equal bytes.
+    """Write a feature file, completely or not at all; equal content gives equal bytes.
 
     Args:
-        path: the file to make or replace.
-        content: what to write; it is checked as it is written.
+        path: the file to create or replace.
+        content: its content, which is checked while it is written.
 
     Raises:
-        InputError: the content contradicts itself, or the place cannot be written.
+        InputError: the content is inconsistent, or the file cannot be written.
     """
     write_rows(path, content, content.rows_by_modality())
 
 
 def write_rows(path: str | os.PathLike[str], content: FeatureFile, rows: Mapping[str, ModalityRows]) -> None:
-    """Write a feature file of which a block of rows at a time is in memory; the bytes are those of `write_features`.
+    """Write a feature file in blocks of rows; the bytes are those of `write_features`.
 
     Args:
-        path: the file to make or replace.
-        content: what to write, but for the numbers of its modalities.
-        rows: these; they are checked as they are written.
+        path: the file to create or replace.
+        content: its content, except features and sequences.
+        rows: features and sequences by modality, which are checked while they are written.
 
     Raises:
-        InputError: the content contradicts itself, or the place cannot be written.
+        InputError: the content is inconsistent, or the file cannot be written.
     """
     watched = checked(content, rows, os.fspath(path))
     with atomic_path(path) as temporary, hdf5_output(temporary) as file:
@@ -44,25 +46,15 @@ def write_rows(path: str | os.PathLike[str], content: FeatureFile, rows: Mapping
 
 
 def _write(file: Hdf5Writer, content: FeatureFile, rows: Mapping[str, ModalityRows]) -> None:
-    text = h5py.string_dtype("utf-8")
+    masked = sorted(name for name, present in content.present.items() if not present.all())
     file.attrs["format"] = FORMAT
-    file.attrs["version"] = 2 if _needs_version_2(content, rows) else 1
+    file.attrs["version"] = 2 if masked or _needs_version_2(content, rows) else 1
     if not set(rows) <= set(MODALITIES):
         file.attrs["modalities"] = json.dumps(in_order(rows))
-    for name, each in sorted(rows.items()):
-        dataset = _write_blocks(file, name, _written(content, name, each))
-        provenance = json.dumps(content.provenance.get(name, {}), sort_keys=True, ensure_ascii=False)
-        dataset.attrs["provenance"] = provenance
-    for name, each in sorted(rows.items()):
-        if each.sequence is None:
-            continue
-        _write_blocks(file, f"{name}_sequence", each.sequence)
-        file.dataset(f"{name}_offsets", data=each.offsets)
-        if each.times is not None:
-            _write_blocks(file, f"{name}_times", each.times)
+    _write_rows(file, content, rows)
     if content.texts is not None:
         file.dataset("text_row", data=content.texts.rows)
-    for name in _masked(content):
+    for name in masked:
         file.dataset(f"{name}_present", data=content.present[name])
     for name, arrays in sorted(content.fitted.items()):
         for key, array in sorted(arrays.items()):
@@ -71,25 +63,37 @@ def _write(file: Hdf5Writer, content: FeatureFile, rows: Mapping[str, ModalityRo
     if content.all_labels is not None:
         file.dataset("labels", data=content.all_labels)
     for name, strings in [("id", content.ids), ("split", content.splits), ("class_names", content.class_names)]:
-        file.dataset(name, data=list(strings), dtype=text)
+        file.dataset(name, data=list(strings), dtype=_TEXT)
     if content.shard is not None:
-        keys = [
-            "index",
-            "count",
-            "total",
-            "manifest",
-            "failures",
-            *(("pending", "sequence") if content.shard.pending else ()),
-            *(("incomplete",) if content.shard.incomplete == "drop" else ()),
-        ]
-        described = {key: getattr(content.shard, key) for key in keys}
-        file.dataset("shard", data=json.dumps(described, sort_keys=True), dtype=text)
+        file.dataset("shard", data=_described(content.shard), dtype=_TEXT)
         file.dataset("shard_rows", data=content.shard.rows)
     for name, values in sorted(content.fingerprints.items()):
         file.dataset(f"fingerprint/{name}", data=values)
     file.group("column")
     for name, strings in sorted(content.columns.items()):
-        file.dataset(f"column/{name}", data=list(strings), dtype=text)
+        file.dataset(f"column/{name}", data=list(strings), dtype=_TEXT)
+
+
+def _write_rows(file: Hdf5Writer, content: FeatureFile, rows: Mapping[str, ModalityRows]) -> None:
+    for name, modality in sorted(rows.items()):
+        several = content.texts if name == "text" else None
+        dataset = _write_blocks(file, name, modality.pooled if several is None else FeatureRows.of(several.values))
+        provenance = json.dumps(content.provenance.get(name, {}), sort_keys=True, ensure_ascii=False)
+        dataset.attrs["provenance"] = provenance
+    for name, modality in sorted(rows.items()):
+        if modality.sequence is not None:
+            _write_blocks(file, f"{name}_sequence", modality.sequence)
+            file.dataset(f"{name}_offsets", data=modality.offsets)
+        if modality.times is not None:
+            _write_blocks(file, f"{name}_times", modality.times)
+
+
+def _described(shard: Shard) -> str:
+    """Return a shard as JSON, without keys at their defaults that earlier versions did not have."""
+    keys = ["index", "count", "total", "manifest", "failures"]
+    keys += ["pending", "sequence"] if shard.pending else []
+    keys += ["incomplete"] if shard.incomplete == "drop" else []
+    return json.dumps({key: getattr(shard, key) for key in keys}, sort_keys=True)
 
 
 def _write_blocks(file: Hdf5Writer, name: str, rows: FeatureRows) -> h5py.Dataset:
@@ -101,23 +105,10 @@ def _write_blocks(file: Hdf5Writer, name: str, rows: FeatureRows) -> h5py.Datase
     return dataset
 
 
-def _written(content: FeatureFile, name: str, rows: ModalityRows) -> FeatureRows:
-    """Give the numbers of a modality as they stand in the file: of several texts a clip, all."""
-    return rows.pooled if name != "text" or content.texts is None else FeatureRows.of(content.texts.values)
-
-
-def _masked(content: FeatureFile) -> list[str]:
-    """Name the modalities that some clips lack."""
-    return sorted(name for name, there in content.present.items() if not there.all())
-
-
 def _needs_version_2(content: FeatureFile, rows: Mapping[str, ModalityRows]) -> bool:
-    timed = any(each.times is not None for each in rows.values())
-    further = not set(rows) <= set(MODALITIES)
     return (
-        bool(_masked(content))
-        or further
-        or timed
+        not set(rows) <= set(MODALITIES)
+        or any(modality.times is not None for modality in rows.values())
         or content.texts is not None
         or content.all_labels is not None
         or bool((content.labels == UNLABELLED).any())

@@ -1,8 +1,8 @@
-"""A look at everything in an HDF5 file except large numbers; run as a program of its own, which may be killed.
+"""Inspection of an HDF5 file except its large arrays, as a program of its own that may be killed.
 
-A file can make HDF5 loop for ever, allocate what it declares, follow links to other files, or take its process down,
-all of that while nothing but names and sizes are read. So that happens here first, under limits of processor time and
-memory. Standard output gets one line: what is wrong, or nothing. This file imports nothing of its package.
+A file can make HDF5 loop without end, allocate declared sizes, follow links to other files, or crash the process, even
+while only names and sizes are read. This program reads them first, under limits of processor time and memory. It prints
+one line with the problem, or nothing. It imports nothing of its package.
 """
 
 import os
@@ -15,79 +15,79 @@ from typing import Any
 import h5py
 import numpy as np
 
-_FREE = 1 << 26  # bytes that may be declared whatever is there
-_RATIO = 200  # bytes declared for one that is there: more is no compression but a bomb
+_FREE = 1 << 26  # bytes that may always be declared
+_RATIO = 200  # declared bytes per stored byte; a higher ratio is a decompression bomb
 _CHUNK = 1 << 28  # bytes of the largest chunk
 _OBJECTS = 100_000
 _CHUNKS = 1_000_000
-_BLOCK = 1024  # strings read at once
-_HEADROOM = 1 << 29  # bytes of memory beyond those of the libraries
+_BLOCK = 1024  # strings per read
+_HEADROOM = 1 << 29  # bytes of memory beyond those of the imports
 
 
-class Refused(Exception):  # noqa: N818 - a finding about a file
-    """What is wrong with a file, one line."""
+class UnsafeFile(Exception):  # noqa: N818 - a finding about a file
+    """Problem of a file, in one line."""
 
 
 def look(path: str) -> None:
-    """Walk the whole file.
+    """Inspect a file.
 
     Raises:
-        Refused: something points out of it, declares more than is there, or cannot be read.
+        UnsafeFile: an object refers to another file, declares more than is stored, or cannot be read.
     """
     with h5py.File(path, "r") as file:
-        walk = _Walk(os.path.getsize(path))  # noqa: PTH202 - the program has no other use for a path
+        walk = _Walk(os.path.getsize(path))  # noqa: PTH202 - no path is needed otherwise
         walk.group(file)
 
 
 class _Walk:
-    """What has been seen of a file so far."""
+    """State of the inspection: visited objects, and the text that may still be read."""
 
     def __init__(self, size: int) -> None:
-        self._text = 4 * size + _FREE // 4  # bytes of text that a file of its size may hold
+        self._text = 4 * size + _FREE // 4  # bytes of text that a file of this size may hold
         self._seen: set[Any] = set()
 
     def group(self, top: h5py.Group) -> None:
-        """Walk a group and what is below it."""
+        """Inspect a group and everything below it."""
         waiting = [top]
         while waiting:
             group = waiting.pop()
             self._attributes(group)
             for name in group:
-                found = _linked(group, name)
-                if found is None:
+                member = _linked(group, name)
+                if member is None:
                     continue
-                where = h5py.h5o.get_info(found.id)
+                where = h5py.h5o.get_info(member.id)
                 if (where.fileno, where.addr) in self._seen:
                     continue
                 self._seen.add((where.fileno, where.addr))
                 if len(self._seen) > _OBJECTS:
-                    raise Refused(f"holds more than {_OBJECTS:,} objects")
-                if isinstance(found, h5py.Group):
-                    waiting.append(found)
-                elif isinstance(found, h5py.Dataset):
-                    self._dataset(found)
+                    raise UnsafeFile(f"holds more than {_OBJECTS:,} objects")
+                if isinstance(member, h5py.Group):
+                    waiting.append(member)
+                elif isinstance(member, h5py.Dataset):
+                    self._dataset(member)
 
     def _attributes(self, owner: h5py.Group | h5py.Dataset) -> None:
         for name in owner.attrs:
             declared = owner.attrs.get_id(name).get_storage_size()
             if declared > _FREE:
-                raise Refused(f"{owner.name}: its attribute '{name}' declares {declared:,} bytes")
+                raise UnsafeFile(f"{owner.name}: its attribute '{name}' declares {declared:,} bytes")
             value = owner.attrs[name]
             self._count(len(value) if isinstance(value, str | bytes) else np.asarray(value).nbytes, owner.name)
 
     def _dataset(self, dataset: h5py.Dataset) -> None:
         plan, name = dataset.id.get_create_plist(), dataset.name
         if plan.get_external_count():
-            raise Refused(f"{name}: keeps its values in another file, which is not read")
+            raise UnsafeFile(f"{name}: stores its values in another file, which is not read")
         if dataset.is_virtual:
-            raise Refused(f"{name}: is put together from other files, which are not read")
+            raise UnsafeFile(f"{name}: is a virtual dataset of other files, which are not read")
         self._attributes(dataset)
         if dataset.shape is None:
             return
         stored, item = dataset.id.get_storage_size(), dataset.id.get_type().get_size()
         declared = int(np.prod([int(length) for length in dataset.shape], dtype=object)) * item
         if declared > max(_FREE, _RATIO * stored):
-            raise Refused(f"{name}: declares {declared:,} bytes, of which {stored:,} are there")
+            raise UnsafeFile(f"{name}: declares {declared:,} bytes, but stores {stored:,}")
         if dataset.chunks is not None:
             self._chunks(dataset, item)
         if h5py.check_string_dtype(dataset.dtype) is not None and dataset.size:
@@ -101,16 +101,16 @@ class _Walk:
         size = int(np.prod([int(length) for length in dataset.chunks], dtype=object)) * item
         number = int(np.prod([-(-length // each) for length, each in zip(dataset.shape, dataset.chunks, strict=True)]))
         if size > _CHUNK or number > _CHUNKS:
-            raise Refused(f"{dataset.name}: is kept in {number:,} pieces of {size:,} bytes")
+            raise UnsafeFile(f"{dataset.name}: is stored in {number:,} chunks of {size:,} bytes")
 
     def _count(self, length: int, name: str) -> None:
         self._text -= length
         if self._text < 0:
-            raise Refused(f"{name}: holds more text than a file of its size can")
+            raise UnsafeFile(f"{name}: holds more text than a file of its size can")
 
 
 def _blocks(dataset: h5py.Dataset, rows: int) -> Any:
-    """Read along the first axis."""
+    """Yield blocks of rows."""
     if not dataset.shape:
         yield np.asarray(dataset[()], dtype=object)
         return
@@ -119,13 +119,13 @@ def _blocks(dataset: h5py.Dataset, rows: int) -> Any:
 
 
 def _linked(group: h5py.Group, name: str) -> Any:
-    """Return what a name stands for; None for a link to a place in the same file, which is looked at there."""
+    """Return the object of a name; None for a soft link, whose target is inspected where it is."""
     link = group.get(name, getlink=True)
     if isinstance(link, h5py.ExternalLink):
-        raise Refused(f"{group.name.rstrip('/')}/{name}: is a link to another file, which is not followed")
+        raise UnsafeFile(f"{group.name.rstrip('/')}/{name}: is a link to another file, which is not followed")
     if isinstance(link, h5py.SoftLink):
         if group.get(name) is None:
-            raise Refused(f"{group.name.rstrip('/')}/{name}: is a link that leads nowhere")
+            raise UnsafeFile(f"{group.name.rstrip('/')}/{name}: is a link without a target")
         return None
     return group[name]
 
@@ -133,7 +133,7 @@ def _linked(group: h5py.Group, name: str) -> Any:
 def _limit(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # from here on: how long the imports took is not the file's doing
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # from here on, as the imports do not depend on the file
     if Path("/proc/self/statm").exists():
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
@@ -142,15 +142,15 @@ def _limit(seconds: float) -> None:
 
 
 def main(path: str, seconds: float) -> str:
-    """Look at a file under limits; return what is wrong with it."""
+    """Inspect a file under limits and return its problem; "" if there is none."""
     _limit(seconds)
     try:
         look(path)
-    except Refused as refused:
-        return str(refused)
+    except UnsafeFile as unsafe:
+        return str(unsafe)
     except MemoryError:
         return "needs more memory than a file of its size can"
-    except Exception as error:  # whatever HDF5 raises for a file that is damaged; the message says it
+    except Exception as error:  # HDF5 raises many exceptions for damaged files
         return f"cannot be read as HDF5 ({error})"
     return ""
 

@@ -1,4 +1,4 @@
-"""NumPy's files, npy and npz: the header of each array is compared with what is there before it is read."""
+"""Reader of npy and npz files, which checks the header of each array against the size of its content."""
 
 import math
 import os
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.ground.archives import DAMAGED
 from aadml.feature_extraction.ground.errors import InputError
 
-_FREE = 1 << 26  # bytes that may be declared whatever is there
-_RATIO = 200  # bytes declared for one that is there: more is no compression but a bomb
+_FREE = 1 << 26  # bytes that may always be declared
+_RATIO = 200  # declared bytes per stored byte; a higher ratio is a decompression bomb
 _MEMBERS = 10_000
 
 
 def npz_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """List the keys of an npz.
+    """Return the keys of an npz file.
 
     Raises:
         InputError: the file cannot be read.
@@ -28,17 +28,17 @@ def npz_keys(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def npz_arrays(path: str | os.PathLike[str], wanted: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
-    """Read arrays of an npz.
+    """Read arrays of an npz file.
 
     Args:
         path: the file.
-        wanted: which; those that are not there are left out. None: all.
+        wanted: keys; absent keys are left out. None for all.
 
     Returns:
         Key -> array.
 
     Raises:
-        InputError: the file cannot be read, holds Python objects, or declares more than is there.
+        InputError: the file cannot be read, holds Python objects, or declares another size than it stores.
     """
     return {key: array for key, array in _read(path, wanted).items() if array is not None}
 
@@ -47,7 +47,7 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Read an npy file.
 
     Raises:
-        InputError: the file cannot be read, holds Python objects, or declares more than is there.
+        InputError: the file cannot be read, holds Python objects, or declares another size than it stores.
     """
     place = _regular(path)
     try:
@@ -58,14 +58,14 @@ def npy_array(path: str | os.PathLike[str]) -> NDArray[Any]:
 
 
 def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
-    """Refuse an archive whose members declare far more than is there, overlap, or are too many.
+    """Raise ValueError if the members of an archive declare far more than is stored, overlap, or are too many.
 
     Args:
-        archive: opened for reading; the sizes its members declare are the most that is ever unpacked.
-        size: of the file, in bytes.
+        archive: archive opened for reading; no member is decompressed beyond its declared size.
+        size: size of the file in bytes.
 
     Raises:
-        ValueError: with what is wrong.
+        ValueError: with a description of the problem.
     """
     members = archive.infolist()
     names = {member.filename for member in members}
@@ -75,7 +75,7 @@ def refuse_zip_bomb(archive: zipfile.ZipFile, size: int) -> None:
         raise ValueError("its members overlap")
     declared = sum(member.file_size for member in members)
     if declared > max(_FREE, _RATIO * size):
-        raise ValueError(f"it declares {declared:,} bytes and has {size:,}")
+        raise ValueError(f"it declares {declared:,} bytes and stores {size:,}")
 
 
 def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[str, NDArray[Any] | None]:
@@ -83,27 +83,27 @@ def _read(path: str | os.PathLike[str], wanted: Collection[str] | None) -> dict[
     try:
         with zipfile.ZipFile(place) as archive:
             refuse_zip_bomb(archive, place.stat().st_size)
-            found: dict[str, NDArray[Any] | None] = {}
+            arrays: dict[str, NDArray[Any] | None] = {}
             for member in archive.infolist():
                 key = member.filename.removesuffix(".npy")
-                found[key] = None
+                arrays[key] = None
                 if wanted is None or key in wanted:
                     with archive.open(member) as file:
-                        found[key] = read_npy(file, member.file_size)
-            return found
+                        arrays[key] = read_npy(file, member.file_size)
+            return arrays
     except DAMAGED as error:
         raise InputError(f"{place}: cannot be read as npz ({_line(error)})") from error
 
 
 def read_npy(file: IO[bytes], size: int) -> NDArray[Any]:
-    """Read an array from an opened npy file if its header declares as many bytes as follow it.
+    """Read an array from an open npy file.
 
     Args:
-        file: at its start.
-        size: of it, in bytes.
+        file: file at its start.
+        size: size of the file in bytes.
 
     Raises:
-        ValueError: the header declares something else, or Python objects; or whatever `DAMAGED` names.
+        ValueError: the header declares another size or Python objects. A damaged file raises any of `DAMAGED`.
     """
     major, _ = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
@@ -111,7 +111,7 @@ def read_npy(file: IO[bytes], size: int) -> NDArray[Any]:
     if kind.hasobject:
         raise ValueError("it holds Python objects, which are never loaded")
     if any(length < 0 for length in shape) or math.prod(shape) * kind.itemsize != size - file.tell():
-        raise ValueError(f"it declares {kind} {shape}, but {size - file.tell():,} bytes are there")
+        raise ValueError(f"it declares {kind} {shape}, but stores {size - file.tell():,} bytes")
     values = np.frombuffer(file.read(size), dtype=kind)
     array = values.reshape(shape[::-1]).T if fortran else values.reshape(shape)
     return np.array(array)

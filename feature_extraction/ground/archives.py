@@ -10,13 +10,12 @@ DAMAGED = (
     OSError,
     EOFError,  # cut short
     ValueError,  # a wrong header, a wrong size, text that is not UTF-8
-    RuntimeError,  # marked as encrypted, or (NotImplementedError) an unknown compression method
+    RuntimeError,  # marked as encrypted; NotImplementedError, an unknown compression; RecursionError, a deep header
     zipfile.BadZipFile,  # a wrong directory or checksum
     zlib.error,  # compressed content that cannot be decompressed
     tarfile.TarError,
     tokenize.TokenError,  # an array header without an end
     SyntaxError,  # an array header that is not a Python literal
-    RecursionError,  # an array header that is nested too deeply
     KeyError,  # an array header without its fields
     TypeError,
     OverflowError,  # a size beyond the range of an index

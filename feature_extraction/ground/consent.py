@@ -1,9 +1,9 @@
-"""Consent to code from outside: which `module:name` this process may import.
+"""Consent to external code: which `module:name` this process may import.
 
-A name read from a file (model, run, feature file, index, sweep, config) resolves to built-in entries and installed
-entry points alone: such a file may come from a stranger, and importing a module runs it. `module:name` is imported
-where a person typed that name (command line, Python argument), or consented to the code that files name:
-`--trust-code`, in Python `trust_code=True`. Processes that this one starts inherit the decision.
+A name read from a file (model, run, feature file, index, sweep, config) resolves only to built-in entries and installed
+entry points, because the file may come from an untrusted source, and importing a module runs it. `module:name` is
+imported if a person typed that name (command line, Python argument), or consented to the code that files name:
+`--trust-code`, in Python `trust_code=True`. Child processes inherit the decision.
 """
 
 import re
@@ -26,26 +26,26 @@ _PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 _TYPED = re.compile(rf"(?:\w+-)*({_PLACE.pattern})(?:@\w+)?")
 _BETWEEN = re.compile(r"[=,+\s{}\[\]\"']+")
 _NO_MODULES = ("column", "hf", "legacy", "ray", "synthetic")
-"""Words that mean something else before a colon: a split, an extractor, a protocol, an engine, a data set."""
+"""Prefixes with another meaning before a colon: a split, an extractor, a protocol, an engine, a data set."""
 
 _names: set[str] = set()
 folders: list[str] = []
-"""Folders that entered `sys.path` with code that was consented to; packages that lie there are not installed."""
+"""Folders added to `sys.path` for consented code; their packages do not count as installed."""
 _trusted: ContextVar[bool] = ContextVar("trusted", default=False)
 _file: ContextVar[str] = ContextVar("file", default="")
 
 
 class UntrustedCodeError(InputError):
-    """A file names code from outside, and nobody consented to it."""
+    """External code is named by a file, without consent."""
 
 
 def is_place(text: object) -> bool:
-    """Return whether `text` is written like "package.module:name"."""
+    """Return whether `text` has the form "package.module:name"."""
     return isinstance(text, str) and _PLACE.fullmatch(text) is not None
 
 
 def consent_to(*typed: object) -> None:
-    """Accept every `module:name` in what a person typed, from now on in this process.
+    """Consent to every `module:name` in values that a person typed, for the rest of this process.
 
     Args:
         typed: texts ("aa-my_losses:mine", "loss=my_losses:mine"), and mappings or sequences of them. Paths, names of
@@ -74,7 +74,7 @@ def _names_in(text: str) -> Iterator[str]:
 
 @contextmanager
 def trusting(consent: bool = True) -> Iterator[None]:
-    """Accept every name that a file holds, while the context lasts."""
+    """Consent to every name in files, within the context."""
     token = _trusted.set(consent or _trusted.get())
     try:
         yield
@@ -86,7 +86,7 @@ def with_consent(*files: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function whose argument `trust_code` decides whether code that its files name may be imported.
 
     Args:
-        files: the arguments that are such files or folders; a refusal names the first one that was given.
+        files: arguments that are files or folders; an error message contains the first one that is set.
     """
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
@@ -109,10 +109,10 @@ def with_consent(*files: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 @contextmanager
 def named_in(file: str | PathLike[str]) -> Iterator[None]:
-    """Attribute the names that are resolved while the context lasts to a file, for the message of a refusal.
+    """Attribute the names that are resolved within the context to a file, for error messages.
 
     Args:
-        file: a path; "" leaves the file as it is.
+        file: a path; "" keeps the current file.
     """
     token = _file.set(fspath(file) or _file.get())
     try:
@@ -122,7 +122,7 @@ def named_in(file: str | PathLike[str]) -> Iterator[None]:
 
 
 def is_trusting() -> bool:
-    """Return whether names in files are accepted now; what opens a file keeps it for names that it resolves later."""
+    """Return whether names in files are consented to; the reader of a file stores it for names resolved later."""
     return _trusted.get()
 
 
@@ -132,14 +132,14 @@ def is_consented(place: str) -> bool:
 
 
 def require_consent(place: str, kind: str = "") -> None:
-    """Refuse a name that nobody consented to.
+    """Raise UntrustedCodeError for a name without consent.
 
     Args:
         place: "module:name".
-        kind: of the entry that is named ("loss"), for the message.
+        kind: kind of the entry ("loss"), for the message.
 
     Raises:
-        UntrustedCodeError: with the name, the file and the consent.
+        UntrustedCodeError: the message contains the name, the file, and how to consent.
     """
     if not is_consented(place):
         source = f"{file} names" if (file := _file.get()) else "a file or a program names, and nobody typed,"
@@ -150,12 +150,12 @@ def require_consent(place: str, kind: str = "") -> None:
 
 
 def decision() -> Any:
-    """Return what a process that is started here must be given; see `inherit`."""
+    """Return the consent of this process, for `inherit` in a child process."""
     return frozenset(_names), _trusted.get(), tuple(folders)
 
 
 def inherit(parent: Any) -> None:
-    """Take over the `decision` of the process that started this one."""
+    """Adopt the `decision` of the parent process."""
     names, trusted, entered = parent
     _names.update(names)
     _trusted.set(trusted)

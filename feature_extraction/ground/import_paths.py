@@ -1,9 +1,8 @@
-"""Places: "package.module:name", the way in which tables, configs and flags name a thing that is to be imported.
+"""Import paths "package.module:name" of registries, configs and flags.
 
-A module from outside is imported with consent alone (`consent.py`). It is searched where Python searches, then in the
-current folder, then in the folders given to `search_beside`. The folder in which it is found is put at the end of
-`sys.path`, so that no file there can take the place of an installed package; processes started by `multiprocessing`
-begin with the `sys.path` of the process that starts them.
+An external module is imported only with consent (`consent.py`). It is searched on `sys.path`, then in the current
+folder, then in the folders given to `search_beside`. Its folder is appended to `sys.path`, so that no file there can
+replace an installed package. Child processes of `multiprocessing` start with the `sys.path` of their parent.
 """
 
 import ast
@@ -26,26 +25,26 @@ _beside: dict[str, None] = {}
 
 
 def search_beside(path: Path) -> None:
-    """Search modules from outside in a folder, or in the folder of a file, too, after everything Python searches."""
+    """Add a folder, or the folder of a file, to the search for external modules, after `sys.path`."""
     _beside[str((path if path.is_dir() else path.parent).resolve())] = None
 
 
 def imported(place: str) -> Any:
-    """Import what stands at a place of this project or of an installed package; what goes wrong there is a defect."""
+    """Import an object of this project or of an installed package; errors are defects and are not converted."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def imported_with_consent(place: str, kind: str = "") -> Any:
-    """Import what a user names; the module may lie in the current folder or beside the data.
+    """Import an object named by a user; the module may be in the current folder or beside the data.
 
     Args:
         place: "module:name".
-        kind: of the entry that is named ("loss"), for the message.
+        kind: kind of the entry ("loss"), for the message.
 
     Raises:
-        UntrustedCodeError: nobody typed that name, or consented to the code that files name.
-        InputError: as of `imported_from_outside`.
+        UntrustedCodeError: the name was neither typed nor consented to.
+        InputError: see `imported_from_outside`.
     """
     require_consent(place, kind)
     _find(place.partition(":")[0].partition(".")[0])
@@ -53,28 +52,28 @@ def imported_with_consent(place: str, kind: str = "") -> Any:
 
 
 def _find(module: str) -> None:
-    """Put the folder that holds a module at the end of `sys.path`: the current one, or else one of `search_beside`."""
+    """Append the folder of a module to `sys.path`: the current folder, or else one of `search_beside`."""
     importlib.invalidate_caches()
     if module in sys.modules or _is_file(importlib.util.find_spec(module)):
         return
     specs = {folder: PathFinder.find_spec(module, [folder]) for folder in (str(Path.cwd()), *_beside)}
     holding = [folder for folder, spec in specs.items() if spec is not None]
-    folder = next((one for one in holding if _is_file(specs[one])), next(iter(holding), None))
+    folder = next((path for path in holding if _is_file(specs[path])), next(iter(holding), None))
     if folder is not None and folder not in sys.path:
         sys.path.append(folder)
         consent.folders.append(folder)
 
 
 def _is_file(spec: ModuleSpec | None) -> bool:
-    """Return whether a module is a file or has an `__init__.py`; a folder alone gives way to those, as in Python."""
+    """Return whether a module is a file or has an `__init__.py`; these take precedence over a mere folder."""
     return spec is not None and spec.origin is not None
 
 
 def imported_from_outside(place: str) -> Any:
-    """Import what an installed package brings, or what was consented to.
+    """Import an object of an installed package, or one that was consented to.
 
     Raises:
-        InputError: no such module, an error while it is imported, or no such name in it.
+        InputError: the module does not exist, cannot be imported, or does not hold the name.
     """
     name, _, attribute = place.partition(":")
     module = _module(place, name)
@@ -95,7 +94,7 @@ def _module(place: str, name: str) -> ModuleType:
                 "beside the data and in the current folder"
             ) from error
         raise InputError(_failure(place, error)) from error
-    except (Exception, SystemExit) as error:  # whatever another's module does while it is imported
+    except (Exception, SystemExit) as error:  # an external module may raise anything
         raise InputError(_failure(place, error)) from error
 
 
@@ -107,18 +106,18 @@ def _failure(place: str, error: BaseException) -> str:
 
 
 def first_line(place: str) -> str:
-    """Read the first line of the `documentation` of what stands at a place."""
+    """Return the first line of the `documentation` of an import path."""
     return documentation(place).partition("\n")[0]
 
 
 def documentation(place: str) -> str:
-    """Read the documentation of what stands at a place, without importing it.
+    """Return the documentation of an import path without importing it.
 
-    The documentation is the docstring of a function or class, or the string below an assignment; a name that a module
-    has from another is followed there, and so is what an assigned call is given.
+    The documentation is the docstring of a function or class, or the string below an assignment. Imported names are
+    followed to their module, and assigned calls to their argument.
 
     Returns:
-        The text; empty where there is no source or no documentation.
+        The text; "" if there is no source or no documentation.
     """
     module, _, name = place.partition(":")
     file = _source_file(module)
@@ -134,9 +133,9 @@ def documentation(place: str) -> str:
                 if (alias.asname or alias.name) == name:
                     return documentation(f"{statement.module}:{alias.name}")
         if name in _defined_names(statement):
-            made_of = _argument(statement)
-            if made_of and not _documentation(statement, following):
-                return documentation(f"{module}:{made_of}")
+            argument = _argument(statement)
+            if argument and not _documentation(statement, following):
+                return documentation(f"{module}:{argument}")
             return _documentation(statement, following).strip()
     return ""
 
@@ -149,7 +148,7 @@ def _defined_names(statement: ast.stmt) -> list[str]:
 
 
 def _argument(statement: ast.stmt) -> str:
-    """Name what a call that is assigned is given (`acmr = learned(AdversarialLearner)`); "" where it is no such."""
+    """Return the argument of an assigned call (`acmr = learned(AdversarialLearner)`); "" for other statements."""
     call = statement.value if isinstance(statement, ast.Assign) else None
     first = call.args[0] if isinstance(call, ast.Call) and len(call.args) == 1 else None
     return first.id if isinstance(first, ast.Name) else ""
@@ -164,11 +163,11 @@ def _documentation(statement: ast.stmt, following: ast.stmt | None) -> str:
 
 
 def _source_file(module: str) -> Path | None:
-    """Find the file of a module without importing its packages."""
+    """Return the file of a module without importing its packages."""
     top, *inner = module.split(".")
     try:
         spec = importlib.util.find_spec(top) or PathFinder.find_spec(top, [*_beside])
-    except ValueError:  # a module that a test or a script made up
+    except ValueError:  # a module without a spec, from a test or a script
         return None
     if spec is None:
         return None
@@ -183,11 +182,11 @@ def _source_file(module: str) -> Path | None:
 
 
 def imported_on_demand(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a package whose names are imported on first use (PEP 562).
+    """Return the `__getattr__` of a package whose names are imported on first use (PEP 562).
 
     Args:
-        package: its `__name__`.
-        homes: name -> the module of the package that defines it.
+        package: `__name__` of the package.
+        homes: name -> module of the package that defines it.
     """
 
     def attribute(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Tables of what there is to choose from, by name; each entry is imported when it is asked for."""
+"""Registries of entries by name; each entry is imported on first use."""
 
 import difflib
 import sys
@@ -22,20 +22,20 @@ from aadml.feature_extraction.ground.import_paths import (
 T = TypeVar("T")
 
 OWN = "aadml"
-"""Where the entries of this project come from."""
+"""Origin of the entries of this project."""
 
 _SIMILAR = 0.6
-"""Share of letters that two spellings must have in common for one to be offered in the place of the other."""
+"""Minimum similarity of a suggestion, as defined by `difflib`."""
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """Give the choice that is spelt most like `name`; empty where none is similar."""
-    found = difflib.get_close_matches(name, list(choices), n=1, cutoff=_SIMILAR)
-    return found[0] if found else ""
+    """Return the choice with the most similar spelling; "" if none is similar."""
+    matches = difflib.get_close_matches(name, list(choices), n=1, cutoff=_SIMILAR)
+    return matches[0] if matches else ""
 
 
 def suggestion(name: object, choices: Iterable[str]) -> str:
-    """Say what can be written instead of `name`: the nearest choice, or all of them where none is similar."""
+    """Return a hint for an invalid name: the nearest choice, or all choices if none is similar."""
     known = list(choices)
     near = nearest(name, known) if isinstance(name, str) else ""
     if near:
@@ -47,18 +47,14 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
     """Return `table[name]`.
 
     Raises:
-        InputError: no such entry; the message names the nearest one, where there is one, and all there are.
+        InputError: there is no such entry; the message contains the nearest entry, if any, and all entries.
     """
     require_entry(table, name, kind)
     return table[name]
 
 
 def require_entry(table: Mapping[str, T], name: str, kind: str) -> None:
-    """Refuse a name that is not in a table, without importing its entry.
-
-    Raises:
-        InputError: as of `lookup`.
-    """
+    """Raise InputError if a name is not in a registry, without importing its entry; see `lookup`."""
     if isinstance(name, str) and name in table:
         return
     near = nearest(name, table) if isinstance(name, str) else ""
@@ -68,13 +64,13 @@ def require_entry(table: Mapping[str, T], name: str, kind: str) -> None:
 
 @dataclass(frozen=True)
 class RegistryEntry:
-    """One line about an entry.
+    """Description of an entry.
 
     Attributes:
-        name: under which it is chosen.
-        description: the first line of its documentation.
-        place: "package.module:name" where it is defined.
-        origin: "aadml", or the installed package that brings it, with its version.
+        name: name of the entry.
+        description: first line of its documentation.
+        place: import path "package.module:name".
+        origin: "aadml", or name and version of the installed package that defines it.
     """
 
     name: str
@@ -84,17 +80,17 @@ class RegistryEntry:
 
 
 class Registry(Mapping[str, T]):
-    """Entries by name: those of this project, and those that installed packages bring under an entry point.
+    """Entries by name: those of this project, and those of the entry points of installed packages.
 
-    Every "package.module:name" is in the table as well, without being listed; it is imported with consent alone (see
-    `consent.py`). A name that an installed package gives to its entry and that is taken (by this project, or by another
-    package) does not count: that entry has its place as its name.
+    Every "package.module:name" is also an entry, but is not listed; it is imported only with consent (see
+    `consent.py`). An entry of an installed package whose name is taken, by this project or by another package, has its
+    import path as its name.
 
     Args:
-        kind: what an entry is, for messages ("loss").
+        kind: kind of the entries, for messages ("loss").
         places: name -> "package.module:name".
-        group: the group of entry points, whose entries are listed after those of this project; None takes none.
-        of: the place of the class of the entries; without it an entry is anything that can be called.
+        group: group of entry points, listed after the entries of this project; None for no entry points.
+        of: import path of the class of the entries; None for callables.
     """
 
     def __init__(
@@ -133,17 +129,17 @@ class Registry(Mapping[str, T]):
         return is_place(name) and name not in self._brought() and name not in installed
 
     def is_own(self, name: str) -> bool:
-        """Return whether `name` is an entry of this project, or the place of one."""
+        """Return whether `name` is an entry of this project, or the import path of one."""
         return name in self.places or name in self.places.values()
 
     def listed(self) -> list[RegistryEntry]:
-        """Describe every entry; nothing is imported for it."""
-        own = [RegistryEntry(name, first_line(place), place, OWN) for name, place in self.places.items()]
+        """Return descriptions of all entries, without importing them."""
+        entries = [RegistryEntry(name, first_line(place), place, OWN) for name, place in self.places.items()]
         for name, point in self._brought().items():
             place = _place_of(point)
             package = f"{point.dist.name} {point.dist.version}" if point.dist else "an installed package"
-            own.append(RegistryEntry(name, first_line(place), place, package))
-        return own
+            entries.append(RegistryEntry(name, first_line(place), place, package))
+        return entries
 
     def _brought(self) -> dict[str, EntryPoint]:
         if self.group is None:
@@ -171,10 +167,10 @@ class Registry(Mapping[str, T]):
 
 
 class JoinedRegistry(Mapping[str, T]):
-    """Several tables as one; a name stands for the entry of the first table that has it.
+    """Union of registries; of entries with the same name, the first counts.
 
     Args:
-        tables: in order.
+        tables: registries in order.
     """
 
     def __init__(self, *tables: Mapping[str, T]) -> None:
@@ -198,7 +194,7 @@ class JoinedRegistry(Mapping[str, T]):
 
 @lru_cache(maxsize=64)
 def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Read the entry points of a group; reading those of all packages on the path takes longer than a small step."""
+    """Return the entry points of a group; cached, as reading those of all packages on the path is slow."""
     if not consent.folders:
         return tuple(entry_points(group=group))
     packages = distributions(path=[folder for folder in path if folder not in consent.folders])

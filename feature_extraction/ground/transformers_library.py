@@ -25,18 +25,18 @@ def transformers_for(what: str) -> Any:
 
 
 def refuse_kernels(config: JsonObject, place: object) -> None:
-    """Refuse a configuration that names a kernel on the hub, which `transformers` would fetch and run.
+    """Raise InputError if a configuration names a kernel on the hub, which `transformers` would download and run.
 
     Args:
-        config: the content of `config.json`, or a part of it.
-        place: of the configuration, for the message.
+        config: content of `config.json`, or a part of it.
+        place: path of the configuration, for the message.
 
     Raises:
-        InputError: it names one.
+        InputError: a key of the configuration names a kernel.
     """
     for key, value in config.items():
         if isinstance(value, Mapping):
-            refuse_kernels({f"{key}.{inner}": one for inner, one in value.items()}, place)
+            refuse_kernels({f"{key}.{name}": item for name, item in value.items()}, place)
         elif "implementation" in str(key) and isinstance(value, str) and "/" in value:
             raise InputError(f"{place}: {key} is {value[:80]!r}, code on the hub, which is not run; remove that line")
 

@@ -73,7 +73,7 @@ def _as_list(kind: Any, value: Json) -> list[Json]:
     items: list[Json] = [_item(part) for part in value.split(",")] if isinstance(value, str) else [value]
     try:
         _parsed(kind, items)
-    except ValueError:
+    except (ValueError, TypeError):
         return []
     return items
 

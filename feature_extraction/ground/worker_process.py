@@ -1,4 +1,4 @@
-"""One process of a pool: how it is started, what it does, how it ends."""
+"""A worker process: start, message loop and end."""
 
 import multiprocessing
 import os
@@ -15,32 +15,32 @@ from aadml.feature_extraction.ground.processor_time import limit_processor_time
 
 T = TypeVar("T")
 
-_ORPHAN_SECONDS = 10.0  # how long after the time limit a process without a parent may live
+_ORPHAN_SECONDS = 10.0  # lifetime of a process without a parent, after the time limit
 _GIVING_WAY = 10  # in steps of `nice`
 _SAFE_PATH = {"PYTHONSAFEPATH": "1"}
-"""What keeps a new interpreter from importing the modules of `multiprocessing` from the current folder."""
+"""Setting that prevents a new interpreter from importing the modules of `multiprocessing` from the current folder."""
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 READY, REPORT, DONE, RAISED = range(4)
-"""What a message of a process is: (one of these, a value)."""
+"""Kinds of messages of a worker; a message is (kind, value)."""
 
 Work = Callable[[T, Callable[[Any], None]], Any]
-"""(task, report) -> result; runs in a process of the pool, may call `report` on the way, must be picklable."""
+"""(task, report) -> result; runs in a worker, may call `report` repeatedly, and must be picklable."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which processes work.
+    """Limits and surroundings of the workers.
 
     Attributes:
-        time_limit: seconds that a task may take; None for no limit.
-        processor_limit: seconds of processor time that a task may use from one report to the next; None for no limit.
-            Unlike `time_limit` it does not depend on what else the machine does.
-        one_thread: whether each computes with one thread: where there are several, they are the parallelism.
-        gives_way: whether they take only the time that this process leaves on the processors: a network whose threads
-            wait for each other loses more than they do.
-        grace: seconds that a process gets at the end to finish its task, whose result nobody awaits.
-        setup: called once in each process.
+        time_limit: wall-clock seconds for a task; None for no limit.
+        processor_limit: seconds of processor time for a task from one report to the next; None for no limit. Unlike
+            `time_limit` it does not depend on the load of the machine.
+        one_thread: whether each worker computes with one thread, as the workers are the parallelism.
+        gives_way: whether workers run with low priority. A network in the parent process, whose threads wait for each
+            other, loses more from sharing processors than the workers do.
+        grace: seconds at the end in which a worker may finish its task, whose result is dropped.
+        setup: called once in each worker.
     """
 
     time_limit: float | None = None
@@ -52,8 +52,8 @@ class Conditions:
 
 
 def start(work: Work[Any], conditions: Conditions) -> tuple[Any, Connection]:
-    """Start a process that waits for tasks; return it, and our end of the connection to it."""
-    context = multiprocessing.get_context("spawn")  # nothing of this process's threads, locks and files goes along
+    """Start a worker and return it with the parent's end of the connection."""
+    context = multiprocessing.get_context("spawn")  # inherits no threads, locks or files
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work, conditions, decision()), daemon=True)
     threads = dict.fromkeys(_ONE_THREAD, "1") if conditions.one_thread else {}
@@ -65,10 +65,10 @@ def start(work: Work[Any], conditions: Conditions) -> tuple[Any, Connection]:
 
 @contextmanager
 def _script_left_alone() -> Iterator[None]:
-    """Keep a process that is started here from running the script that starts it anew.
+    """Prevent a new process from running the main script again.
 
-    `multiprocessing` runs the main file again in every new process, for functions that are defined there; ours are
-    not, and a script without `if __name__ == "__main__"` would start processes without end.
+    `multiprocessing` runs the main file in every new process, for functions that are defined there. The work of the
+    pool is not defined there, and a script without `if __name__ == "__main__"` would start processes without end.
     """
     main = sys.modules["__main__"]
     hidden = {name: vars(main).pop(name) for name in ("__file__", "__spec__") if name in vars(main)}
@@ -80,7 +80,7 @@ def _script_left_alone() -> Iterator[None]:
 
 
 def ending(code: int | None) -> str:
-    """Say how a process ended: by a signal, or with a status."""
+    """Return the name of the signal that ended a process, or its exit status as text."""
     if code is not None and code < 0:
         return signal.Signals(-code).name
     return f"exit status {code}"
@@ -88,7 +88,7 @@ def ending(code: int | None) -> str:
 
 @contextmanager
 def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
-    """Start processes with these environment variables: one thread each keeps sums equal however many there are."""
+    """Set environment variables for processes started within the context."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -103,7 +103,7 @@ def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Start processes that leave Ctrl-C to this one: what is held back here never reaches what is started meanwhile."""
+    """Block SIGINT within the context, so that processes started there leave Ctrl-C to the parent."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -112,7 +112,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _serve(connection: Connection, work: Work[Any], conditions: Conditions, consented: Any) -> None:
-    """Do task after task until the other end hangs up; runs in the process of a worker."""
+    """Process tasks until the connection is closed; runs in the worker."""
     inherit(consented)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -125,24 +125,24 @@ def _serve(connection: Connection, work: Work[Any], conditions: Conditions, cons
         signal.setitimer(signal.ITIMER_REAL, longest)
         limit_processor_time(conditions.processor_limit or 0.0)
 
-    def say(kind: int, value: Any = None) -> None:
+    def send(kind: int, value: Any = None) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         limit_processor_time(0.0)
         try:
             connection.send((kind, value))
         except (BrokenPipeError, ConnectionResetError):
-            os._exit(1)  # nobody waits any more, and nobody on the way may take this for a failure of the task
+            os._exit(1)  # the parent is gone; an exception here would look like a failure of the task
         if kind == REPORT:
             begin()
 
-    say(READY)
+    send(READY)
     with suppress(EOFError, ConnectionResetError):
         while True:
             task = connection.recv()
             begin()
             try:
-                result = work(task, lambda value: say(REPORT, value))
+                result = work(task, lambda value: send(REPORT, value))
             except Exception as error:
-                say(RAISED, error)
+                send(RAISED, error)
             else:
-                say(DONE, result)
+                send(DONE, result)

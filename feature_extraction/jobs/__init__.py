@@ -1,1 +1,1 @@
-"""Extraction jobs: from a manifest to a feature file, in shards, resumable."""
+"""Extraction jobs: resumable, in shards, from a manifest to a feature file."""

@@ -1,7 +1,7 @@
-"""The last steps of an extraction job: the records of its ledger become one feature file, and its failures one list."""
+"""Last step of an extraction job: one feature file and one list of failures from the records of the ledger."""
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.backbones import Description, Extractor
+from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.feature_file import (
     FeatureFile,
     FeatureRows,
@@ -25,21 +25,21 @@ from aadml.feature_extraction.feature_file.class_codes import class_codes
 from aadml.feature_extraction.ground.atomic import refuse_other_kind, remove_leftovers
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.jobs.failures import Failure, deciding, is_list_of_failures, write_failures
+from aadml.feature_extraction.jobs.fitting import fitted
 from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
 from aadml.feature_extraction.ledger import Ledger, Record, Track
 from aadml.feature_extraction.manifest import FURTHER_TEXT, Row, is_text
 
-Descriptions = Callable[[], Iterator[Description]]
 PENDING_NOTE = "{}: of a shard, before what is fitted on all training clips; `aadml merge` fits it"
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """What a feature file is to hold.
+    """Content of a feature file to write.
 
     Attributes:
-        head: all but the numbers of its modalities.
-        rows: these, by modality; they are made while they are written.
+        head: content except features and sequences.
+        rows: features and sequences by modality, which are computed when they are written.
     """
 
     head: FeatureFile
@@ -48,13 +48,13 @@ class Assembled:
 
 @dataclass(frozen=True)
 class Account:
-    """What became of the clips of a job.
+    """Outcome of the clips of a job.
 
     Attributes:
-        modalities: that are written.
-        failures: the clips that are absent, in the manifest's order.
-        lacking: what clips that are kept never had, in the manifest's order.
-        warnings: id and remark of clips that were accepted but are odd.
+        modalities: written modalities.
+        failures: failed clips, in the order of the manifest.
+        lacking: modalities that kept clips never had, in the order of the manifest.
+        warnings: id and remark of accepted clips.
     """
 
     modalities: tuple[str, ...]
@@ -64,33 +64,29 @@ class Account:
 
 
 def refuse_foreign(output: Path) -> None:
-    """Refuse to replace what is not a feature file, or not a list of failures beside it.
-
-    Raises:
-        InputError: no file can be there, or one of another kind is.
-    """
+    """Raise InputError if the output, or its list of failures, would replace a file of another kind."""
     refuse_other_kind(output, "a feature file", is_feature_file)
     refuse_other_kind(_list_of(output), "a list of failures", is_list_of_failures)
 
 
 def write(output: Path, assembled: Assembled | None, failures: Sequence[Failure]) -> None:
-    """Write a feature file, and first the list of its failures.
+    """Write a feature file, after the list of its failures.
 
     Args:
         output: the feature file; the list is `<output>.failures.csv`.
-        assembled: what to write; None leaves a file that is there as it is.
-        failures: the clips that are absent; none removes the list.
+        assembled: content; None keeps an existing file.
+        failures: failed clips; without failures the list is removed.
 
     Raises:
-        InputError: the place cannot be written.
+        InputError: a file cannot be written.
     """
-    listed = _list_of(output)
-    for path in (output, listed):
+    table = _list_of(output)
+    for path in (output, table):
         remove_leftovers(path)
     if failures:
-        write_failures(listed, failures)
+        write_failures(table, failures)
     else:
-        listed.unlink(missing_ok=True)
+        table.unlink(missing_ok=True)
     if assembled is not None:
         write_rows(output, assembled.head, assembled.rows)
 
@@ -102,50 +98,48 @@ def _list_of(output: Path) -> Path:
 def assemble(
     plan: ExtractionPlan, ledger: Ledger, missing: Mapping[int, Mapping[str, Failure]]
 ) -> tuple[Assembled | None, Account]:
-    """Put the records of a finished job together, in the manifest's order.
+    """Combine the records of a finished job, in the order of the manifest.
 
     Args:
-        plan: of the job.
-        ledger: its records; they are read again while the result is written.
-        missing: by position in the job and by modality, what has no file.
+        plan: plan of the job.
+        ledger: its records, which are read again while the result is written.
+        missing: modalities without a file, by position in the job and by modality.
 
     Returns:
-        What to write (None where every clip of a whole job failed), and what became of the clips.
+        Content to write (None if every clip of a whole job failed), and the outcome of the clips.
     """
     good = array("q")
     tracks = {modality: Track() for modality in plan.by_modality}
-    wanted = len(plan.extractors)
     failures: list[tuple[int, Failure]] = []
     lacking: list[Failure] = []
     warnings: list[tuple[str, str]] = []
     for number, row in enumerate(plan.rows):
-        found = {modality: ledger.find(row.id, modality, settings) for modality, settings in plan.settings.items()}
-        records = {modality: record for modality, record in found.items() if record is not None and not record.reason}
-        troubles = [*missing.get(number, {}).values(), *_troubles(row, found.values())]
-        failure = deciding(troubles, wanted, plan.incomplete)
+        records = {modality: ledger.find(row.id, modality, settings) for modality, settings in plan.settings.items()}
+        troubles = [*missing.get(number, {}).values(), *_troubles(row, records.values())]
+        failure = deciding(troubles, len(plan.extractors), plan.incomplete)
         if failure is not None:
             failures.append((number, failure))
             continue
         good.append(number)
         lacking += troubles
-        for modality, track in tracks.items():
-            track.add(records.get(modality))
-        warnings += [(row.id, remark) for record in records.values() for remark in record.warnings]
-    assembled, modalities = None, tuple(one.modality for one in plan.extractors)
+        for modality, record in records.items():
+            described = None if record is None or record.reason else record
+            tracks[modality].add(described)
+            if described is not None:
+                warnings += [(row.id, remark) for remark in described.warnings]
+    assembled, modalities = None, tuple(extractor.modality for extractor in plan.extractors)
     if good or plan.shard[1] > 1:
-        assembled = _assembled(
-            plan, ledger, [plan.rows[number] for number in good], tracks, _shard(plan, good, failures)
-        )
+        rows = [plan.rows[number] for number in good]
+        assembled = _assembled(plan, ledger, rows, tracks, _shard(plan, good, failures))
         modalities = tuple(assembled.rows)
     return assembled, Account(modalities, tuple(failure for _, failure in failures), tuple(lacking), tuple(warnings))
 
 
 def _troubles(row: Row, records: Iterable[Record | None]) -> list[Failure]:
-    """Name what the records say could not be had."""
     return [
-        Failure(row.id, row.media[one.modality], one.modality, one.reason, one.detail)
-        for one in records
-        if one is not None and one.reason
+        Failure(row.id, row.media[record.modality], record.modality, record.reason, record.detail)
+        for record in records
+        if record is not None and record.reason
     ]
 
 
@@ -171,20 +165,24 @@ def _assembled(
 ) -> Assembled:
     splits = tuple(row.split for row in rows)
     labels, all_labels = class_codes(plan.manifest, rows)
-    own_names = [one.modality for one in plan.extractors]
+    present = {modality: track.present for modality, track in tracks.items()}
+    written = [extractor.modality for extractor in plan.extractors]
     if shard is None:
-        own_names = written_modalities({modality: tracks[modality].present for modality in own_names})
-    made, fitted = {}, {}
-    for modality, one in plan.by_modality.items():
-        if modality not in own_names and not modality.startswith(FURTHER_TEXT):
+        written = written_modalities({modality: present[modality] for modality in written})
+    modality_rows, arrays = {}, {}
+    for modality, extractor in plan.by_modality.items():
+        if modality not in written and not modality.startswith(FURTHER_TEXT):
             continue
-        read = partial(tracks[modality].descriptions, ledger)
-        if one.fit is not None and modality not in plan.pending:
-            own = (split for split, has in zip(splits, tracks[modality].present, strict=True) if has)
-            train = (values for values, split in zip(read(), own, strict=True) if split == "train")
-            fitted[modality] = one.fit.arrays(train)
-            read = partial(_mapped, one.fit.transformation(fitted[modality]), read)
-        made[modality] = _rows(plan, one, tracks[modality], read)
+        modality_rows[modality] = _rows(plan, extractor, tracks[modality], ledger)
+        if extractor.fit is not None and modality not in plan.pending:
+            modality_rows[modality], arrays[modality] = fitted(
+                modality_rows[modality],
+                extractor.fit,
+                splits,
+                present[modality],
+                sequence=plan.sequence,
+                pool=extractor.pool,
+            )
     head = FeatureFile(
         features={},
         labels=labels,
@@ -192,35 +190,35 @@ def _assembled(
         ids=tuple(row.id for row in rows),
         splits=splits,
         class_names=plan.manifest.class_names,
-        provenance={modality: _origin(plan, modality) for modality in own_names},
+        provenance={modality: _origin(plan, modality) for modality in written},
         columns={name: tuple(row.columns[name] for row in rows) for name in plan.manifest.rows[0].columns},
-        fitted=fitted,
+        fitted=arrays,
         shard=shard,
-        fingerprints={modality: tracks[modality].fingerprints for modality in own_names if modality != "text"},
-        present={modality: tracks[modality].present for modality in own_names if not tracks[modality].present.all()},
-        texts=_texts(made, tracks),
+        fingerprints={modality: tracks[modality].fingerprints for modality in written if modality != "text"},
+        present={modality: present[modality] for modality in written if not present[modality].all()},
+        texts=_texts(modality_rows, present),
     )
-    return Assembled(head, {modality: made[modality] for modality in own_names})
+    return Assembled(head, {modality: modality_rows[modality] for modality in written})
 
 
 def written_modalities(present: Mapping[str, NDArray[np.bool_]]) -> list[str]:
-    """Return the modalities that some clip has; all where there are no clips.
+    """Return the modalities that some clip has; all if there are no clips.
 
-    A shard keeps all modalities, as a clip of another shard may have them.
+    A shard keeps all modalities, because a clip of another shard may have them.
 
     Args:
-        present: (n,) by modality, the clips that have the modality.
+        present: by modality, (n,) mask of the clips that have it.
     """
-    return [modality for modality, clips in present.items() if clips.any() or not len(clips)]
+    return [modality for modality, mask in present.items() if mask.any() or not len(mask)]
 
 
-def _texts(made: Mapping[str, ModalityRows], tracks: Mapping[str, Track]) -> Texts | None:
-    """Gather all texts, where a clip has several."""
-    if not any(track.present.any() for modality, track in tracks.items() if modality.startswith(FURTHER_TEXT)):
+def _texts(rows: Mapping[str, ModalityRows], present: Mapping[str, NDArray[np.bool_]]) -> Texts | None:
+    """Return all texts if some clip has several."""
+    if not any(mask.any() for modality, mask in present.items() if modality.startswith(FURTHER_TEXT)):
         return None
-    there = {modality: track.present for modality, track in tracks.items() if is_text(modality)}
-    values = np.concatenate([made[modality].pooled.array()[own] for modality, own in there.items()])
-    return Texts.sorted(values, np.concatenate([np.flatnonzero(own) for own in there.values()]).astype(np.int64))
+    masks = {modality: mask for modality, mask in present.items() if is_text(modality)}
+    values = np.concatenate([rows[modality].pooled.array()[mask] for modality, mask in masks.items()])
+    return Texts.sorted(values, np.concatenate([np.flatnonzero(mask) for mask in masks.values()]).astype(np.int64))
 
 
 def _origin(plan: ExtractionPlan, modality: str) -> JsonObject:
@@ -228,20 +226,16 @@ def _origin(plan: ExtractionPlan, modality: str) -> JsonObject:
     return {**origin, "notes": [PENDING_NOTE.format(modality)]} if modality in plan.pending else origin
 
 
-def _rows(plan: ExtractionPlan, one: Extractor, track: Track, read: Descriptions) -> ModalityRows:
-    """Say how the numbers of one modality are read from the ledger when they are written."""
+def _rows(plan: ExtractionPlan, extractor: Extractor, track: Track, ledger: Ledger) -> ModalityRows:
+    """Return the rows of one modality before a fit, which are read from the ledger when they are written."""
     n, lengths, kind = len(track.lengths), track.lengths, np.dtype(np.float32)
-    pending = one.modality in plan.pending
-    width = (track.width or one.dimension) if pending else one.dimension
-    pooled = partial(_mapped, one.pool if plan.keeps_time(one) else np.asarray, read)
-    made = FeatureRows((n, width), kind, lambda: gathered(spread(pooled(), track.present, width)))
-    if not (plan.sequence or pending):
-        return ModalityRows(made)
+    width = extractor.dimension if extractor.fit is None else track.width or extractor.dimension
+    read = partial(track.descriptions, ledger)
+    pool = extractor.pool if plan.keeps_time(extractor) else np.asarray
+    pooled = FeatureRows((n, width), kind, lambda: gathered(spread(map(pool, read()), track.present, width)))
+    if not plan.keeps_time(extractor):
+        return ModalityRows(pooled)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     total = int(offsets[-1])
-    times = FeatureRows((total,), np.dtype(np.float64), lambda: gathered(track.times(one)))
-    return ModalityRows(made, FeatureRows((total, width), kind, lambda: gathered(read())), offsets, times)
-
-
-def _mapped(change: Callable[[Description], Description], read: Descriptions) -> Iterator[Description]:
-    return map(change, read())
+    times = FeatureRows((total,), np.dtype(np.float64), lambda: gathered(track.times(extractor)))
+    return ModalityRows(pooled, FeatureRows((total, width), kind, lambda: gathered(read())), offsets, times)

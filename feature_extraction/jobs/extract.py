@@ -1,7 +1,7 @@
-"""From a manifest to a feature file: decode in processes, describe in batches, keep every result in a ledger, assemble.
+"""Extraction from a manifest to a feature file: decode in processes, describe in batches, record in a ledger, assemble.
 
-The file is assembled from the ledger in the manifest's order, so the same command gives the same bytes however often it
-was killed on the way and however many processes it used.
+The file is assembled from the ledger in the order of the manifest. The same command therefore gives the same bytes, no
+matter how often it was killed and how many processes it used.
 """
 
 import base64
@@ -9,7 +9,7 @@ import functools
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.engines import Engine, engine_of, need_package
+from aadml.feature_extraction.engines import engine_of, need_package
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, DecodingSettings, Task, Wanted
 from aadml.feature_extraction.feature_file import Incomplete
 from aadml.feature_extraction.ground.errors import InputError
@@ -31,23 +31,24 @@ from aadml.feature_extraction.ledger import Beginning, DamagedValues, Ledger, Pr
 from aadml.feature_extraction.manifest import Manifest, Row, is_text
 from aadml.feature_extraction.media import Limits
 
-_BLOCKING = ("timeout", "crashed")  # after these the other modality of the clip is not tried
-_NOTE_SECONDS = 1.0  # from one note of the progress to the next
+_Decode = Callable[..., Generator[tuple[Task, list[DecodedPart]]]]
+_BLOCKING = ("timeout", "crashed")  # failures after which the other modalities of the clip are not decoded
+_NOTE_SECONDS = 1.0  # between two notes of the progress
 
 
 @dataclass(frozen=True)
 class ExtractionOutcome:
-    """What a job came to.
+    """Result of a job.
 
     Attributes:
-        path: the feature file; None where every clip failed; one that was there before is left as it was.
-        clips: how many the manifest (or its shard) names.
-        failures: the clips that are absent, in the manifest's order.
-        warnings: id and remark of clips that were accepted but are odd.
-        reused: clips that needed no work, as the ledger had them.
-        seconds: the job took.
-        extractors: of the modalities that are written: all but those that every clip lacks.
-        lacking: what clips that are kept never had: a silent video its sound, a recording its picture.
+        path: the feature file; None if every clip failed, which keeps an earlier file.
+        clips: number of clips of the manifest or its shard.
+        failures: failed clips, in the order of the manifest.
+        warnings: id and remark of accepted clips.
+        reused: number of clips taken from the ledger.
+        seconds: duration of the job.
+        extractors: extractors of the written modalities, which are all but those that every clip lacks.
+        lacking: modalities that kept clips never had: the sound of a silent video, the picture of a recording.
     """
 
     path: str | None
@@ -62,13 +63,28 @@ class ExtractionOutcome:
 
 @dataclass
 class _Job:
-    """A plan being carried out: what is in flight, and how far it is."""
+    """State of a running job.
+
+    Attributes:
+        plan: plan of the job.
+        ledger: its records.
+        retry_failed: whether recorded failures are tried again.
+        progress: called with the numbers of clips done and failed.
+        missing: modalities without a file, by position and by modality.
+        reasons: known reasons of absent modalities of the clips that are being decoded, by position.
+        contents: checksum and stamp of the files that are being decoded, by position and modality.
+        reused: number of clips taken from the ledger.
+        done: number of clips done.
+        failed: reason -> number of clips.
+        noted: time of the latest note.
+    """
 
     plan: ExtractionPlan
     ledger: Ledger
     retry_failed: bool
     progress: Callable[[int, int], None]
     missing: dict[int, dict[str, Failure]] = field(default_factory=dict)
+    reasons: dict[int, list[str]] = field(default_factory=dict)
     contents: dict[tuple[int, str], tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     reused: int = 0
     done: int = 0
@@ -92,48 +108,44 @@ def extract(
     command: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> ExtractionOutcome:
-    """Describe every clip of a manifest and write the feature file.
+    """Extract the features of every clip of a manifest and write the feature file.
 
-    Results are kept in `<output>.work`: a killed job continues there, an unchanged clip is never done twice, a changed
-    file or changed settings are done again. Clips that fail are listed in `<output>.failures.csv`.
+    Results are kept in `<output>.work`. A killed job continues there, and an unchanged clip is never described twice;
+    changed files and changed settings are described again. Failed clips are listed in `<output>.failures.csv`.
 
     Args:
         manifest: the clips.
-        output: the feature file to make.
-        extractors: one a modality.
-        engine: where clips are decoded: "local", "ray", or "ray:ADDRESS" for a cluster that runs already.
-        workers: decoding processes; None: one a processor.
-        time_limit: seconds of processor time that one modality of a clip may take to decode.
-        limits: what is too large to be decoded.
+        output: the feature file to create.
+        extractors: one per modality.
+        engine: decoding engine: "local", "ray", or "ray:ADDRESS" for a running cluster.
+        workers: number of decoding processes; None for one per processor.
+        time_limit: seconds of processor time for the decoding of one modality of a clip.
+        limits: sizes above which a clip fails.
         shard: (i, n): only the rows i, i + n, i + 2n ...; `merge` joins the files.
-        retry_failed: try again what failed before.
-        sequence: keep the descriptions over time beside the pooled ones.
-        incomplete: "keep" clips that lack a modality (a silent video) and have another, masked, or "drop" them: they
-            are then failures.
-        command: what to type to go on with the job; `status` says it.
-        progress: called with the number of clips done and failed so far.
+        retry_failed: try failed clips again.
+        sequence: keep descriptions over time beside the pooled features.
+        incomplete: "keep" clips that lack one modality (a silent video) and have another, with a mask, or "drop" them
+            as failures.
+        command: command that continues the job, for `status`.
+        progress: called with the numbers of clips done and failed.
 
     Returns:
-        What the job came to.
+        The outcome of the job.
 
     Raises:
-        InputError: the output cannot be written, is in use, or is another kind of file.
+        InputError: the output cannot be written, is in use, or is a file of another kind.
     """
     begin, place = time.monotonic(), Path(output)
     plan = ExtractionPlan(manifest, tuple(extractors), limits or Limits(), shard, sequence, incomplete)
     if time_limit <= 0 or (workers is not None and workers < 1):
         raise InputError(f"time limit {time_limit:g} s, {workers} workers: both must be above zero")
-    decode = engine_of(engine)
+    decode = functools.partial(engine_of(engine), workers=workers)
     need_package(engine)
     refuse_foreign(place)
     with open_ledger(place.with_name(place.name + ".work")) as ledger:
         job = _Job(plan, ledger, retry_failed, progress or (lambda done, failed: None))
         ledger.note(Beginning(time.time(), len(plan.rows), command, str(Path.cwd())))
-        written = None
-        while written is None:
-            _work(job, decode, workers, time_limit)
-            written = _write(job, place)
-    is_written, account = written
+        is_written, account = _run(job, decode, time_limit, place)
     return ExtractionOutcome(
         path=str(place) if is_written else None,
         clips=len(plan.rows),
@@ -146,52 +158,54 @@ def extract(
     )
 
 
-def _write(job: _Job, place: Path) -> tuple[bool, Account] | None:
-    """Write the feature file and its list of failures; None where the ledger lost values, and work is left again."""
-    try:
-        assembled, account = assemble(job.plan, job.ledger, job.missing)
-        write(place, assembled, account.failures)
-    except DamagedValues:
-        if not job.ledger.forget_damaged():
-            raise InputError(f"{place}.work: changed while it was in use; run the same command again") from None
-        job.done, job.reused, job.failed = 0, 0, Counter()
-        return None
-    _note(job, finished=True)
-    return assembled is not None, account
+def _run(job: _Job, decode: _Decode, time_limit: float, place: Path) -> tuple[bool, Account]:
+    """Do the work and write the files; start again if the ledger lost values. Return whether features were written."""
+    while True:
+        _work(job, decode, time_limit)
+        try:
+            assembled, account = assemble(job.plan, job.ledger, job.missing)
+            write(place, assembled, account.failures)
+        except DamagedValues:
+            if not job.ledger.forget_damaged():
+                raise InputError(f"{place}.work: changed while it was in use; run the same command again") from None
+            job.done, job.reused, job.failed = 0, 0, Counter()
+        else:
+            _note(job, finished=True)
+            return assembled is not None, account
 
 
-def _work(job: _Job, decode: Engine, workers: int | None, time_limit: float) -> None:
-    """Do what the ledger does not have yet."""
+def _work(job: _Job, decode: _Decode, time_limit: float) -> None:
+    """Decode and describe the clips that are not in the ledger."""
     extractors = job.plan.by_modality
-    wanted = {name: _wanted(one, job.plan) for name, one in extractors.items()}
-    has_network = any(each.describe is not None for each in extractors.values())
+    wanted = {name: _wanted(extractor, job.plan) for name, extractor in extractors.items()}
+    has_network = any(extractor.describe is not None for extractor in extractors.values())
     settings = DecodingSettings(wanted, time_limit, job.plan.limits, gives_way=has_network)
-    decoded = decode(_tasks(job), settings, clips=max(1, len(job.plan.rows)), workers=workers)
+    decoded = decode(_tasks(job), settings, clips=max(1, len(job.plan.rows)))
     with Describer(extractors, functools.partial(_record, job)) as describer, closing(decoded):
         for task, parts in decoded:
             for part in parts:
-                if part.reason == "missing":  # gone since the job began: nothing to remember
+                if part.reason == "missing":  # removed since the start of the job, so there is nothing to record
                     _miss(job, task.number, part.modality, part.reason, part.detail)
                 elif part.reason or extractors[part.modality].describe is None:
                     _record(job, task.number, part, part.prepared)
                 else:
                     describer.add(task.number, part)
-            _count(job, _known_reasons(job, task) + [part.reason for part in parts])
+            _count(job, job.reasons.pop(task.number) + [part.reason for part in parts])
 
 
-def _wanted(one: Extractor, plan: ExtractionPlan) -> Wanted:
-    """Say what the decoding processes do for an extractor: everything but networks, and pooling if nothing follows."""
-    done_there = one.describe is None and not plan.keeps_time(one)
-    return Wanted(one.inputs, one.prepare, one.minimum_seconds, one.pool if done_there else None)
+def _wanted(extractor: Extractor, plan: ExtractionPlan) -> Wanted:
+    """Return the work of the decoding processes: everything but networks, and pooling if no step follows."""
+    pools = extractor.describe is None and not plan.keeps_time(extractor)
+    return Wanted(extractor.inputs, extractor.prepare, extractor.minimum_seconds, extractor.pool if pools else None)
 
 
 def _tasks(job: _Job) -> Iterator[Task]:
-    """Name the clips that need work; asked for one by one, so that hashing files overlaps with decoding others."""
+    """Yield the clips that need work, one by one, so that the hashing of files overlaps with decoding."""
     for number, row in enumerate(job.plan.rows):
         records: dict[str, Record] = {}
         media: dict[str, str] = {}
         for modality in job.plan.by_modality:
-            if modality not in row.media:  # nobody misses a further text
+            if modality not in row.media:  # a further text that only other clips have
                 continue
             stamp = text_stamp(row.media[modality]) if is_text(modality) else stamp_of(row.media[modality])
             if stamp is None:
@@ -204,17 +218,19 @@ def _tasks(job: _Job) -> Iterator[Task]:
                 media[modality] = row.media[modality]
             else:
                 records[modality] = record
-        gone = [one.reason for one in job.missing.get(number, {}).values()]
+        gone = [failure.reason for failure in job.missing.get(number, {}).values()]
+        reasons = gone + [record.reason for record in records.values()]
         blocked = any(record.reason in _BLOCKING for record in records.values()) or "missing" in gone
         if media and not blocked:
+            job.reasons[number] = reasons
             yield Task(number, media)
         else:
             job.reused += "missing" not in gone
-            _count(job, gone + [record.reason for record in records.values()])
+            _count(job, reasons)
 
 
 def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ...]) -> Record | None:
-    """Find the record of a piece of work, if it is still true; else remember the content that will be described."""
+    """Return the record of a clip and modality if it is valid; else remember the content to be described."""
     record = job.ledger.find(row.id, modality, job.plan.settings[modality])
     if record is not None and record.reason and job.retry_failed:
         record = None
@@ -230,9 +246,9 @@ def _known(job: _Job, number: int, row: Row, modality: str, stamp: tuple[int, ..
 def _record(job: _Job, number: int, part: DecodedPart, description: NDArray[Any] | None) -> None:
     modality, row = part.modality, job.plan.rows[number]
     content, stamp = job.contents.pop((number, modality))
-    one, values = job.plan.by_modality[modality], description
-    if description is not None and one.describe is not None and not job.plan.keeps_time(one):
-        values = one.pool(description)
+    extractor, values = job.plan.by_modality[modality], description
+    if description is not None and extractor.describe is not None and not job.plan.keeps_time(extractor):
+        values = extractor.pool(description)
     job.ledger.append(
         Record(
             id=row.id,
@@ -251,16 +267,8 @@ def _record(job: _Job, number: int, part: DecodedPart, description: NDArray[Any]
     )
 
 
-def _known_reasons(job: _Job, task: Task) -> list[str]:
-    """Name what was known to be absent of a clip before the rest of it was decoded."""
-    row, settings = job.plan.rows[task.number], job.plan.settings
-    others = [job.ledger.find(row.id, name, settings[name]) for name in settings if name not in task.media]
-    gone = [one.reason for one in job.missing.get(task.number, {}).values() if one.modality not in task.media]
-    return gone + [record.reason for record in others if record is not None]
-
-
 def _count(job: _Job, reasons: Iterable[str]) -> None:
-    """Count a clip, and the first of its reasons if it failed."""
+    """Count a clip, and its deciding reason if it failed."""
     job.done += 1
     reason = deciding_reason([*filter(None, reasons)], len(job.plan.extractors), job.plan.incomplete)
     if reason:
@@ -276,6 +284,6 @@ def _note(job: _Job, *, finished: bool = False) -> None:
 
 
 def _miss(job: _Job, number: int, modality: str, reason: str, detail: str) -> None:
-    """Note what has no file; the ledger, which remembers files, does not."""
+    """Remember a modality without a file, which the ledger does not record."""
     row = job.plan.rows[number]
     job.missing.setdefault(number, {})[modality] = Failure(row.id, row.media[modality], modality, reason, detail)

@@ -1,4 +1,4 @@
-"""Clips that cannot be described, and clips that merely lack a modality: which is which, and the list of the first."""
+"""Failures of clips, and the list of failed clips."""
 
 import csv
 import io
@@ -11,19 +11,19 @@ from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.media import REASONS
 
 ABSENT = {"audio": "no-audio", "visual": "no-video", "text": "no-text"}
-"""By modality, the reason that says that a clip never had it; all other reasons say that it could not be read."""
+"""Reason for a modality that a clip never had, by modality; all other reasons mean that it could not be read."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A modality of a clip that is absent from the features, and with it, as a rule, the clip.
+    """Modality of a clip that is absent from the features.
 
     Attributes:
-        id: of the clip.
-        media: the file at fault.
-        modality: that could not be had.
-        reason: a key of `aadml.feature_extraction.media.REASONS`.
-        detail: what was seen.
+        id: id of the clip.
+        media: path of the file.
+        modality: name of the modality.
+        reason: key of `aadml.feature_extraction.media.REASONS`.
+        detail: description of the problem.
     """
 
     id: str
@@ -34,12 +34,12 @@ class Failure:
 
 
 def deciding_reason(reasons: Collection[str], modalities: int, incomplete: Incomplete) -> str:
-    """Give the reason for which a clip is left out, the one that stands first in `REASONS`; empty where it is kept.
+    """Return the reason for which a clip fails, the first in the order of `REASONS`; "" if the clip is kept.
 
     Args:
-        reasons: one for each modality that could not be had.
-        modalities: how many were wanted.
-        incomplete: whether a clip that has one of them, and never had the others, is kept.
+        reasons: one for each absent modality.
+        modalities: number of wanted modalities.
+        incomplete: treatment of a clip that has a modality and never had the others.
     """
     lacks_some = len(reasons) < modalities and set(reasons) <= set(ABSENT.values())
     if not reasons or (incomplete == "keep" and lacks_some):
@@ -47,23 +47,23 @@ def deciding_reason(reasons: Collection[str], modalities: int, incomplete: Incom
     return min(reasons, key=list(REASONS).index)
 
 
-def deciding(found: Sequence[Failure], modalities: int, incomplete: Incomplete) -> Failure | None:
-    """Give the failure for which a clip is left out; None where it is kept. See `deciding_reason`."""
-    reason = deciding_reason([one.reason for one in found], modalities, incomplete)
-    return next((one for one in found if one.reason == reason), None)
+def deciding(failures: Sequence[Failure], modalities: int, incomplete: Incomplete) -> Failure | None:
+    """Return the failure for which a clip fails; None if the clip is kept. See `deciding_reason`."""
+    reason = deciding_reason([failure.reason for failure in failures], modalities, incomplete)
+    return next((failure for failure in failures if failure.reason == reason), None)
 
 
 def is_list_of_failures(path: Path) -> bool:
-    """Tell whether a file looks like such a list."""
+    """Return whether a file starts like a list of failures."""
     with path.open("rb") as file:
         return file.read(9) == b"id,media,"
 
 
 def write_failures(path: Path, failures: Iterable[Failure]) -> None:
-    """Write the list of failures as CSV, whole or not at all."""
+    """Write the list of failures as CSV, completely or not at all."""
     text = io.StringIO(newline="")
     table = csv.writer(text, lineterminator="\n")
     table.writerow(field.name for field in fields(Failure))
     table.writerows(astuple(failure) for failure in failures)
-    with atomic_path(path) as temporary:  # names of media are bytes, as the system has them
+    with atomic_path(path) as temporary:  # paths of media need not be UTF-8
         temporary.write_bytes(text.getvalue().encode("utf-8", errors="surrogateescape"))

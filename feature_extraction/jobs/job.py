@@ -1,4 +1,4 @@
-"""Extraction by names: a manifest's path and the names of extractors, as on the command line."""
+"""Extraction by the path of a manifest and the names of extractors, as on the command line."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -22,10 +22,10 @@ Options = Mapping[str, JsonObject]
 """Modality -> option of its extractor -> value."""
 
 DEFAULTS = {"audio": "log-mel", "visual": "hog-color"}
-"""Extractors of a job that names none; they need no weights."""
+"""Extractors of a job without names of extractors; they need no weights."""
 
 NONE = "none"
-"""In the place of an extractor: the modality is left out of DEFAULTS."""
+"""Name that leaves a modality out of DEFAULTS."""
 
 
 def extract(
@@ -49,38 +49,38 @@ def extract(
     command: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> ExtractionOutcome:
-    """Turn a manifest of media into a feature file.
+    """Extract features from the media of a manifest into a feature file.
 
-    Only the modalities that are named are described. Without any name, sound is described by `log-mel` and pictures by
-    `hog-color`. A modality that every clip lacks is not written.
+    Only named modalities are extracted. Without any name, the extractors are `log-mel` for sound and `hog-color` for
+    pictures. A modality that every clip lacks is not written.
 
     Args:
         manifest: a CSV file with the columns id,media,label,split or id,audio,visual,label,split.
-        output: the feature file to make. The same call continues a job that was interrupted.
-        audio: name of the audio extractor, `package.module:name`, or `hf:MODEL`; "none" leaves sound out of what is
-            described without any name.
-        visual: of the visual extractor, alike.
-        text: of the text extractor, alike, for manifests with a column `text` or `caption`.
-        recipe: a key of RECIPES, in the place of both names; `options` and `weights` are laid over its own.
-        options: of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
-        weights: "auto" (the published ones), a file, or "untrained", for the extractors that take weights.
-        engine: where clips are decoded: "local", "ray", or "ray:ADDRESS" for a cluster that runs already.
-        workers: decoding processes; None: one a processor.
-        time_limit: seconds that decoding one clip may take.
-        max_seconds: longer clips are refused.
-        shard: (i, n): only part i of n, written as `<stem>.<i>-of-<n>.h5`; `aadml merge` joins them.
-        retry_failed: try again the clips that failed before.
-        sequence: keep descriptions over time beside the pooled ones.
-        incomplete: "keep" clips that lack a modality (a silent video) and have another, masked, or "drop" them: they
-            are then failures.
-        command: what to type to go on with the job; `aadml status` says it.
-        progress: called with the number of clips done and failed so far.
+        output: the feature file to create. The same call continues an interrupted job.
+        audio: name of the audio extractor, `package.module:name`, or `hf:MODEL`; "none" leaves sound out of the default
+            extractors.
+        visual: name of the visual extractor, likewise.
+        text: name of the text extractor, likewise, for manifests with a column `text` or `caption`.
+        recipe: a key of RECIPES, instead of the names for sound and pictures; `options` and `weights` override its own.
+        options: options of the extractors, by modality: `{"audio": {"variant": "pca"}}`.
+        weights: "auto" (the published weights), a file, or "untrained", for the extractors with weights.
+        engine: decoding engine: "local", "ray", or "ray:ADDRESS" for a running cluster.
+        workers: number of decoding processes; None for one per processor.
+        time_limit: seconds of processor time for the decoding of one modality of a clip.
+        max_seconds: maximum duration of a clip; longer clips fail.
+        shard: (i, n): only part i of n, written to `<stem>.<i>-of-<n>.h5`; `aadml merge` joins the parts.
+        retry_failed: try failed clips again.
+        sequence: keep descriptions over time beside the pooled features.
+        incomplete: "keep" clips that lack one modality (a silent video) and have another, with a mask, or "drop" them
+            as failures.
+        command: command that continues the job, printed by `aadml status`.
+        progress: called with the numbers of clips done and failed.
 
     Returns:
-        What the job came to: counts, failures with their reasons, remarks.
+        Counts, failures with their reasons, and remarks.
 
     Raises:
-        InputError: a manifest, name or option that is wrong, or an output that cannot be written.
+        InputError: the manifest, a name or an option is wrong, or the output cannot be written.
     """
     rows = manifest if isinstance(manifest, Manifest) else read_manifest(manifest)
     search_beside(Path(rows.path))
@@ -101,17 +101,17 @@ def choose_extractors(
     recipe: str | None = None,
     manifest: Manifest | None = None,
 ) -> list[Extractor]:
-    """Build extractors by name, each with its options; see `extract`. What they make says by which recipe.
+    """Build extractors by name, each with its options; see `extract`. Provenance includes the recipe.
 
     Args:
-        names: by modality; None for a modality that is not named. Without any name, DEFAULTS.
-        options: by modality.
-        weights: for those that take weights.
-        recipe: a key of RECIPES, in the place of the names of sound and picture.
-        manifest: without any name, only the modalities for which it lists media are taken.
+        names: names by modality, None for a modality without a name. Without any name: DEFAULTS.
+        options: options by modality.
+        weights: weights for the extractors that have them.
+        recipe: a key of RECIPES, instead of the names for sound and pictures.
+        manifest: limits the default extractors to modalities for which it lists media.
 
     Raises:
-        InputError: an unknown name or option, or options or weights that none of the extractors takes.
+        InputError: an unknown name or option, or options or weights that no extractor has.
     """
     if recipe is not None:
         if any(names.get(modality) for modality in DEFAULTS):
@@ -138,7 +138,7 @@ def choose_extractors(
 
 
 def named_extractors(names: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the names of extractors by modality, without the modalities that are not named or "none"."""
+    """Return the names of extractors by modality, without modalities that have no name or "none"."""
     return {modality: name for modality, name in names.items() if name is not None and name != NONE}
 
 

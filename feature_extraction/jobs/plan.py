@@ -1,4 +1,4 @@
-"""What an extraction job is: which clips, described how, and the fingerprint of everything that decides the values."""
+"""Plan of an extraction job: clips, extractors, and fingerprints of the settings that determine the values."""
 
 import hashlib
 import json
@@ -17,15 +17,15 @@ from aadml.feature_extraction.media import Limits, decoder_versions
 
 @dataclass(frozen=True)
 class ExtractionPlan:
-    """One job, or one shard of it.
+    """Plan of a job, or of one shard of it.
 
     Attributes:
         manifest: all clips.
-        extractors: one a modality.
-        limits: what is too large to be decoded.
-        shard: (i, n): the job does the rows i, i + n, i + 2n ...
-        sequence: whether descriptions over time stand in the feature file.
-        incomplete: what to do with clips that lack a modality and have another.
+        extractors: one per modality.
+        limits: sizes above which a clip fails.
+        shard: (i, n): the job processes the rows i, i + n, i + 2n ...
+        sequence: whether the feature file holds descriptions over time.
+        incomplete: treatment of clips that lack one modality and have another.
     """
 
     manifest: Manifest
@@ -36,15 +36,15 @@ class ExtractionPlan:
     incomplete: Incomplete = "keep"
 
     def __post_init__(self) -> None:
-        """Refuse a plan that cannot be carried out."""
+        """Raise InputError for a plan that cannot be executed."""
         index, count = self.shard
         if not 0 <= index < count:
             raise InputError(f"shard {index}/{count}: of N shards the first is 0/N, the last N-1/N")
-        if not self.extractors or len({one.modality for one in self.extractors}) != len(self.extractors):
-            raise InputError("one extractor a modality is needed, of at least one modality")
+        if not self.extractors or len({each.modality for each in self.extractors}) != len(self.extractors):
+            raise InputError("exactly one extractor per modality is needed, for at least one modality")
         if count > 1:
-            for one in self.extractors:
-                _pending(one)
+            for extractor in self.extractors:
+                _pending(extractor)
         if "text" in self.by_modality and self.manifest.rows and "text" not in self.manifest.rows[0].media:
             raise InputError(
                 f"{self.manifest.path}: has no text; a column {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]} "
@@ -58,75 +58,75 @@ class ExtractionPlan:
 
     @cached_property
     def by_modality(self) -> dict[str, Extractor]:
-        """The extractors, by what they listen to or look at; that of text stands for each text that a clip has."""
-        found = {one.modality: one for one in self.extractors}
-        if "text" in found:
-            found |= {name: replace(found["text"], modality=name) for name in self.manifest.further_texts}
-        return found
+        """Extractors by modality; that of text is repeated for each further text of a clip."""
+        extractors = {extractor.modality: extractor for extractor in self.extractors}
+        if "text" in extractors:
+            extractors |= {name: replace(extractors["text"], modality=name) for name in self.manifest.further_texts}
+        return extractors
 
     @cached_property
     def provenance(self) -> dict[str, JsonObject]:
-        """By modality, what the feature file says of its origin."""
+        """Provenance of the features for the feature file, by modality."""
         return {
-            one.modality: {
-                "extractor": one.name,
-                "dimension": one.dimension,
-                "parameters": dict(one.parameters),
-                "about": dict(one.about),
-                "inputs": dict(vars(one.inputs)),
+            name: {
+                "extractor": extractor.name,
+                "dimension": extractor.dimension,
+                "parameters": dict(extractor.parameters),
+                "about": dict(extractor.about),
+                "inputs": dict(vars(extractor.inputs)),
                 "decoder": decoder_versions(),
-                "decoding": one.inputs.edition,
+                "decoding": extractor.inputs.edition,
                 "limits": dict(vars(self.limits)),
             }
-            for one in self.by_modality.values()
+            for name, extractor in self.by_modality.items()
         }
 
     @cached_property
     def settings(self) -> dict[str, str]:
-        """By modality, the fingerprint of everything that decides what is recorded."""
+        """Fingerprint of all settings that determine the recorded values, by modality."""
         return {
-            one.modality: _digest(
+            name: _digest(
                 {
-                    **self.provenance[one.modality],
-                    "minimum_seconds": one.minimum_seconds,
-                    "keeps_time": self.keeps_time(one),
+                    **self.provenance[name],
+                    "minimum_seconds": extractor.minimum_seconds,
+                    "keeps_time": self.keeps_time(extractor),
                 }
             )[:16]
-            for one in self.by_modality.values()
+            for name, extractor in self.by_modality.items()
         }
 
     @cached_property
     def pending(self) -> dict[str, JsonObject]:
-        """By modality, what a shard leaves to be fitted where all shards are merged."""
+        """Pending fits that a shard leaves to `merge`, as name and options, by modality."""
         if self.shard[1] == 1:
             return {}
-        return {one.modality: _pending(one) for one in self.extractors if one.fit is not None}
+        return {each.modality: _pending(each) for each in self.extractors if each.fit is not None}
 
-    def keeps_time(self, one: Extractor) -> bool:
-        """Tell whether descriptions over time are recorded: for the file, or for what is fitted on them in the end."""
-        return self.sequence or one.fit is not None
+    def keeps_time(self, extractor: Extractor) -> bool:
+        """Return whether descriptions over time are recorded, for the file or for a fit."""
+        return self.sequence or extractor.fit is not None
 
 
 def fingerprint(manifest: Manifest) -> str:
-    """Name the content of a manifest, wherever it lies: shards belong together only where it is the same."""
+    """Compute the checksum of the content of a manifest, regardless of its path; equal for the shards of one job."""
     digest = hashlib.sha256()
-    for number, row in enumerate(manifest.rows):  # as a list of all would be written, without the list
+    for number, row in enumerate(manifest.rows):  # the text of one JSON list, without building it
         text = json.dumps([row.id, row.label, row.split, row.columns, *row.more_labels], sort_keys=True)
         digest.update(f"{', ' if number else '['}{text}".encode())
     digest.update(b"]")
     return digest.hexdigest()
 
 
-def _pending(one: Extractor) -> JsonObject:
-    """Name what an extractor fits, and its options, so that it can be done without the extractor."""
+def _pending(extractor: Extractor) -> JsonObject:
+    """Return name and options of the fit of an extractor, with which `merge` does it without the extractor."""
     for name, kind in FITS.items():
-        if type(one.fit) is kind and one.pool is mean_over_time:
-            return {"name": name, **vars(one.fit)}
-    if one.fit is None:
+        if type(extractor.fit) is kind and extractor.pool is mean_over_time:
+            return {"name": name, **vars(extractor.fit)}
+    if extractor.fit is None:
         return {}
     raise InputError(
-        f"{one.name}: is fitted on all training clips, of which a shard sees only a part, in a way that merging "
-        "does not know; extract without --shard, or extract the features it is fitted on and merge those"
+        f"{extractor.name}: has a fit to all training clips that merging does not support, and a shard has only a part "
+        "of the clips; extract without --shard, or merge the features before the fit"
     )
 
 

@@ -1,7 +1,7 @@
-"""Features by one name: which extractors, and with which options.
+"""Recipes of features: extractors and their options under one name.
 
-The AADML paper says VGGish (128-d) and Inception-V3 (1,024-d), and leaves open which VGGish: before or after its last
-ReLU, with AudioSet's PCA or without, as floats or in 8 bits. Each reading is a recipe.
+The AADML paper uses VGGish (128-d) and Inception-V3 (1,024-d), but does not specify the variant of VGGish: before or
+after its last ReLU, with or without AudioSet's PCA, as floats or in 8 bits. Each interpretation is a recipe.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ class ExtractionRecipe:
     """Extractors and their options.
 
     Attributes:
-        description: what comes out, in one line.
+        description: features in one line.
         audio: name of the audio extractor.
         visual: name of the visual extractor.
         options: modality -> option -> value.
@@ -28,15 +28,15 @@ class ExtractionRecipe:
     visual: str
     options: Options
 
-    def with_options(self, given: Options | None, *, weights: str | None) -> dict[str, dict[str, Json]]:
-        """Lay given options over those of the recipe; weights that are named for all take the place of its own."""
-        found: dict[str, dict[str, Json]] = {modality: dict(values) for modality, values in self.options.items()}
-        for values in found.values():
+    def with_options(self, overrides: Options | None, *, weights: str | None) -> dict[str, dict[str, Json]]:
+        """Return the options of the recipe with overrides; `weights` for all extractors replace those of the recipe."""
+        options: dict[str, dict[str, Json]] = {modality: dict(values) for modality, values in self.options.items()}
+        for values in options.values():
             if weights is not None:
                 values.pop("weights", None)
-        for modality, own in (given or {}).items():
-            found.setdefault(modality, {}).update(own)
-        return found
+        for modality, changes in (overrides or {}).items():
+            options.setdefault(modality, {}).update(changes)
+        return options
 
 
 _YOUTUBE8M: JsonObject = {"weights": "inception-v3-2015", "reduction": "youtube-8m"}
@@ -65,4 +65,4 @@ RECIPES = {
         {"reduction": "own-pca"},
     ),
 }
-"""Name -> recipe; the last needs no matrices of YouTube-8M."""
+"""Recipes by name; the last needs no matrices of YouTube-8M."""

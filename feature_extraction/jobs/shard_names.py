@@ -1,4 +1,4 @@
-"""Names of the shards of one job: `s.h5` in three parts is `s.0-of-3.h5`, `s.1-of-3.h5`, `s.2-of-3.h5`."""
+"""Names of shards: `s.h5` in three parts is `s.0-of-3.h5`, `s.1-of-3.h5`, `s.2-of-3.h5`."""
 
 import os
 import re
@@ -11,10 +11,10 @@ _PART = re.compile(r"(?P<stem>.+)\.(?P<index>\d+)-of-(?P<count>\d+)")
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """Read "i/n" of `--shard`.
+    """Parse "i/n" of `--shard`.
 
     Raises:
-        InputError: written otherwise, or no shard of so many.
+        InputError: another form, or i is not below n.
     """
     index, slash, count = text.partition("/")
     if not slash or not index.isdecimal() or not count.isdecimal() or not int(index) < int(count):
@@ -23,14 +23,14 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def shard_path(output: str | os.PathLike[str], shard: tuple[int, int]) -> Path:
-    """Name the file of one shard, so that no shard overwrites another.
+    """Return the path of the feature file of a shard.
 
     Args:
-        output: the feature file of the whole job, or the name of this shard.
+        output: the feature file of the whole job, or of this shard.
         shard: (i, n).
 
     Returns:
-        `<stem>.<i>-of-<n><suffix>`; `output` as it is where it has that name already, or where n is 1.
+        `<stem>.<i>-of-<n><suffix>`; `output` unchanged if it has that name already, or if n is 1.
 
     Raises:
         InputError: `output` has the name of another shard.
@@ -44,42 +44,39 @@ def shard_path(output: str | os.PathLike[str], shard: tuple[int, int]) -> Path:
     if (int(named["index"]), int(named["count"])) != shard:
         raise InputError(
             f"{place}: is the name of shard {named['index']}/{named['count']}, but the job is shard {index}/{count}; "
-            f"name it {named['stem']}{place.suffix}, and the shard is added"
+            f"use the name {named['stem']}{place.suffix}, to which the shard is added"
         )
     return place
 
 
 def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> list[Path]:
-    """Find the shards that are to be merged.
+    """Return the shards to merge.
 
     Args:
-        names: files of shards, or names of whole jobs, of which all shards are taken; none: the shards of `output`.
-        output: the feature file that will be made.
+        names: files of shards, or names of whole jobs, which stand for all their shards; empty for those of `output`.
+        output: the feature file to create.
 
     Returns:
-        The files, in the order of `names`, shards of one job in the order of their numbers.
+        The files in the order of `names`; the shards of a job in the order of their numbers.
 
     Raises:
-        InputError: a name that is not a file and has no shards.
+        InputError: a name that is neither a file nor has shards.
     """
-    return [path for name in names or (output,) for path in _files(Path(name), whole=not names)]
+    paths: list[Path] = []
+    for name in map(Path, names or (output,)):
+        shards = [name] if names and name.exists() else named_shards(name)
+        if not shards:
+            raise InputError(f"{name}: no such file, and no shards {name.stem}.0-of-N{name.suffix} beside it")
+        paths += shards
+    return paths
 
 
 def named_shards(name: Path, ending: str = "") -> list[Path]:
-    """Find what is named after the shards of a job: `<stem>.<i>-of-<n><suffix><ending>`, in order."""
-    found: list[tuple[int, int, Path]] = []
+    """Return the paths `<stem>.<i>-of-<n><suffix><ending>` of the shards of a job, in order."""
+    shards: list[tuple[int, int, Path]] = []
     for path in name.parent.iterdir() if name.parent.is_dir() else ():
         file = Path(path.name.removesuffix(ending))
         part = _PART.fullmatch(file.stem)
         if part and path.name.endswith(ending) and (part["stem"], file.suffix) == (name.stem, name.suffix):
-            found.append((int(part["count"]), int(part["index"]), path))
-    return [path for *_, path in sorted(found)]
-
-
-def _files(name: Path, *, whole: bool) -> list[Path]:
-    if name.exists() and not whole:
-        return [name]
-    found = named_shards(name)
-    if not found:
-        raise InputError(f"{name}: no such file, and no shards {name.stem}.0-of-N{name.suffix} beside it")
-    return found
+            shards.append((int(part["count"]), int(part["index"]), path))
+    return [path for *_, path in sorted(shards)]

@@ -1,10 +1,10 @@
-"""The ledger of an extraction job: what was finished is appended and never changed; no kill can lose it.
+"""The ledger of an extraction job: an append-only record of finished work that survives a kill at any time.
 
-Two files in the work folder. `values.f32` holds nothing but numbers: the descriptions, one after the other, float32 in
-little-endian order. `records.jsonl` holds a line for each finished piece of work, `<CRC-32> <key> <JSON>`, which says
-what became of it and where its values stand, with their own checksum; lines with the key 0 are notes about the job.
-Values are written before their line, so what a kill cut short is cut off at the next opening; what a disk damaged is
-skipped, and that piece of work is done again. In memory there are 16 bytes for each line.
+The work folder has two files. `values.f32` holds the descriptions, concatenated, as little-endian float32.
+`records.jsonl` holds one line `<CRC-32> <key> <JSON>` for each finished clip and modality, with its outcome and the
+position and checksum of its values. Lines with key 0 are notes about the job. Values are written before their line, so
+an unfinished write is truncated at the next opening. A damaged record is skipped, and its work is done again. Memory:
+16 bytes per line.
 """
 
 from aadml.feature_extraction.ledger.ledger import RECORDS, DamagedValues, Ledger, is_in_use, open_ledger

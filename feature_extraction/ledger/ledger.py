@@ -1,4 +1,4 @@
-"""The ledger itself: one process at a time appends to it, and finds what it has."""
+"""The ledger: append and lookup, by one process at a time."""
 
 import fcntl
 import os
@@ -30,17 +30,17 @@ from aadml.feature_extraction.ledger.records import (
 
 RECORDS, VALUES = "records.jsonl", "values.f32"
 _OLD = "ledger.jsonl"
-_FLUSH_SECONDS = 5.0  # a power cut loses at most so much work; a kill loses none
-_LINE = 1024  # bytes read at once where a line begins
-_TRIES, _PAUSE = 5, 0.05  # who only looks whether a job runs holds the lock for a moment
+_FLUSH_SECONDS = 5.0  # work that a power cut may lose; a kill loses none
+_LINE = 1024  # bytes of the first read of a line
+_TRIES, _PAUSE = 5, 0.05  # `is_in_use` holds the lock for a moment
 
 
 class DamagedValues(Exception):  # noqa: N818 - a finding about the disk
-    """The values of a record are not those that were written."""
+    """The values of a record do not match their checksum."""
 
 
 class Ledger:
-    """The records of a job; of one piece of work the newest counts. `open_ledger` lets one process at a time in."""
+    """Records of a job; the newest record of a clip and modality counts. Opened by `open_ledger`."""
 
     def __init__(self, records: BinaryIO, values: BinaryIO, place: str) -> None:
         self._records, self._values = records, values
@@ -51,11 +51,11 @@ class Ledger:
         self._read_all()
 
     def __len__(self) -> int:
-        """Count the records."""
+        """Return the number of records."""
         return len(self._positions)
 
     def find(self, clip: str, modality: str, settings: str) -> Record | None:
-        """Give the newest record of a piece of work, or None."""
+        """Return the newest record of a clip, modality and settings; None if there is none."""
         for position in self._positions.of(key_of(clip, modality, settings)):
             record = record_of(self._line(position))
             if record is not None and (record.id, record.modality, record.settings) == (clip, modality, settings):
@@ -66,7 +66,7 @@ class Ledger:
         """Read the values of a record: (d,) or (t, d).
 
         Raises:
-            DamagedValues: they are not those that were written.
+            DamagedValues: the values do not match their checksum.
         """
         size = 4 * int(np.prod(block.shape))
         data = os.pread(self._values.fileno(), size, block.offset)
@@ -75,14 +75,14 @@ class Ledger:
         return np.frombuffer(data, dtype="<f4").reshape(block.shape).astype(np.float32)
 
     def append(self, record: Record, values: NDArray[Any] | None = None) -> None:
-        """Put a record and its values at the end, whole or not at all.
+        """Append a record and its values, completely or not at all.
 
         Args:
-            record: its `block` is given here.
+            record: the record; its `block` is set here.
             values: (d,) or (t, d); None for a failure.
 
         Raises:
-            InputError: the disk is full or the file cannot be written; what was recorded before stays.
+            InputError: the disk is full or the file cannot be written; earlier records are kept.
         """
         data = b""
         if values is not None:
@@ -92,29 +92,29 @@ class Ledger:
         self._positions.add(key, self._append(key, record.content_of_line, data))
 
     def note(self, note: Note) -> None:
-        """Put a note about the job at the end.
+        """Append a note about the job.
 
         Raises:
-            InputError: the disk is full or the file cannot be written; what was recorded before stays.
+            InputError: the disk is full or the file cannot be written; earlier records are kept.
         """
         self._append(NOTE, content_of_note(note), b"")
 
     def flush(self) -> None:
-        """Force what was appended to the disk."""
+        """Flush all appended data to the disk."""
         for file in (self._values, self._records):
             os.fsync(file.fileno())
         self._flushed = time.monotonic()
 
     def forget_damaged(self) -> int:
-        """Forget the records whose values are damaged, so that the work is done again; return how many there were."""
-        before, self._positions, kept = len(self), Positions(), self._positions
-        for key, position in kept.all():
+        """Remove records with damaged values, so that their work is done again, and return their number."""
+        before, positions, self._positions = len(self), self._positions, Positions()
+        for key, position in positions.all():
             record = record_of(self._line(position))
-            if record is not None and (record.block is None or self._is_whole(record.block)):
+            if record is not None and (record.block is None or self._is_intact(record.block)):
                 self._positions.add(key, position)
         return before - len(self)
 
-    def _is_whole(self, block: Block) -> bool:
+    def _is_intact(self, block: Block) -> bool:
         try:
             self.values(block)
         except DamagedValues:
@@ -122,7 +122,7 @@ class Ledger:
         return True
 
     def _append(self, key: int, content: JsonObject, data: bytes) -> int:
-        """Write data, then their line; return the position of the line."""
+        """Write values, then their line, and return the position of the line."""
         line = line_of(key, content, self._values_end + len(data))
         position = self._end
         try:
@@ -134,7 +134,7 @@ class Ledger:
         except OSError as error:
             os.ftruncate(self._records.fileno(), self._end)
             os.ftruncate(self._values.fileno(), self._values_end)
-            message = f"{self._place}: cannot be written ({error.strerror}); {len(self)} results so far are safe: "
+            message = f"{self._place}: cannot be written ({error.strerror}); {len(self)} results are saved: "
             raise InputError(message + "free some space and run the same command again") from error
         return position
 
@@ -147,11 +147,11 @@ class Ledger:
             length *= 8
 
     def _read_all(self) -> None:
-        """Find all lines; cut off what a kill left unfinished in both files."""
+        """Index all lines and truncate unfinished writes of both files."""
         last = b""
         for line in self._records:
             if not line.endswith(b"\n"):
-                break  # a kill came in the middle of this line
+                break  # unfinished line of a killed process
             key = key_of_line(line)
             if key is not None:
                 last = line
@@ -167,21 +167,21 @@ class Ledger:
 
 @contextmanager
 def open_ledger(folder: Path) -> Iterator[Ledger]:
-    """Open the ledger of a work folder, repair it, and keep other processes out meanwhile.
+    """Open the ledger of a work folder, repair it, and lock it against other processes.
 
     Args:
-        folder: the work folder; it is made if needed.
+        folder: the work folder, which is created if needed.
 
     Yields:
         The ledger.
 
     Raises:
-        InputError: the folder cannot be written, another process is at work in it, or it holds an older ledger.
+        InputError: the folder cannot be written, is in use by another process, or holds a ledger of an older version.
     """
     if (folder / _OLD).exists():
         raise InputError(
-            f"{folder / _OLD}: was written by an older version, which can finish its job; this one does not read it: "
-            f"remove {folder} to decode its clips anew, or name another output"
+            f"{folder / _OLD}: was written by an older version of aadml, which can finish the job; "
+            f"remove {folder} to decode its clips again, or name another output"
         )
     with ExitStack() as stack:
         try:
@@ -200,7 +200,7 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
 
 
 def is_in_use(records: Path) -> bool:
-    """Tell whether a process is writing a ledger."""
+    """Return whether a process is writing the ledger."""
     with records.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -214,11 +214,11 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _lock(file: BinaryIO, place: Path) -> None:
-    for again in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_TRIES)):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            if not again:
+            if not tries_left:
                 raise InputError(
                     f"{place}: another extraction is writing it; wait for it, or name another output"
                 ) from error
@@ -228,7 +228,7 @@ def _lock(file: BinaryIO, place: Path) -> None:
 
 
 def _write_at(file: BinaryIO, data: bytes, position: int) -> None:
-    """Write all of `data` to a place in a file, however often the system takes only a part of it."""
+    """Write all of `data` at a position of a file, repeating partial writes."""
     written = 0
     while written < len(data):
         written += os.pwrite(file.fileno(), data[written:], position + written)

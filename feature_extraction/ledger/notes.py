@@ -1,6 +1,7 @@
-"""What a job notes in its ledger about itself, so that others can see how far it is."""
+"""Notes of a job about its progress, in its ledger."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,13 +11,13 @@ from aadml.feature_extraction.ledger.records import NOTE, content_of, key_of_lin
 
 @dataclass(frozen=True)
 class Beginning:
-    """A process began, or went on with, a job.
+    """Start or continuation of a job by a process.
 
     Attributes:
-        at: seconds since 1970.
-        clips: that the job has.
-        command: with which it goes on after an interruption; empty if it was begun in Python.
-        folder: in which the command was given.
+        at: time in seconds since 1970.
+        clips: number of clips of the job.
+        command: command that continues the job after an interruption; "" if it was started from Python.
+        folder: working directory of the command.
     """
 
     at: float
@@ -27,14 +28,14 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a process is.
+    """Progress of a process.
 
     Attributes:
-        at: seconds since 1970.
-        done: clips done, those that failed and those that were known among them.
-        reused: clips that needed no work, as the ledger had them.
-        failed: reason -> clips.
-        finished: whether the feature file has been written.
+        at: time in seconds since 1970.
+        done: number of clips done, including failed and reused clips.
+        reused: number of clips taken from the ledger.
+        failed: reason -> number of clips.
+        finished: whether the feature file is written.
     """
 
     at: float
@@ -43,19 +44,24 @@ class Progress:
     failed: Mapping[str, int] = field(default_factory=dict)
     finished: bool = False
 
+    @property
+    def worked(self) -> int:
+        """Number of clips that the process did itself."""
+        return self.done - self.reused
+
 
 Note = Beginning | Progress
 _KINDS: dict[str, type[Beginning] | type[Progress]] = {"beginning": Beginning, "progress": Progress}
 
 
 def content_of_note(note: Note) -> JsonObject:
-    """Give what the line of a note says."""
+    """Return the JSON content of a note."""
     kind = "beginning" if isinstance(note, Beginning) else "progress"
     return {kind: dict(vars(note))}
 
 
 def notes_of(records: Path) -> Iterator[Note]:
-    """Read the notes in a ledger's file of records, which may be in use; damaged ones are left out."""
+    """Yield the notes of a file of records, which may be in use; damaged notes are left out."""
     wanted = b" %016x " % NOTE
     with records.open("rb") as file:
         for line in file:
@@ -64,10 +70,8 @@ def notes_of(records: Path) -> Iterator[Note]:
 
 
 def _note(content: JsonObject) -> Iterator[Note]:
-    for kind, made in _KINDS.items():
-        values = content.get(kind)
+    for name, kind in _KINDS.items():
+        values = content.get(name)
         if isinstance(values, dict):
-            try:
-                yield made(**values)
-            except TypeError:  # of another version of the program
-                return
+            with suppress(TypeError):  # a note of another version
+                yield kind(**values)

@@ -1,4 +1,4 @@
-"""Where the lines of a ledger stand, by their keys: two arrays of numbers, however many lines there are."""
+"""Positions of the lines of a ledger, by key, in two compact arrays."""
 
 from array import array
 from bisect import bisect_left
@@ -8,10 +8,10 @@ import numpy as np
 
 
 class Positions:
-    """Key -> positions of its lines; one key may have many.
+    """Index of the positions of lines; a key may have several lines.
 
     Args:
-        recent: how many may be added before the arrays are sorted again.
+        recent: number of additions between two sorts of the arrays.
     """
 
     def __init__(self, recent: int = 50_000) -> None:
@@ -22,25 +22,25 @@ class Positions:
         self._count = 0
 
     def __len__(self) -> int:
-        """Count the lines."""
+        """Return the number of lines."""
         return len(self._keys) + self._count
 
     def add(self, key: int, place: int) -> None:
-        """Enter a line that stands after all others."""
+        """Add a line behind all others."""
         self._recent.setdefault(key, []).append(place)
         self._count += 1
         if self._count >= max(self._most, len(self._keys) // 8):
             self._sort()
 
     def of(self, key: int) -> list[int]:
-        """List the positions of a key's lines, the newest first."""
+        """Return the positions of the lines of a key, the newest first."""
         first = last = bisect_left(self._keys, key)
         while last < len(self._keys) and self._keys[last] == key:
             last += 1
         return [*reversed(self._recent.get(key, [])), *reversed(self._places[first:last])]
 
     def all(self) -> Iterator[tuple[int, int]]:
-        """Give key and position of every line, in the order of their positions."""
+        """Yield key and position of every line, ordered by position."""
         self._sort()
         keys, places = self._keys, self._places
         for number in np.argsort(np.array(places, dtype=np.uint64), kind="stable"):

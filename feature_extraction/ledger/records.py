@@ -1,4 +1,4 @@
-"""What a line of the ledger says, and how it is written and read."""
+"""Lines of the ledger: content, writer and reader."""
 
 import hashlib
 import json
@@ -9,19 +9,19 @@ from typing import Any
 from aadml.feature_extraction.ground.json_values import JsonObject
 
 NOTE = 0
-"""The key of a line that is no record but a note about the job."""
+"""Key of a line that is a note instead of a record."""
 
-_CHECKED = 9  # where a line's key begins, after the checksum and a space
-_BODY = 26  # where its JSON begins, after the key and a space
+_CHECKED = 9  # start of the key, after the checksum and a space
+_BODY = 26  # start of the JSON, after the key and a space
 
 
 @dataclass(frozen=True)
 class Block:
-    """Where the values of a record stand in the file of values.
+    """Location of the values of a record in the file of values.
 
     Attributes:
-        offset: in bytes.
-        shape: (d,) pooled, or (t, d) where descriptions over time are kept.
+        offset: position in bytes.
+        shape: (d,) for a pooled description, or (t, d) for a description over time.
         checksum: CRC-32 of the bytes.
     """
 
@@ -32,21 +32,21 @@ class Block:
 
 @dataclass(frozen=True)
 class Record:
-    """What became of one modality of one clip.
+    """Result for one modality of one clip.
 
     Attributes:
-        id: of the clip.
-        modality: `audio` or `visual`.
-        settings: fingerprint of everything that decides the values.
+        id: id of the clip.
+        modality: name of the modality.
+        settings: fingerprint of all settings that determine the values.
         content: SHA-256 of the file.
-        stamp: size, times and number of the file when it was read: where they are unchanged, so is the content.
-        reason: empty, or why there is nothing.
-        detail: what was seen.
-        warnings: what is odd about a clip that was accepted.
-        start: when the sound or the picture begins, in seconds after the beginning of the file.
-        seconds: how long it lasts.
-        block: where its values are; None for a failure.
-        fingerprint: of its sound or picture, in base 64; empty for a failure, and in ledgers that have none.
+        stamp: size, times and inode of the file when it was read; an equal stamp means equal content.
+        reason: key of `REASONS`; "" for success.
+        detail: description of the failure.
+        warnings: remarks about an accepted clip.
+        start: beginning of the sound or picture, in seconds after the beginning of the file.
+        seconds: duration.
+        block: location of the values; None for a failure.
+        fingerprint: fingerprint of sound or picture, in base 64; "" for a failure, and in older ledgers.
     """
 
     id: str
@@ -64,25 +64,25 @@ class Record:
 
     @property
     def content_of_line(self) -> JsonObject:
-        """What its line says."""
+        """Content of its line, as JSON."""
         block = self.block
         place = None if block is None else [block.offset, block.shape, block.checksum]
         return {**vars(self), "block": place}
 
 
 def key_of(clip: str, modality: str, settings: str) -> int:
-    """Give the 64 bits under which a piece of work is looked up; two may share them, so the record is looked at too."""
+    """Compute the 64-bit key of a clip, modality and settings; as keys may collide, the record is compared as well."""
     name = "\0".join((clip, modality, settings)).encode("utf-8", errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) or 1
 
 
 def line_of(key: int, content: JsonObject, end: int) -> bytes:
-    """Write a line.
+    """Return a line.
 
     Args:
-        key: of a record, or `NOTE`.
-        content: JSON-able.
-        end: how many bytes the file of values has when the line is written.
+        key: key of a record, or `NOTE`.
+        content: values that JSON can hold.
+        end: size of the file of values in bytes, including the values of this line.
     """
     text = json.dumps({**content, "end": end}, ensure_ascii=True, separators=(",", ":")).encode("ascii")
     checked = b"%016x %s" % (key, text)
@@ -90,7 +90,7 @@ def line_of(key: int, content: JsonObject, end: int) -> bytes:
 
 
 def key_of_line(line: bytes) -> int | None:
-    """Read the key of a line; None where it is damaged."""
+    """Return the key of a line; None if the line is damaged."""
     if line[:_CHECKED] != b"%08x " % zlib.crc32(line[_CHECKED:-1]):
         return None
     try:
@@ -100,7 +100,7 @@ def key_of_line(line: bytes) -> int | None:
 
 
 def content_of(line: bytes) -> dict[str, Any]:
-    """Read what a line says; nothing where it is damaged."""
+    """Return the content of a line; {} if the line is damaged."""
     if key_of_line(line) is None:
         return {}
     try:
@@ -111,7 +111,7 @@ def content_of(line: bytes) -> dict[str, Any]:
 
 
 def record_of(line: bytes) -> Record | None:
-    """Read the record of a line; None where it is damaged or none."""
+    """Return the record of a line; None if the line is damaged or holds no record."""
     content = content_of(line)
     try:
         del content["end"]
@@ -120,5 +120,5 @@ def record_of(line: bytes) -> Record | None:
             content["block"] = Block(offset, tuple(shape), checksum)
         content["stamp"], content["warnings"] = tuple(content["stamp"]), tuple(content["warnings"])
         return Record(**content)
-    except (ValueError, TypeError, KeyError):  # whole, but written by another version of the program
+    except (ValueError, TypeError, KeyError):  # a record of another version
         return None

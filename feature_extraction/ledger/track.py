@@ -1,4 +1,4 @@
-"""One modality of the clips of a finished job, by numbers alone: a million clips are a few megabytes."""
+"""Compact table of one modality of the clips of a finished job: a few megabytes for a million clips."""
 
 import base64
 from array import array
@@ -12,11 +12,11 @@ from aadml.feature_extraction.ledger.ledger import Ledger
 from aadml.feature_extraction.ledger.records import Block, Record
 from aadml.feature_extraction.media.fingerprints import SIZE
 
-_ABSENT = -1  # the offset of what is nowhere
+_ABSENT = -1  # offset of an absent modality
 
 
 class Track:
-    """Where the values of one modality stand in the ledger, when they begin, and the fingerprints of the clips."""
+    """Locations of values in the ledger, start times and fingerprints of the clips, for one modality."""
 
     def __init__(self) -> None:
         self._blocks = array("q")  # offset, rows (0: pooled), width, checksum
@@ -24,7 +24,7 @@ class Track:
         self._fingerprints = bytearray()
 
     def add(self, record: Record | None) -> None:
-        """Enter the next clip; None: it lacks the modality."""
+        """Add the next clip; None for a clip without the modality."""
         if record is None:
             self._blocks.extend((_ABSENT, 0, 0, 0))
             self._moments.extend((0.0, 0.0))
@@ -38,26 +38,26 @@ class Track:
 
     @property
     def fingerprints(self) -> NDArray[np.uint8]:
-        """The fingerprint of each clip: (n, SIZE)."""
+        """Fingerprints of the clips, (n, SIZE)."""
         return np.frombuffer(self._fingerprints, dtype=np.uint8).reshape(-1, SIZE)
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """Whether each clip has the modality: (n,)."""
+        """Mask of the clips that have the modality, (n,)."""
         return np.asarray(np.array(self._blocks, dtype=np.int64)[::4] != _ABSENT)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """How many rows each clip has."""
+        """Number of rows of each clip, (n,)."""
         return np.array(self._blocks, dtype=np.int64)[1::4]
 
     @property
     def width(self) -> int:
-        """How wide the rows are; 0 where there are none."""
+        """Width of the rows; 0 if there are none."""
         return max(self._blocks[2::4], default=0)
 
     def descriptions(self, ledger: Ledger) -> Iterator[NDArray[np.float32]]:
-        """Read the values of the clips that have any, one by one: (d,) or (t, d)."""
+        """Yield the values of each clip that has the modality: (d,) or (t, d)."""
         blocks = self._blocks
         for first in range(0, len(blocks), 4):
             offset, rows, width, checksum = blocks[first : first + 4]
@@ -65,9 +65,8 @@ class Track:
                 continue
             yield ledger.values(Block(offset, (rows, width) if rows else (width,), checksum))
 
-    def times(self, one: Extractor) -> Iterator[NDArray[np.float64]]:
-        """Say clip by clip when the rows begin: (t,)."""
+    def times(self, extractor: Extractor) -> Iterator[NDArray[np.float64]]:
+        """Yield the start times of the rows of each clip, (t,)."""
         for rows, start, seconds in zip(self._blocks[1::4], self._moments[::2], self._moments[1::2], strict=True):
-            if not rows:
-                continue
-            yield start + one.times(rows, seconds)
+            if rows:
+                yield start + extractor.times(rows, seconds)

@@ -148,7 +148,7 @@ def test_wrong_usage_is_one_line_and_exit_status_two(aadml, clips, tmp_path, arg
 @pytest.mark.parametrize(
     ("size", "message"),
     [
-        pytest.param(4_000, "results so far are safe: free some space and run the same command again", id="ledger"),
+        pytest.param(4_000, "results are saved: free some space and run the same command again", id="ledger"),
         pytest.param(
             50_000, "f.h5: cannot be written (File too large); choose another place or free", id="feature file"
         ),
@@ -211,7 +211,7 @@ def test_a_read_only_place_is_an_input_error(clips, tmp_path):
 def test_the_status_of_a_folder_is_refused(aadml, place):
     code, _, error = aadml("status", place)
     assert code == 2
-    assert error == f"{place}: is a folder; give the name of the feature file that `extract` was told to make"
+    assert error == f"{place}: is a folder; pass the output of `aadml extract`"
 
 
 def test_features_of_an_earlier_call_are_said_to_be_kept(aadml, tmp_path):

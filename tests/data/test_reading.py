@@ -250,7 +250,7 @@ def test_groups_in_the_place_of_arrays_are_refused(write_h5, split_keys):
     with h5py.File(path, "a") as file:
         del file["lab_train"]
         file.create_group("lab_train")
-    with pytest.raises(InputError, match="'lab_train' is a group; wanted an array"):
+    with pytest.raises(InputError, match="'lab_train' is a group; an array is needed"):
         open_data(path)
 
 

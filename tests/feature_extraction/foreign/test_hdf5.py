@@ -168,25 +168,25 @@ def shard_is_a_list(file, tmp_path):
 
 
 ZOO = {
-    outside: "/id: keeps its values in another file, which is not read",
+    outside: "/id: stores its values in another file, which is not read",
     external_link: "/id: is a link to another file, which is not followed",
     external_link_in_a_column: "/column/more: is a link to another file, which is not followed",
-    dangling_link: "/column/more: is a link that leads nowhere",
-    dangling_features: "/audio: is a link that leads nowhere",
+    dangling_link: "/column/more: is a link without a target",
+    dangling_features: "/audio: is a link without a target",
     circle_of_links: "cannot be read as HDF5 (Special link traversal failed (too many links))",
-    virtual: "/audio: is put together from other files, which are not read",
-    many_rows: "/audio: declares 32,000,000,000,000 bytes, of which 0 are there",
-    many_compressed_zeros: "/audio: declares 307,200,000 bytes, of which",
-    huge_chunk: "/audio: is kept in 1 pieces of 1,073,741,824 bytes",
-    scalar_label: "/label is a single value or nothing at all; a row a clip is needed",
-    empty_label: "/label is a single value or nothing at all; a row a clip is needed",
-    matrix_of_labels: "/label is int64 (12, 2); int64 (clips,) is needed",
+    virtual: "/audio: is a virtual dataset of other files, which are not read",
+    many_rows: "/audio: declares 32,000,000,000,000 bytes, but stores 0",
+    many_compressed_zeros: "/audio: declares 307,200,000 bytes, but stores",
+    huge_chunk: "/audio: is stored in 1 chunks of 1,073,741,824 bytes",
+    scalar_label: "/label is a single value or empty; one row per clip is needed",
+    empty_label: "/label is a single value or empty; one row per clip is needed",
+    matrix_of_labels: "/label is int64 (12, 2); int64 (12,) is needed",
     complex_features: "/audio holds complex64; real numbers are needed",
     too_large_for_float32: "/audio: row 0 holds NaN or infinity",
     provenance_of_another_type: "its attribute `provenance` is not JSON",
     provenance_is_a_list: "its attribute `provenance` is not a JSON object",
     provenance_is_too_deep: "its attribute `provenance` is not JSON",
-    notes_are_a_number: "notes that are no list of sentences",
+    notes_are_a_number: "notes that are not a list of sentences",
     version_of_another_type: "is a feature file of version [0 1 2]; this program reads versions 1 and 2",
     doubled_id: "/id holds 'clip 0' 2 times",
     doubled_class: "/class_names holds 'a' 2 times",
@@ -259,7 +259,7 @@ def test_some_zeroed_block_keeps_readers_busy_and_the_look_is_ended(tmp_path):
             messages.append(str(error))
             if "processor time" in messages[-1]:
                 break
-    assert any("0.6 s of processor time: it is damaged, or made to keep readers busy" in each for each in messages)
+    assert any("0.6 s of processor time: it is damaged or malicious" in each for each in messages)
 
 
 @pytest.mark.slow
@@ -279,16 +279,16 @@ def test_a_process_that_is_killed_by_the_file_says_by_what(tmp_path, monkeypatch
     look = tmp_path / "hdf5_look.py"
     monkeypatch.setattr(hdf5, "__file__", str(tmp_path / "hdf5.py"))
     for program, message in [
-        ("import os; os.abort()", "takes down what reads it (SIGABRT): it is damaged"),
-        ("raise SystemExit('no such luck')", "cannot be looked at (no such luck)"),
+        ("import os; os.abort()", "crashes its reader (SIGABRT): it is damaged"),
+        ("raise SystemExit('no such luck')", "cannot be inspected (no such luck)"),
         ("print('a strange\\nthing', end='')", "a strange"),
     ]:
         look.write_text(program)
-        hdf5._looked_at.cache_clear()
+        hdf5._inspected.cache_clear()
         with pytest.raises(InputError) as caught:
             read_features(path)
         assert message in str(caught.value)
-    hdf5._looked_at.cache_clear()
+    hdf5._inspected.cache_clear()
 
 
 def test_a_file_is_looked_at_once_while_it_does_not_change(tmp_path, monkeypatch):

@@ -57,7 +57,7 @@ def test_a_place_is_an_entry_of_every_table():
     ("place", "options", "message"),
     [
         (f"{HERE}:OWN", {}, f"thing {HERE}:OWN: is a str, which cannot be called"),
-        (f"{HERE}:lookup", {"of": f"{HERE}:Table"}, f"thing {HERE}:lookup: is a function; wanted a Registry"),
+        (f"{HERE}:lookup", {"of": f"{HERE}:Registry"}, f"thing {HERE}:lookup: is a function; wanted a Registry"),
         (f"{HERE}:absent", {}, f"thing {HERE}:absent: .*registry.py holds no 'absent'; it holds "),
         ("loook:up", {}, "thing loook:up: there is no module 'loook'; .*; did you mean 'look-up'"),
     ],
@@ -81,7 +81,7 @@ def test_installed_packages_bring_entries_and_the_list_says_where_from(install):
     assert things["one"]() == 1
     assert list(things) == ["near", "look-up", "one"]
     assert [(entry.name, entry.description, entry.origin) for entry in things.listed()] == [
-        ("near", "Give the choice that is spelt most like `name`; empty where none is similar.", OWN),
+        ("near", 'Return the choice with the most similar spelling; "" if none is similar.', OWN),
         ("look-up", "Return `table[name]`.", OWN),
         ("one", "Be one.", "guest 1.2"),
     ]

@@ -108,11 +108,11 @@ def test_a_modality_that_every_clip_lacks_is_not_written(manifest, tmp_path, nam
     assert f"every clip lacks {lacking}: not written" in output
     assert read_features(tmp_path / "f.h5").present == {}
     content = (tmp_path / "f.h5").read_bytes()
-    assert "2 of them known before" in command(*line)[1]
+    assert "2 from an earlier call" in command(*line)[1]
     assert (tmp_path / "f.h5").read_bytes() == content
     shutil.copy(tmp_path / f"0-{name}", tmp_path / "spare")
     manifest(name, BOTH)
-    assert "1 of them known before" in command(*line)[1]
+    assert "1 from an earlier call" in command(*line)[1]
     assert described(tmp_path / "f.h5") == ["audio", "visual"]
     assert read_features(tmp_path / "f.h5").has(lacking).tolist() == [False, True]
     assert status(tmp_path / "f.h5").done == 2

@@ -72,7 +72,7 @@ def altered(job, tmp_path, **changes):
 
 def test_refuses_features_of_another_kind(job, tmp_path):
     provenance = {"audio": {**read_features(job / "1.h5").provenance["audio"], "extractor": "vggish"}}
-    with pytest.raises(InputError, match=r"another kind than those of .*extractor is 'vggish' there and"):
+    with pytest.raises(InputError, match=r"another kind than those of .*extractor is 'vggish' here and"):
         merge(altered(job, tmp_path, provenance=provenance), tmp_path / "f.h5")
 
 

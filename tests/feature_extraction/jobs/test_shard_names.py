@@ -22,7 +22,7 @@ def test_a_shard_has_its_number_in_its_name(output, shard, name):
 
 @pytest.mark.parametrize("shard", [(1, 3), (0, 4)])
 def test_a_name_of_another_shard_is_refused(shard):
-    with pytest.raises(InputError, match=r"is the name of shard 0/3.*name it s\.h5"):
+    with pytest.raises(InputError, match=r"is the name of shard 0/3.*use the name s\.h5"):
         shard_path("s.0-of-3.h5", shard)
 
 

@@ -102,9 +102,9 @@ def test_what_is_no_job_is_said_in_one_line(tmp_path):
     with open_ledger(tmp_path / "notes.h5.work"):
         pass
     for name, message in [
-        ("f.h5", "no extraction was begun"),
-        ("old.h5", "no ledger that this version can read"),
-        ("notes.h5", "does not say what job it is of"),
+        ("f.h5", "no extraction was started"),
+        ("old.h5", "holds no ledger of this version"),
+        ("notes.h5", "has no note about its job"),
     ]:
         with pytest.raises(InputError, match=message) as caught:
             status(tmp_path / name)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "scripts" / "soak" / "pictures.py"
+PROGRAM = Path(__file__).parents[3] / "scripts" / "soak" / "pictures.py"
 
 
 @pytest.fixture(scope="module")

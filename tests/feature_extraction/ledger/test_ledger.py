@@ -3,12 +3,9 @@ import resource
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ledger import Beginning, DamagedValues, Progress, Record, is_in_use, notes_of, open_ledger
-from aadml.feature_extraction.ledger.positions import Positions
+from aadml.feature_extraction.ledger import DamagedValues, Record, is_in_use, open_ledger
 
 
 def record(number, **changes):
@@ -132,7 +129,7 @@ def test_values_that_were_lost_are_forgotten_at_the_opening(tmp_path):
 
 def test_an_older_ledger_is_refused_in_one_line_and_left_alone(tmp_path):
     (tmp_path / "ledger.jsonl").write_text("0000 {}\n")
-    with pytest.raises(InputError, match=r"older version.* remove .* to decode its clips anew") as error:
+    with pytest.raises(InputError, match=r"older version.* remove .* to decode its clips again") as error:
         open_ledger(tmp_path).__enter__()
     assert "\n" not in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.jsonl"]
@@ -163,7 +160,7 @@ def test_a_full_disk_leaves_what_was_recorded(tmp_path):
     with open_ledger(tmp_path) as ledger:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, hard))
         try:
-            with pytest.raises(InputError, match="3 results so far are safe"):
+            with pytest.raises(InputError, match="3 results are saved"):
                 append(ledger, 3)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -178,30 +175,3 @@ def test_a_place_that_cannot_be_written_is_an_input_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"), open_ledger(tmp_path / "file"):
         pass
-
-
-def test_notes_are_no_records_and_are_read_while_the_ledger_is_in_use(tmp_path):
-    notes = [Beginning(1.0, 3, "aadml extract", "here"), Progress(2.0, 1, 0, {"corrupt": 1})]
-    with open_ledger(tmp_path) as ledger:
-        ledger.note(notes[0])
-        append(ledger, 0)
-        ledger.note(notes[1])
-        assert list(notes_of(tmp_path / "records.jsonl")) == notes
-        assert len(ledger) == 1
-    with open_ledger(tmp_path) as ledger:
-        assert len(ledger) == 1
-    torn = (tmp_path / "records.jsonl").read_bytes()[:-1]
-    (tmp_path / "records.jsonl").write_bytes(torn)
-    assert list(notes_of(tmp_path / "records.jsonl")) == notes[:1]
-
-
-@given(st.lists(st.integers(1, 5), max_size=60), st.integers(1, 9))
-def test_positions_are_those_of_a_dictionary_of_lists(keys, recent):
-    """However often the arrays are sorted in between."""
-    positions, wanted = Positions(recent), {}
-    for place, key in enumerate(keys):
-        positions.add(key, place)
-        wanted.setdefault(key, []).insert(0, place)
-        assert {each: positions.of(each) for each in range(7)} == {each: wanted.get(each, []) for each in range(7)}
-    assert list(positions.all()) == [(key, place) for place, key in enumerate(keys)]
-    assert len(positions) == len(keys)

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from aadml.feature_extraction.feature_file.columns import read_columns, written_as
+from aadml.feature_extraction.ground.errors import InputError
+
+AUDIO = np.ones((3, 2), np.float32)
+
+
+def columns(tmp_path, named=None, **arrays):
+    np.savez(tmp_path / "c.npz", **arrays)
+    return read_columns(tmp_path / "c.npz", named)
+
+
+def test_usual_plural_listed_and_named_keys_are_read_and_others_are_left(tmp_path):
+    found = columns(
+        tmp_path, {"flow": "raft"}, audio=AUDIO, labels=np.arange(3), modalities=np.array(["pose"]), pose=AUDIO,
+        raft=AUDIO, raft_present=np.array([True, False, True]), more=AUDIO,
+    )  # fmt: skip
+    assert sorted(found.features) == ["audio", "flow", "pose"]
+    assert found.beside["label"].tolist() == [0, 1, 2]
+    assert found.present["flow"].tolist() == [True, False, True]
+    assert found.left == ["more"]
+
+
+def test_a_missing_named_key_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no 'raft'; keys found: audio"):
+        columns(tmp_path, {"flow": "raft"}, audio=AUDIO)
+
+
+def test_the_singular_key_is_preferred():
+    assert [written_as("label", keys) for keys in (["label", "labels"], ["labels"], [])] == ["label", "labels", "label"]
+    assert written_as("audio", ["audios"]) == "audio"
+
+
+def test_several_texts_are_those_of_a_third_axis_or_of_text_row(tmp_path):
+    texts, rows = columns(tmp_path, text=np.arange(12.0).reshape(3, 2, 2)).several_texts(3)
+    assert texts.shape == (6, 2)
+    assert rows.tolist() == [0, 0, 1, 1, 2, 2]
+    texts, rows = columns(tmp_path, text=AUDIO, text_row=np.array([0, 0, 1])).several_texts(2)
+    assert rows.tolist() == [0, 0, 1]
+    assert columns(tmp_path, text=AUDIO).several_texts(3) is None
+    with pytest.raises(InputError, match="text_row must hold 3 rows of the 2 clips"):
+        columns(tmp_path, text=AUDIO, text_row=np.array([0, 0, 2])).several_texts(2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"), [([0, 1, -1], True), ([[0], [1], [1]], True), ([0, 2, 1], False), ([0.0, 1.0, 1.0], False)]
+)
+def test_labels_are_positions_only_where_all_of_them_can_be(tmp_path, labels, expected):
+    found = columns(tmp_path, audio=AUDIO, label=np.asarray(labels), class_names=np.array(["a", "b"]))
+    assert found.labels_are_positions() is expected

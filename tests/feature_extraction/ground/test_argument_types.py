@@ -1,0 +1,101 @@
+import os
+import pickle
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from aadml.feature_extraction.ground import consent
+from aadml.feature_extraction.ground.argument_types import checked, checked_call, plain
+from aadml.feature_extraction.ground.errors import InputError
+
+
+class Kind:
+    IN_WORDS = "a kind"
+
+
+def function(
+    path: str | os.PathLike[str] | None = None,
+    count: int = 1,
+    share: float = 0.5,
+    mode: Literal["a", "b"] = "a",
+    names: Sequence[str] = (),
+    values: np.ndarray | None = None,
+    options: Mapping[str, object] | None = None,
+    kind: Kind | None = None,
+):
+    return path, count, share, mode, names, values, options, kind
+
+
+public = checked(function, __name__, "public")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.int64(3), 3),
+        (np.float32(0.5), 0.5),
+        (np.bool_(True), True),
+        (np.str_("a"), "a"),
+        (np.array(3), 3),
+        (np.array([1, 2]), [1, 2]),
+        ({"a": np.float64(1), "b": [np.int8(2), {"c": np.arange(2)}]}, {"a": 1.0, "b": [2, {"c": [0, 1]}]}),
+        ({"a": Path("b")}, {"a": "b"}),
+        ((np.int64(1), "x"), (1, "x")),
+        ("text", "text"),
+        (None, None),
+    ],
+)
+def test_numpy_values_become_python_values(value, expected):
+    result = plain(value)
+    assert result == expected
+    assert type(result) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"path": 3}, "^public: path of type int; possible are text, a path, None$"),
+        ({"path": ""}, "^public: path is empty; give a path, or leave it out$"),
+        ({"count": True}, "^public: count of type bool; possible is a whole number$"),
+        ({"count": 1.0}, "^public: count of type float"),
+        ({"share": "1"}, "^public: share of type str; possible is a number$"),
+        ({"mode": 3}, "^public: mode of type int; possible is 'a', 'b'$"),
+        ({"names": 3}, "^public: names of type int; possible is names$"),
+        ({"kind": 3}, "^public: kind of type int; possible are a kind, None$"),
+    ],
+)
+def test_wrong_types_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        public(**arguments)
+
+
+def test_arrays_and_mappings_are_left_to_the_function():
+    array, options = np.arange(3), {"a": np.int64(1)}
+    result = public(Path("p"), np.int32(2), 1, values=array, options=options)
+    assert result[:3] == (Path("p"), 2, 1)
+    assert result[5] is array
+    assert type(result[6]["a"]) is int
+
+
+def test_a_call_with_wrong_arguments_raises_the_error_of_python():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
+        public(nothing=1)
+
+
+def test_typed_names_of_code_are_consented_to_unless_they_are_paths():
+    public("my_path:name", mode="my_losses:mine")
+    assert consent.is_consented("my_losses:mine")
+    assert not consent.is_consented("my_path:name")
+    checked_call(function)(mode="my_losses:other")
+    assert not consent.is_consented("my_losses:other")
+
+
+def test_a_wrapper_is_pickled_by_its_public_name():
+    assert checked(function, __name__, "public") is public
+    assert (public.__module__, public.__qualname__) == (__name__, "public")
+    with pytest.raises(InputError, match=r"^function: count of type str"):
+        checked_call(function)(count="1")
+    assert pickle.dumps(plain)

@@ -1,0 +1,59 @@
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+from annotated_types import Interval, Len
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.validation import built, checked, checked_options
+
+Count = Annotated[int, Interval(ge=1, le=9)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A section.
+
+    Attributes:
+        count: a count.
+    """
+
+    count: Count
+    share: float = 0.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [(float, 1, 1.0), (tuple[int, ...], [1, 2], (1, 2)), (Count | None, None, None), (Count | str, "3", "3")],
+)
+def test_values_are_converted_to_their_type(kind, value, expected):
+    result = checked(kind, value, "key")
+    assert result == expected
+    assert type(result) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        (float, "3", '^key: "3" given; a number is possible$'),
+        (Count, True, "^key: true given; a whole number from 1 to 9 is possible$"),
+        (Count, 10, "^key: 10 given; a whole number from 1 to 9 is possible$"),
+        (float, float("nan"), "^key: NaN given; a number is possible$"),
+        (tuple[int, ...], 32, r"; a list is written \[32\]$"),
+        (tuple[int, ...], "32, 16", r"; a list is written \[32, 16\]$"),
+        (Annotated[tuple[int, ...], Len(3, 3)], "32,16", "a list of 3, each a whole number is possible$"),
+        (str, object(), "^key: a object given; text is possible$"),
+    ],
+)
+def test_impossible_values_are_refused_with_the_possible_ones(kind, value, message):
+    with pytest.raises(InputError, match=message):
+        checked(kind, value, "key")
+
+
+def test_options_are_checked_and_completed():
+    assert checked_options(Section, {"count": 2}, "s") == {"count": 2, "share": 0.5}
+    assert built(Section, {"count": 2, "share": 1}, "s") == Section(count=2, share=1.0)
+    with pytest.raises(InputError, match=r"^s\.count: 0 given"):
+        built(Section, {"count": 0}, "s")
+    with pytest.raises(InputError, match=r"^count: 0 given"):
+        checked_options(Section, {"count": 0}, "")

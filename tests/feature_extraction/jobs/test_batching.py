@@ -1,0 +1,43 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from aadml.feature_extraction.engines.decoding_workers import DecodedPart
+from aadml.feature_extraction.jobs.batching import Describer
+
+
+def run(values, batch_clips=2, fail=False):
+    """The sizes of the described batches, and number, reason and description of each recorded part."""
+    sizes, recorded = [], []
+
+    def describe(prepared):
+        sizes.append(len(prepared))
+        return [array * 2 for array in prepared]
+
+    def record(number, part, description):
+        recorded.append((number, part.reason, None if description is None else description.tolist()))
+
+    extractors = {"audio": SimpleNamespace(describe=describe, batch_clips=batch_clips)}
+    with Describer(extractors, record) as describer:
+        for number, value in enumerate(values):
+            describer.add(number, DecodedPart("audio", prepared=np.array([value])))
+        if fail:
+            raise LookupError
+    return sizes, recorded
+
+
+def test_full_batches_and_the_rest_are_described_in_order():
+    sizes, recorded = run([1.0, 2.0, 3.0])
+    assert sizes == [2, 1]
+    assert recorded == [(0, "", [2.0]), (1, "", [4.0]), (2, "", [6.0])]
+
+
+def test_a_description_that_is_not_finite_is_a_failure_of_its_clip():
+    _, recorded = run([1.0, np.nan])
+    assert recorded == [(0, "", [2.0]), (1, "corrupt", None)]
+
+
+def test_the_rest_is_dropped_after_an_exception():
+    with pytest.raises(LookupError):
+        run([1.0], fail=True)

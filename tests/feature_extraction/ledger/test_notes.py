@@ -1,0 +1,32 @@
+import numpy as np
+
+from aadml.feature_extraction.ledger import Beginning, Progress, Record, notes_of, open_ledger
+
+
+def record(number, **changes):
+    return Record(
+        **{"id": f"clip {number}", "modality": "audio", "settings": "s", "content": "c", "stamp": (1, 2), **changes}
+    )
+
+
+def numbers(number):
+    return np.arange(3, dtype=np.float32) + number
+
+
+def append(ledger, number):
+    ledger.append(record(number), numbers(number))
+
+
+def test_notes_are_no_records_and_are_read_while_the_ledger_is_in_use(tmp_path):
+    notes = [Beginning(1.0, 3, "aadml extract", "here"), Progress(2.0, 1, 0, {"corrupt": 1})]
+    with open_ledger(tmp_path) as ledger:
+        ledger.note(notes[0])
+        append(ledger, 0)
+        ledger.note(notes[1])
+        assert list(notes_of(tmp_path / "records.jsonl")) == notes
+        assert len(ledger) == 1
+    with open_ledger(tmp_path) as ledger:
+        assert len(ledger) == 1
+    torn = (tmp_path / "records.jsonl").read_bytes()[:-1]
+    (tmp_path / "records.jsonl").write_bytes(torn)
+    assert list(notes_of(tmp_path / "records.jsonl")) == notes[:1]

@@ -20,7 +20,7 @@ VGGISH_STATISTICS = {"pre-activation": (0.000657, 0.343), "pca-8bit": (126.0, 89
 
 
 @dataclass(frozen=True)
-class Finding:
+class WeightCheck:
     """What is known of one published file on this machine.
 
     Attributes:
@@ -38,19 +38,19 @@ class Finding:
     detail: str
 
 
-def examine(name: str) -> Finding:
+def examine(name: str) -> WeightCheck:
     """Verify one published file in the cache and try it out. Nothing is fetched."""
     entry = published(name)
     path = weights_folder() / entry.file
     if not path.is_file():
-        return Finding(name, path, False, None, f"get it from {entry.url}")
+        return WeightCheck(name, path, False, None, f"get it from {entry.url}")
     try:
         verify(name)
         detail = next((test(name) for start, test in _TESTS.items() if name.startswith(start)), "content verified")
     except InputError as error:
-        return Finding(name, path, True, False, str(error))
+        return WeightCheck(name, path, True, False, str(error))
     source = "published checksum" if entry.md5 or entry.sha256 else "checksum of first use"
-    return Finding(name, path, True, True, f"{source}; {detail}")
+    return WeightCheck(name, path, True, True, f"{source}; {detail}")
 
 
 def vggish_statistics(weights: str, pca: str | None = None) -> dict[str, tuple[float, float]]:

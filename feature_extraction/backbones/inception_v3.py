@@ -24,7 +24,7 @@ from aadml.feature_extraction.frontends.whitening import PcaWhitening, reduced, 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.layers.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
-from aadml.feature_extraction.layers.inception_variants import Asked, Reading, reading_of
+from aadml.feature_extraction.layers.inception_variants import Asked, InceptionVariant, variant_of
 from aadml.feature_extraction.media import Frames
 from aadml.feature_extraction.weights.resolve import load_weights
 from aadml.feature_extraction.weights.table import weights_path
@@ -115,7 +115,7 @@ def network_input(frames: Tensor, *, transform_input: bool) -> Tensor:
     return (images / 255.0 - mean) / deviation
 
 
-def load_inception_v3(tensors: Mapping[str, Tensor], reading: Reading) -> InceptionV3:
+def load_inception_v3(tensors: Mapping[str, Tensor], reading: InceptionVariant) -> InceptionV3:
     """Build the network that a weight file holds.
 
     Args:
@@ -245,16 +245,16 @@ def _describer(
     return describe
 
 
-def _loaded(weights: str, given: Asked) -> tuple[InceptionV3, Reading, str, str]:
+def _loaded(weights: str, given: Asked) -> tuple[InceptionV3, InceptionVariant, str, str]:
     """Build the network; with it how it was read, the checksum of its weights and the name of their file."""
     if weights == "untrained":
-        reading = given.over(Reading())
+        reading = given.over(InceptionVariant())
         build = partial(
             InceptionV3, pool_padding=reading.pool_padding, last_pool=reading.last_pool, classes=0, auxiliary=False
         )
         return seeded(build).eval(), reading, "untrained", ""
     found = load_weights(weights, "inception-v3")
-    reading = reading_of(found, given)
+    reading = variant_of(found, given)
     return load_inception_v3(found.tensors, reading), reading, found.sha256, found.name
 
 

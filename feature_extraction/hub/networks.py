@@ -131,7 +131,7 @@ class Runner:
 
 
 @dataclass(frozen=True)
-class Encoder:
+class PretrainedEncoder:
     """A tower with its preparation.
 
     Attributes:
@@ -166,7 +166,7 @@ def encoder(
     pooling: str | None,
     device: torch.device,
     precision: Precision = "float32",
-) -> Encoder:
+) -> PretrainedEncoder:
     """Load a tower and try it out.
 
     Args:
@@ -195,7 +195,7 @@ def encoder(
         "pooling": name,
         **preparation.parameters,
     }
-    return Encoder(run, preparation, _dimension(snapshot, run, preparation), parameters)
+    return PretrainedEncoder(run, preparation, _dimension(snapshot, run, preparation), parameters)
 
 
 def _dimension(snapshot: Snapshot, run: Runner, preparation: Preparation) -> int:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from torch import Tensor
 
 from aadml.feature_extraction.layers.inception_blocks import LastPool, PoolPadding
-from aadml.feature_extraction.weights.resolve import Weights
+from aadml.feature_extraction.weights.resolve import ResolvedWeights
 
 _log = logging.getLogger(__name__)
 _IMAGENET_CLASSES = 1000
@@ -19,7 +19,7 @@ _GRAPH_OF_2015_CLASSES = 1008  # eight of them are not used
 
 
 @dataclass(frozen=True)
-class Reading:
+class InceptionVariant:
     """How a weight file wants the network to be built and fed.
 
     Attributes:
@@ -41,25 +41,25 @@ class Asked:
     last_pool: LastPool | None
     transform_input: bool | None
 
-    def over(self, reading: Reading) -> Reading:
+    def over(self, reading: InceptionVariant) -> InceptionVariant:
         """Put what was chosen into a reading."""
         return replace(reading, **{name: value for name, value in vars(self).items() if value is not None})
 
 
-_GRAPH_OF_2015 = Reading(pool_padding="excluded", last_pool="max")
+_GRAPH_OF_2015 = InceptionVariant(pool_padding="excluded", last_pool="max")
 
-READINGS: dict[str, Reading] = {
-    "inception-v3": Reading(),
-    "inception-v3-tv": Reading(),
-    "inception-v3-tf": Reading(),
-    "inception-v3-tf-adv": Reading(),
-    "inception-v3-gluon": Reading(transform_input=False),
+INCEPTION_VARIANTS: dict[str, InceptionVariant] = {
+    "inception-v3": InceptionVariant(),
+    "inception-v3-tv": InceptionVariant(),
+    "inception-v3-tf": InceptionVariant(),
+    "inception-v3-tf-adv": InceptionVariant(),
+    "inception-v3-gluon": InceptionVariant(transform_input=False),
     "inception-v3-2015": _GRAPH_OF_2015,
 }
 """What is known of the files of `weights.WEIGHTS`."""
 
 
-def reading_of(weights: Weights, given: Asked) -> Reading:
+def variant_of(weights: ResolvedWeights, given: Asked) -> InceptionVariant:
     """Read a file as its content says, save where the user says otherwise.
 
     Args:
@@ -81,23 +81,23 @@ def reading_of(weights: Weights, given: Asked) -> Reading:
             " and ".join(open_fields),
             how,
             options,
-            ", ".join(READINGS),
+            ", ".join(INCEPTION_VARIANTS),
         )
     return given.over(reading)
 
 
-def _by_content(weights: Weights) -> tuple[Reading, tuple[str, ...]]:
+def _by_content(weights: ResolvedWeights) -> tuple[InceptionVariant, tuple[str, ...]]:
     """Return the likeliest reading, and the fields of it that are a guess."""
-    if weights.published in READINGS:
-        return READINGS[weights.published], ()
+    if weights.published in INCEPTION_VARIANTS:
+        return INCEPTION_VARIANTS[weights.published], ()
     classes = _classes(weights.tensors)
     if classes == _GRAPH_OF_2015_CLASSES:
         return _GRAPH_OF_2015, ()
     if classes is None:
-        return Reading(), ("pool_padding", "last_pool", "transform_input")
+        return InceptionVariant(), ("pool_padding", "last_pool", "transform_input")
     if classes == _IMAGENET_CLASSES and "AuxLogits.fc.weight" in weights.tensors:
-        return Reading(), ()  # only torchvision's file has kept the auxiliary head
-    return Reading(), ("transform_input",)
+        return InceptionVariant(), ()  # only torchvision's file has kept the auxiliary head
+    return InceptionVariant(), ("transform_input",)
 
 
 def _classes(tensors: Mapping[str, Tensor]) -> int | None:

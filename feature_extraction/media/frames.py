@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Pictures
 from aadml.feature_extraction.media.pictures import fitted, wanted_size
-from aadml.feature_extraction.media.streams import Source, source
+from aadml.feature_extraction.media.streams import MediaSource, source
 from aadml.feature_extraction.media.upright import Orientation
 
 _EARLY = 1e-6  # in steps of the grid: times are rounded fractions
@@ -73,7 +73,7 @@ def _stream(container: Any) -> Any:
 class _Clock:
     """Seconds since the first frame; it never goes back."""
 
-    def __init__(self, track: Source) -> None:
+    def __init__(self, track: MediaSource) -> None:
         self._rate = float(track.stream.average_rate or 25)
         self._lasts = 0.0
         self.count, self.begin, self.seconds = 0, 0.0, 0.0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.media.inputs import Clip, Limits, MediaFailure, Sound
-from aadml.feature_extraction.media.streams import Source, source
+from aadml.feature_extraction.media.streams import MediaSource, source
 
 _CLIPPED = 0.001  # the share of samples beyond full scale that is worth a remark: decoders overshoot a little
 _TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two of its frames; a header further off is not believed
@@ -62,7 +62,7 @@ def _timed(frames: Iterator[Any], begins: list[float]) -> Iterator[Any]:
         yield frame
 
 
-def _trimmed(samples: NDArray[np.float32], track: Source, rate: int) -> NDArray[np.float32]:
+def _trimmed(samples: NDArray[np.float32], track: MediaSource, rate: int) -> NDArray[np.float32]:
     """Take off what an encoder padded at the end."""
     if track.stream.duration is None:
         return samples

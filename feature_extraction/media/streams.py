@@ -12,7 +12,7 @@ _SHARE, _SECONDS = 0.05, 0.25  # what a stream may lack of its announced length 
 
 
 @dataclass(frozen=True)
-class Source:
+class MediaSource:
     """One stream of an opened file.
 
     Attributes:
@@ -55,7 +55,7 @@ class Source:
         return (f"announces {announced:.1f} s of {what}, holds {held:.1f} s",)
 
 
-def source(container: Any, stream: Any, *, open_ended: bool) -> Source:
+def source(container: Any, stream: Any, *, open_ended: bool) -> MediaSource:
     """Prepare a stream to be decoded on one thread: the processes are the parallelism.
 
     Raises:
@@ -64,4 +64,4 @@ def source(container: Any, stream: Any, *, open_ended: bool) -> Source:
     if stream.codec_context is None:
         raise MediaFailure("corrupt", f"no decoder knows the codec of its {stream.type} stream")
     stream.thread_count = 1
-    return Source(container, stream, open_ended)
+    return MediaSource(container, stream, open_ended)

@@ -13,7 +13,7 @@ _ENDINGS = (".safetensors", ".pth", ".pt", ".ckpt", ".npz", ".index")
 
 
 @dataclass(frozen=True)
-class Weights:
+class ResolvedWeights:
     """What a weight file holds.
 
     Attributes:
@@ -29,7 +29,7 @@ class Weights:
     name: str
 
 
-def load_weights(choice: str, default: str, *, cache_dir: str | Path | None = None) -> Weights:
+def load_weights(choice: str, default: str, *, cache_dir: str | Path | None = None) -> ResolvedWeights:
     """Read the weights a user chose.
 
     Args:
@@ -57,7 +57,7 @@ def load_weights(choice: str, default: str, *, cache_dir: str | Path | None = No
     kept = weights_folder(cache_dir) / "converted" / f"{checksum}.safetensors"
     published = recognize(checksum, path, cache_dir=cache_dir)
     file = WEIGHTS[published].file if published else path.name
-    return Weights(read_tensors(path, kept=kept), published, checksum, file)
+    return ResolvedWeights(read_tensors(path, kept=kept), published, checksum, file)
 
 
 def _in_folder(folder: Path, published: str) -> Path:

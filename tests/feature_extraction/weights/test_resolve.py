@@ -13,7 +13,7 @@ from aadml.feature_extraction.backbones.inception_v3 import InceptionV3, incepti
 from aadml.feature_extraction.backbones.vggish import VGGish, vggish
 from aadml.feature_extraction.frontends.inference import seeded
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.layers.inception_variants import READINGS, Reading
+from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS, InceptionVariant
 from aadml.feature_extraction.weights.resolve import load_weights
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
 from aadml.feature_extraction.weights.tensor_files import write_tensors
@@ -74,8 +74,10 @@ def test_by_name_by_path_and_renamed_it_is_the_same(install, tmp_path, name, cap
     for choice in (path, renamed):
         assert built(name, str(choice)).parameters == by_name.parameters
     assert caplog.text == ""
-    if name in READINGS:
-        assert {key: by_name.parameters[key] for key in vars(READINGS[name])} == vars(READINGS[name])
+    if name in INCEPTION_VARIANTS:
+        assert {key: by_name.parameters[key] for key in vars(INCEPTION_VARIANTS[name])} == vars(
+            INCEPTION_VARIANTS[name]
+        )
 
 
 @pytest.mark.slow
@@ -111,8 +113,8 @@ def test_what_the_content_does_not_tell_is_said_with_what_decides_it(tmp_path, c
     write_tensors(path, seeded(build).state_dict())
     with caplog.at_level(logging.WARNING):
         parameters = inception_v3(weights=str(path)).parameters
-    assert {key: parameters[key] for key in vars(Reading())} == vars(Reading())
-    for field in vars(Reading()):
+    assert {key: parameters[key] for key in vars(InceptionVariant())} == vars(InceptionVariant())
+    for field in vars(InceptionVariant()):
         assert (f"--set visual.{field}=" in caplog.text) == (field in doubtful)
     caplog.clear()
     given = {"pool_padding": "excluded", "last_pool": "max", "transform_input": False}
@@ -123,7 +125,7 @@ def test_what_the_content_does_not_tell_is_said_with_what_decides_it(tmp_path, c
 
 def test_every_field_of_a_reading_can_be_set():
     given = {"pool_padding": "excluded", "last_pool": "max", "transform_input": False}
-    assert given.keys() == vars(Reading()).keys()
+    assert given.keys() == vars(InceptionVariant()).keys()
     parameters = inception_v3(weights="untrained", **given).parameters
     assert {key: parameters[key] for key in given} == given
 

@@ -13,7 +13,7 @@ from safetensors.numpy import save as save_arrays
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.hub.families import PictureTower, Pool, SoundTower, TextTower
 from aadml.feature_extraction.hub.loading import Tower, blank_network_of
-from aadml.feature_extraction.hub.networks import PretrainedEncoder, Preparation, chosen_pooling, encoder, tower_of
+from aadml.feature_extraction.hub.networks import Preparation, PretrainedEncoder, chosen_pooling, encoder, tower_of
 from aadml.feature_extraction.hub.pictures import picture_preparation
 from aadml.feature_extraction.hub.snapshot import Snapshot, find, restored
 from aadml.feature_extraction.hub.sound import sound_preparation

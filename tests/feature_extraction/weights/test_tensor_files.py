@@ -79,10 +79,10 @@ def test_other_content_is_refused_by_what_it_is(tmp_path):
 def test_what_was_converted_is_kept_and_read_the_next_time(tmp_path):
     torch.save(STATE, tmp_path / "state.pth")
     kept = tmp_path / "cache" / "kept.safetensors"
-    assert_state(read_tensors(tmp_path / "state.pth", kept=kept))
+    assert_state(read_tensors(tmp_path / "state.pth", cache=kept))
     assert_state(read_tensors(kept))
     write_tensors(kept, {"marked": torch.ones(1)})
-    assert read_tensors(tmp_path / "state.pth", kept=kept).keys() == {"marked"}
+    assert read_tensors(tmp_path / "state.pth", cache=kept).keys() == {"marked"}
 
 
 def test_checkpoints_are_tensors_too(tmp_path):
@@ -109,8 +109,8 @@ def test_a_converted_copy_that_is_damaged_or_cannot_be_kept_costs_its_conversion
     torch.save(STATE, tmp_path / "state.pth")
     kept = tmp_path / "kept.safetensors"
     kept.write_bytes(b"cut short")
-    assert_state(read_tensors(tmp_path / "state.pth", kept=kept))
+    assert_state(read_tensors(tmp_path / "state.pth", cache=kept))
     assert_state(read_tensors(kept))
     (tmp_path / "file").touch()
-    assert_state(read_tensors(tmp_path / "state.pth", kept=tmp_path / "file" / "kept.safetensors"))
-    assert "is not kept" in caplog.text
+    assert_state(read_tensors(tmp_path / "state.pth", cache=tmp_path / "file" / "kept.safetensors"))
+    assert "is not cached" in caplog.text

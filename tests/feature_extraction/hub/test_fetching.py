@@ -119,8 +119,8 @@ def test_a_model_is_fetched_once_from_a_mirror_and_found_without_it(network, ask
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("owner/tiny-gated", "is gated; accept its terms"),
-        ("owner/none", "no such model on the Hugging Face Hub"),
+        ("owner/tiny-gated", "access is restricted; accept its terms"),
+        ("owner/none", "neither a folder nor a model on the Hugging Face Hub"),
         ("owner/tiny@v9", "has no revision 'v9'"),
     ],
 )

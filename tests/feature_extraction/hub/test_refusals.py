@@ -40,7 +40,9 @@ def refused(name, modality, message, **options):
     ],
 )
 def test_a_model_of_another_type_is_answered_with_the_families_there_are(network, name, modality, known):
-    refused(f"hf:{network(name)}", modality, f"is a model of type '{name}', .* known are .*{known}.*docs/encoders.md")
+    refused(
+        f"hf:{network(name)}", modality, f"a model of type '{name}' has no known {modality} .*{known}.*docs/encoders.md"
+    )
 
 
 def test_an_unknown_type_is_refused(copied):
@@ -48,7 +50,7 @@ def test_an_unknown_type_is_refused(copied):
     (folder / "config.json").write_text(json.dumps({"model_type": "gpt9"}))
     refused(f"hf:{folder}", "text", "a model of type 'gpt9'")
     (folder / "config.json").write_text("{}")
-    refused(f"hf:{folder}", "text", "a model of no stated type")
+    refused(f"hf:{folder}", "text", "a model without a type")
 
 
 @pytest.mark.parametrize(
@@ -106,14 +108,12 @@ class _Trap:
 
 
 def test_what_is_no_folder_and_no_name_of_the_hub_is_refused(network, tmp_path):
-    refused("hf:nowhere", "audio", "no such folder, and no name on the Hugging Face Hub")
-    refused(f"hf:{tmp_path / 'nowhere'}", "audio", "no such folder, and no name on the Hugging Face Hub")
-    refused("hf:", "audio", "no model is named; write hf:MODEL")
-    refused("hf-audio", "audio", "no model is named; write hf:MODEL")
-    refused(
-        "hf:laion/clap-htsat-unfused", "audio", "no such folder, and the Hugging Face Hub could not be asked .*hf down"
-    )
-    refused(f"hf:{network('clap')}@main", "audio", "is a folder, which has no revision 'main'")
+    refused("hf:nowhere", "audio", "neither a folder nor a name on the Hugging Face Hub")
+    refused(f"hf:{tmp_path / 'nowhere'}", "audio", "neither a folder nor a name on the Hugging Face Hub")
+    refused("hf:", "audio", "no model given; write hf:MODEL")
+    refused("hf-audio", "audio", "no model given; write hf:MODEL")
+    refused("hf:laion/clap-htsat-unfused", "audio", "the Hugging Face Hub is unreachable .*hf download")
+    refused(f"hf:{network('clap')}@main", "audio", "a folder has no revision, but 'main' given")
     refused(f"hf:{network('clap')}#max", "audio", "no pooling of this network 'max'; there are: projection")
     refused(f"hf:{network('clap')}", "audio", "did you mean 'pooling'", poling="mean")
 

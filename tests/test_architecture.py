@@ -180,7 +180,6 @@ MUTABLE = {
     "feature_extraction/jobs/extract.py": {"_Job"},
     "feature_extraction/ground/worker_pool.py": {"_Worker"},
     "feature_extraction/jobs/status.py": {"_Notes"},
-    "feature_extraction/frontends/whitening.py": {"Moments"},
 }
 """Dataclasses that change while they are used; every other one is frozen."""
 

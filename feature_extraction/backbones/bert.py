@@ -35,26 +35,24 @@ class Bert(nn.Module):
         return vector
 
 
-def load_bert(folder: str | Path, *, dropout: float = 0.2, download: bool = False) -> Bert:
+def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
     """Load a published BERT.
 
     Args:
-        folder: a local folder as saved by `transformers` (`config.json`, `model.safetensors`, tokenizer files), or
-            with `download` a name on the Hugging Face Hub ("google-bert/bert-base-uncased").
+        folder: as saved by `transformers` (`config.json`, `model.safetensors`, tokenizer files).
         dropout: of hidden states and attention (Mei et al. 2022: 0.2).
-        download: whether files may be downloaded.
 
     Raises:
         InputError: the folder does not exist or holds no BERT, or `transformers` is not installed.
     """
     transformers = transformers_for("BERT")
-    _check_folder(folder, download=download)
-    _check_model(folder, transformers, download=download)
+    _check_folder(folder)
+    _check_model(folder, transformers)
     chances = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     try:
         with silent(transformers):
             model, loaded = transformers.BertModel.from_pretrained(
-                folder, local_files_only=not download, add_pooling_layer=False, output_loading_info=True, **chances
+                folder, local_files_only=True, add_pooling_layer=False, output_loading_info=True, **chances
             )
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]})") from error
@@ -96,23 +94,19 @@ def bert_of(configuration: JsonObject) -> Bert:
     return Bert(transformers.BertModel(transformers.BertConfig(**configuration), add_pooling_layer=False))
 
 
-def load_word_pieces(folder: str | Path, *, download: bool = False) -> Any:
+def load_word_pieces(folder: str | Path) -> Any:
     """Load the tokenizer in the folder of a published BERT, as one of `tokenizers`.
 
     Raises:
         InputError: there is no tokenizer, it is not BERT's, or `transformers` is not installed.
     """
-    _check_folder(folder, download=download)
-    if not download and not any((Path(folder) / name).is_file() for name in TOKENIZER_FILES):
+    _check_folder(folder)
+    if not any((Path(folder) / name).is_file() for name in TOKENIZER_FILES):
         raise InputError(
             f"{folder}: holds no tokenizer beside the BERT (neither {' nor '.join(TOKENIZER_FILES)}); copy it there"
         )
     try:
-        loaded = (
-            transformers_for("BERT")
-            .AutoTokenizer.from_pretrained(folder, local_files_only=not download)
-            .backend_tokenizer
-        )
+        loaded = transformers_for("BERT").AutoTokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: the tokenizer cannot be loaded ({str(error).splitlines()[0]})") from error
     absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]
@@ -121,18 +115,18 @@ def load_word_pieces(folder: str | Path, *, download: bool = False) -> Any:
     return loaded
 
 
-def _check_folder(folder: str | Path, *, download: bool) -> None:
-    if not download and not (Path(folder) / "config.json").is_file():
+def _check_folder(folder: str | Path) -> None:
+    if not (Path(folder) / "config.json").is_file():
         raise InputError(
             f"{folder}: not a folder with a BERT (config.json is missing); download one with "
             "`hf download google-bert/bert-base-uncased --local-dir FOLDER`"
         )
 
 
-def _check_model(folder: str | Path, transformers: Any, *, download: bool) -> None:
+def _check_model(folder: str | Path, transformers: Any) -> None:
     """Raise InputError for another network: `transformers` would load it, with random weights where names differ."""
     try:
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=not download)
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]})") from error
     if config.model_type != "bert":

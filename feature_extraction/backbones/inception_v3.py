@@ -233,10 +233,10 @@ def _describer(
     return describe
 
 
-def _loaded(weights: str, overrides: Mapping[str, Any]) -> tuple[InceptionV3, InceptionVariant, str, str]:
+def _loaded(weights: str, overrides: JsonObject) -> tuple[InceptionV3, InceptionVariant, str, str]:
     """Return the network, its variant, and the checksum and name of its weight file."""
     if weights == "untrained":
-        variant = InceptionVariant(**overrides)
+        variant = InceptionVariant().updated(overrides)
         build = partial(
             InceptionV3, pool_padding=variant.pool_padding, last_pool=variant.last_pool, classes=0, auxiliary=False
         )

@@ -5,10 +5,9 @@ file the tensors show some of the fields. The fields that remain unknown are nam
 """
 
 import logging
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass
 
+from aadml.feature_extraction.ground.json_values import JsonObject, read_as
 from aadml.feature_extraction.layers.inception_blocks import LastPool, PoolPadding
 from aadml.feature_extraction.weights.resolve import ResolvedWeights
 
@@ -31,6 +30,10 @@ class InceptionVariant:
     last_pool: LastPool = "average"
     transform_input: bool = True
 
+    def updated(self, fields: JsonObject) -> "InceptionVariant":
+        """Return the variant with some fields changed."""
+        return read_as(InceptionVariant, {**asdict(self), **fields}, "inception-v3")
+
 
 _GRAPH_OF_2015 = InceptionVariant(pool_padding="excluded", last_pool="max")
 
@@ -45,7 +48,7 @@ INCEPTION_VARIANTS: dict[str, InceptionVariant] = {
 """Variants of the published files, by their names in `weights.WEIGHTS`."""
 
 
-def variant_of(weights: ResolvedWeights, overrides: Mapping[str, Any]) -> InceptionVariant:
+def variant_of(weights: ResolvedWeights, overrides: JsonObject) -> InceptionVariant:
     """Return the variant that a weight file belongs to.
 
     Args:
@@ -67,7 +70,7 @@ def variant_of(weights: ResolvedWeights, overrides: Mapping[str, Any]) -> Incept
             " ".join(f"--set visual.{name}=..." for name in guessed),
             ", ".join(INCEPTION_VARIANTS),
         )
-    return replace(variant, **overrides)
+    return variant.updated(overrides)
 
 
 def _by_content(weights: ResolvedWeights) -> tuple[InceptionVariant, tuple[str, ...]]:

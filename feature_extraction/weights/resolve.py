@@ -29,13 +29,12 @@ class ResolvedWeights:
     name: str
 
 
-def load_weights(choice: str, default: str, *, cache_dir: str | Path | None = None) -> ResolvedWeights:
+def load_weights(choice: str, default: str) -> ResolvedWeights:
     """Read the weights that a user selects.
 
     Args:
         choice: `auto` for the default, a name of `WEIGHTS`, a file, or a folder with one weight file.
         default: the name that `auto` stands for.
-        cache_dir: see `weights_folder`.
 
     Raises:
         InputError: the file does not exist, or cannot be downloaded, verified or read.
@@ -43,7 +42,7 @@ def load_weights(choice: str, default: str, *, cache_dir: str | Path | None = No
     name = default if choice == "auto" else choice
     path = Path(choice).expanduser()
     if name in WEIGHTS and not path.exists():
-        path = weights_path(name, cache_dir=cache_dir)
+        path = weights_path(name)
     elif not path.exists() and not path.with_name(f"{path.name}.index").exists():
         raise InputError(
             f"weights {choice}: neither a file nor the name of a published one; "
@@ -51,8 +50,8 @@ def load_weights(choice: str, default: str, *, cache_dir: str | Path | None = No
         )
     path = _in_folder(path, WEIGHTS[default].file) if path.is_dir() else path
     checksum = sha256(path)
-    cache = weights_folder(cache_dir) / "converted" / f"{checksum}.safetensors"
-    published = recognize(checksum, path, cache_dir=cache_dir)
+    cache = weights_folder() / "converted" / f"{checksum}.safetensors"
+    published = recognize(checksum, path)
     file = WEIGHTS[published].file if published else path.name
     return ResolvedWeights(read_tensors(path, cache=cache), published, checksum, file)
 

@@ -115,23 +115,22 @@ WEIGHTS: dict[str, WeightFile] = {
 }  # fmt: skip
 
 
-def weights_folder(cache_dir: str | Path | None = None) -> Path:
-    """Return the folder of weight files: `weights` in `cache_dir`, else in $AADML_CACHE, else in ~/.cache/aadml.
+def weights_folder() -> Path:
+    """Return the folder of weight files: `weights` in $AADML_CACHE, else in ~/.cache/aadml.
 
     Raises:
         InputError: the folder would be in a home directory, and the user has none.
     """
-    chosen = cache_dir or os.environ.get("AADML_CACHE")
+    cache = os.environ.get("AADML_CACHE")
     try:
-        if not chosen:
-            base = os.environ.get("XDG_CACHE_HOME")
-            chosen = (Path(base) if base else Path.home() / ".cache") / "aadml"
-        return Path(chosen).expanduser() / "weights"
+        if cache:
+            return Path(cache).expanduser() / "weights"
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "aadml" / "weights"
     except RuntimeError as error:
         raise InputError(f"cache: this user has no home directory ({error}); set AADML_CACHE to a folder") from error
 
 
-def weights_path(name: str, *, cache_dir: str | Path | None = None) -> Path:
+def weights_path(name: str) -> Path:
     """Return the path of a published file in the cache, downloaded if it is absent, and verified.
 
     A file without a published checksum is trusted at first use, with a warning. Its SHA-256 is recorded, and checked
@@ -139,14 +138,13 @@ def weights_path(name: str, *, cache_dir: str | Path | None = None) -> Path:
 
     Args:
         name: a key of `WEIGHTS`.
-        cache_dir: see `weights_folder`.
 
     Raises:
         InputError: the file is absent and cannot be downloaded (the message names file, address and folder), or its
             content is not the published one.
     """
     entry = published(name)
-    path = weights_folder(cache_dir) / entry.file
+    path = weights_folder() / entry.file
     if not path.is_file():
         try:
             if not entry.direct:
@@ -157,7 +155,7 @@ def weights_path(name: str, *, cache_dir: str | Path | None = None) -> Path:
                 f"{name}: the file {entry.file} is not in {path.parent} and was not downloaded ({error}); "
                 f"get it from {entry.url} and put it into {path.parent} under that name"
             ) from error
-    verify(name, cache_dir=cache_dir)
+    verify(name)
     return path
 
 
@@ -168,7 +166,7 @@ def published(name: str) -> WeightFile:
     return WEIGHTS[name]
 
 
-def verify(name: str, *, cache_dir: str | Path | None = None) -> str:
+def verify(name: str) -> str:
     """Check a file in the cache against its published checksum, or against the one recorded at first use.
 
     Returns:
@@ -178,7 +176,7 @@ def verify(name: str, *, cache_dir: str | Path | None = None) -> str:
         InputError: the content differs.
     """
     entry = published(name)
-    path = weights_folder(cache_dir) / entry.file
+    path = weights_folder() / entry.file
     records = _records(path.parent)
     checksum = file_digest(path)
     if records.get(entry.file) == checksum:
@@ -199,15 +197,14 @@ def verify(name: str, *, cache_dir: str | Path | None = None) -> str:
     return checksum
 
 
-def recognize(checksum: str, path: Path, *, cache_dir: str | Path | None = None) -> str | None:
+def recognize(checksum: str, path: Path) -> str | None:
     """Return the key of `WEIGHTS` whose published or recorded checksum a file has, or None.
 
     Args:
         checksum: SHA-256 of the file.
         path: of the file, which may have any name; read again for the MD5 that some publishers state.
-        cache_dir: see `weights_folder`.
     """
-    recorded = {sha256: file for file, sha256 in _records(weights_folder(cache_dir)).items()}
+    recorded = {sha256: file for file, sha256 in _records(weights_folder()).items()}
     for name, entry in WEIGHTS.items():
         if recorded.get(checksum) == entry.file or (entry.sha256 and checksum.startswith(entry.sha256)):
             return name

@@ -2,8 +2,8 @@
 
 No maintained reader exists outside TensorFlow, which takes 2 GB. Both formats are sorted string tables (LevelDB's
 layout) of protocol buffers. Version 1 (`vggish_model.ckpt`) stores the values in the table, version 2 in data files
-beside the `.index`. Sources: saved_tensor_slice.proto and tensor_bundle.proto of TensorFlow, LevelDB's table_format.md,
-Snappy's format_description.txt.
+beside the `.index`. TensorFlow 1.2 and later do not compress blocks. Sources: saved_tensor_slice.proto and
+tensor_bundle.proto of TensorFlow, LevelDB's table_format.md.
 """
 
 import mmap
@@ -140,12 +140,9 @@ def _handle(buffer: memoryview, at: int) -> tuple[int, int]:
 
 def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes, memoryview]]:
     """Yield the entries of a block; keys share prefixes, and the restart points at the end are not needed."""
-    compression = content[offset + size]
+    if content[offset + size] != 0:
+        raise InputError("a block is compressed; save the checkpoint again with TensorFlow 1.2 or later")
     block = content[offset : offset + size]
-    if compression == 1:
-        block = memoryview(_snappy(block))
-    elif compression != 0:
-        raise InputError(f"compression {compression} is unknown")
     end = len(block) - 4 - 4 * struct.unpack("<I", block[-4:])[0]
     at, key = 0, b""
     while at < end:
@@ -196,33 +193,3 @@ def _varints(buffer: memoryview) -> Iterator[int]:
     while at < len(buffer):
         value, at = _varint(buffer, at)
         yield value
-
-
-def _snappy(block: memoryview) -> bytearray:
-    """Decompress Snappy: a length, then literals and copies of earlier bytes."""
-    length, at = _varint(block, 0)
-    result = bytearray()
-    while at < len(block):
-        tag = block[at]
-        at += 1
-        if tag & 3 == 0:
-            size = tag >> 2
-            if size >= 60:
-                extra = size - 59
-                size = int.from_bytes(block[at : at + extra], "little")
-                at += extra
-            result += block[at : at + size + 1]
-            at += size + 1
-            continue
-        extra = (0, 1, 2, 4)[tag & 3]
-        back = int.from_bytes(block[at : at + extra], "little")
-        size = (tag >> 2) + 1
-        if extra == 1:
-            back, size = back | (tag >> 5) << 8, (tag >> 2 & 7) + 4
-        at += extra
-        if not 0 < back <= len(result):
-            raise InputError("a copy reaches before the beginning")
-        result += (result[-back:] * (size // back + 1))[:size]
-    if len(result) != length:
-        raise InputError(f"a block of {length} bytes was decompressed to {len(result)}")
-    return result

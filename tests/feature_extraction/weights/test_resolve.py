@@ -138,7 +138,7 @@ def test_a_folder_with_one_weight_file_is_that_file(tmp_path, install):
     alone = load_weights(str(tmp_path / "folder/own.safetensors"), "vggish")
     assert (found.sha256, found.name) == (alone.sha256, alone.name)
     write_tensors(tmp_path / "folder/other.safetensors", {"a": torch.ones(1)})
-    with pytest.raises(InputError, match=r"one weight file \(.*\), it holds other.safetensors, own.safetensors; give"):
+    with pytest.raises(InputError, match=r"one weight file \(.*\), but holds other.safetensors, own.safetensors; give"):
         load_weights(str(tmp_path / "folder"), "vggish")
     published = install("vggish").rename(tmp_path / "folder" / WEIGHTS["vggish"].file)
     assert load_weights(str(tmp_path / "folder"), "vggish").name == published.name
@@ -151,5 +151,5 @@ def test_a_folder_with_a_checkpoint_in_several_files_is_that_checkpoint(tmp_path
             (tmp_path / f"version2.ckpt.{name}").write_bytes(file.read())
     assert load_weights(str(tmp_path), "vggish").tensors
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(InputError, match=r"is a TensorFlow SavedModel; .* --audio vggish-hub"):
+    with pytest.raises(InputError, match=r"is a TensorFlow SavedModel; use --audio vggish-hub"):
         load_weights(str(tmp_path), "vggish")

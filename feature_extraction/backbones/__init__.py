@@ -24,6 +24,7 @@ from aadml.feature_extraction.weights.hub_names import expanded
 if TYPE_CHECKING:
     from aadml.feature_extraction.media import Frames, Sound, Text
 
+_VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame
 FrameRate = Annotated[float, Interval(gt=0, le=1000)]
 """Frames that are described per second, an option of visual extractors."""
@@ -155,18 +156,18 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     """
     name, from_name = expanded(name, modality)
     options, factory = {**from_name, **(options or {})}, _factory(name, modality)
-    missing = [p.name for p in signature(factory).parameters.values() if p.default is p.empty and _is_named(p)]
-    if set(missing) - set(options):
+    missing = [
+        name
+        for name, parameter in signature(factory).parameters.items()
+        if parameter.default is Parameter.empty and parameter.kind not in _VARIADIC and name not in options
+    ]
+    if missing:
         raise InputError(f"--{modality} {name}: needs {', '.join(missing)}; all arguments of a factory are options")
     built = factory(**checked_options(factory, options, name, name=name))
     if not isinstance(built, Extractor) or built.modality != modality:
         kind = f"an extractor of {built.modality}" if isinstance(built, Extractor) else f"a {type(built).__name__}"
         raise InputError(f"--{modality} {name}: returns {kind}; an extractor of {modality} is needed")
     return built if built.name in EXTRACTORS[modality] else replace(built, name=name)  # to be found by this name
-
-
-def _is_named(parameter: Parameter) -> bool:
-    return parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def _factory(name: str, modality: str) -> Callable[..., Extractor]:

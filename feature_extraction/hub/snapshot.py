@@ -1,7 +1,6 @@
 """Files of a model: in a folder, or downloaded from the Hugging Face Hub to its cache."""
 
 import json
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,12 +12,10 @@ from tempfile import TemporaryDirectory
 
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
 from aadml.feature_extraction.ground.transformers_library import transformers_for
 from aadml.feature_extraction.weights.table import weights_folder
 from aadml.feature_extraction.weights.tensor_files import sha256
-
-_log = logging.getLogger(__name__)
 
 _CHECKSUM = re.compile("[0-9a-f]{64}")
 _SMALL = ("*.json", "*.txt", "*.model", "README.md", "LICENSE*")
@@ -125,10 +122,8 @@ def remember(snapshot: Snapshot, checksum: str) -> None:
     folders, folder = _recorded_folders(), str(snapshot.folder.resolve())
     if folders.get(checksum) == folder:
         return
-    try:
+    with suppress(OSError, InputError):  # a read-only cache
         write_text(_register(), json.dumps({**folders, checksum: folder}, indent=1, sort_keys=True))
-    except (OSError, InputError) as error:
-        _log.warning("%s: the folder of its weights is not recorded (%s)", snapshot.model, error)
 
 
 def _recorded(checksum: str) -> Path:
@@ -155,13 +150,9 @@ def _recorded_folders() -> dict[str, str]:
 
 def _opened(folder: Path, model: str, commit: str | None) -> Snapshot:
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{folder}: holds no config.json; give a folder written by `save_pretrained`") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder / 'config.json'}: cannot be read ({error})") from error
-    if not isinstance(config, dict):
-        raise InputError(f"{folder / 'config.json'}: is not a JSON object")
+        config = parse_object((folder / "config.json").read_bytes(), folder / "config.json")
+    except OSError as error:
+        raise InputError(f"{folder}: holds no readable config.json; give a folder of `save_pretrained`") from error
     weights = next(filter(None, (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)), [])
     if not weights:
         raise InputError(f"{folder}: holds no weights ({' or '.join(_WEIGHTS)}); copy them there")

@@ -1,6 +1,5 @@
 """Text by a pretrained network of `transformers`: one vector per text."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
 from aadml.feature_extraction.ground.transformers_library import transformers_for
 from aadml.feature_extraction.hub.families import Item, TextTower
 from aadml.feature_extraction.hub.loading import processor_of
@@ -117,11 +116,7 @@ def own_pooling(snapshot: Snapshot) -> str | None:
 
 def _read(snapshot: Snapshot, name: str) -> JsonObject:
     path = snapshot.folder / name
-    try:
-        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
-    return content if isinstance(content, dict) else {}
+    return parse_object(path.read_bytes(), path) if path.is_file() else {}
 
 
 def _vocabulary(snapshot: Snapshot) -> str:

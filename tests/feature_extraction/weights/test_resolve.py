@@ -1,7 +1,6 @@
 """The same content is read the same way, whatever it is called: every entry of the table, with random weights."""
 
 import hashlib
-import logging
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +12,7 @@ from aadml.feature_extraction.backbones.inception_v3 import InceptionV3, incepti
 from aadml.feature_extraction.backbones.vggish import VGGish, vggish
 from aadml.feature_extraction.frontends.inference import seeded
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS, InceptionVariant
+from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS
 from aadml.feature_extraction.weights.resolve import load_weights
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
 from aadml.feature_extraction.weights.tensor_files import write_tensors
@@ -89,45 +88,6 @@ def test_the_features_are_equal_to_the_last_bit(install, tmp_path, name):
     renamed = path.rename(tmp_path / f"mine{path.suffix}")
     np.testing.assert_array_equal(built(name, str(renamed)).describe([frames])[0], expected)
     assert not np.array_equal(built(name, str(renamed)).describe([255 - frames])[0], expected)
-
-
-def test_the_number_of_classes_tells_the_graph_of_2015(tmp_path, caplog):
-    path = tmp_path / "own.safetensors"
-    write_tensors(path, seeded(BUILDS["inception-v3-2015"]).state_dict())
-    assert inception_v3(weights=str(path)).parameters["last_pool"] == "max"
-    assert caplog.text == ""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("build", "doubtful"),
-    [
-        (partial(InceptionV3), []),
-        (partial(InceptionV3, auxiliary=False), ["transform_input"]),
-        (partial(InceptionV3, classes=10), ["transform_input"]),
-        (partial(InceptionV3, auxiliary=False, classes=0), ["pool_padding", "last_pool", "transform_input"]),
-    ],
-)
-def test_what_the_content_does_not_tell_is_said_with_what_decides_it(tmp_path, caplog, build, doubtful):
-    path = tmp_path / "own.safetensors"
-    write_tensors(path, seeded(build).state_dict())
-    with caplog.at_level(logging.WARNING):
-        parameters = inception_v3(weights=str(path)).parameters
-    assert {key: parameters[key] for key in vars(InceptionVariant())} == vars(InceptionVariant())
-    for field in vars(InceptionVariant()):
-        assert (f"--set visual.{field}=" in caplog.text) == (field in doubtful)
-    caplog.clear()
-    given = {"pool_padding": "excluded", "last_pool": "max", "transform_input": False}
-    parameters = inception_v3(weights=str(path), **{key: given[key] for key in doubtful}).parameters
-    assert all(parameters[key] == given[key] for key in doubtful)
-    assert caplog.text == ""
-
-
-def test_every_field_of_a_reading_can_be_set():
-    given = {"pool_padding": "excluded", "last_pool": "max", "transform_input": False}
-    assert given.keys() == vars(InceptionVariant()).keys()
-    parameters = inception_v3(weights="untrained", **given).parameters
-    assert {key: parameters[key] for key in given} == given
 
 
 @pytest.mark.slow

@@ -198,14 +198,6 @@ def test_what_cannot_be_is_refused_in_one_line(options, message):
     assert "\n" not in str(caught.value)
 
 
-def test_hub_without_tensorflow_says_what_to_install(monkeypatch):
-    from aadml.feature_extraction.backbones import vggish_hub
-
-    monkeypatch.setattr(vggish_hub, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"needs tensorflow and tensorflow-hub: pip install 'aadml\[tfhub\]'"):
-        vggish_hub.vggish_hub()
-
-
 @pytest.mark.slow
 def test_equals_the_same_network_in_tensorflow_through_tensorflow_hub(network, sound, tmp_path):
     if importlib.util.find_spec("tensorflow_hub") is None:

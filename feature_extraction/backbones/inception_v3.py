@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from aadml.feature_extraction.backbones import Description, Extractor, FrameRate
-from aadml.feature_extraction.frontends.inference import batched, bfloat16_units, chosen_device, loaded, seeded
+from aadml.feature_extraction.frontends.inference import batched, chosen_device, loaded, seeded, uses_bfloat16
 from aadml.feature_extraction.frontends.whitening import PcaWhitening, reduced, youtube8m_whitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
@@ -187,11 +187,11 @@ def inception_v3(
     Raises:
         InputError: an option is out of its range, or the weights are not available or cannot be read.
     """
-    reduce, source = _reduction(reduction, matrices, eight_bit)
+    reduce, checksums = _reduction(reduction, matrices, eight_bit)
     target = chosen_device(device, "inception-v3")
-    half = precision == "bfloat16" or (precision == "auto" and bfloat16_units(target))
+    half = uses_bfloat16(precision, target)
     fields = {"pool_padding": pool_padding, "last_pool": last_pool, "transform_input": transform_input}
-    network, variant, checksum, file = _loaded(weights, {k: v for k, v in fields.items() if v is not None})
+    network, variant, checksum, about = _loaded(weights, {k: v for k, v in fields.items() if v is not None})
     parameters: JsonObject = {
         **asdict(variant),
         "side": SIDE,
@@ -200,7 +200,7 @@ def inception_v3(
         "eight_bit": eight_bit,
         "precision": "bfloat16" if half else "float32",
         "weights": checksum,
-        **source,
+        **checksums,
     }
     return Extractor(
         name="inception-v3",
@@ -208,7 +208,7 @@ def inception_v3(
         dimension=DIMENSION if reduction == "none" else REDUCED,
         inputs=Frames(frames_per_second=frames_per_second, height=SIDE, width=SIDE),
         parameters=parameters,
-        about={"torch": torch.__version__} | ({"weight_file": file} if file else {}),
+        about=about,
         prepare=np.asarray,
         describe=_describer(folded(network), target, variant.transform_input, half, reduce),
         batch_clips=8,  # five minutes of frames are 80 MB
@@ -233,17 +233,18 @@ def _describer(
     return describe
 
 
-def _loaded(weights: str, overrides: JsonObject) -> tuple[InceptionV3, InceptionVariant, str, str]:
-    """Return the network, its variant, and the checksum and name of its weight file."""
+def _loaded(weights: str, overrides: JsonObject) -> tuple[InceptionV3, InceptionVariant, str, dict[str, str]]:
+    """Return the network, its variant, the checksum of its weights, and further provenance."""
+    about = {"torch": str(torch.__version__)}
     if weights == "untrained":
         variant = InceptionVariant().updated(overrides)
         build = partial(
             InceptionV3, pool_padding=variant.pool_padding, last_pool=variant.last_pool, classes=0, auxiliary=False
         )
-        return seeded(build).eval(), variant, "untrained", ""
+        return seeded(build).eval(), variant, "untrained", about
     file = load_weights(weights, "inception-v3")
     variant = variant_of(file, overrides)
-    return load_inception_v3(file.tensors, variant), variant, file.sha256, file.name
+    return load_inception_v3(file.tensors, variant), variant, file.sha256, about | {"weight_file": file.name}
 
 
 def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, str]]:

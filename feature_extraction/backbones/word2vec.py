@@ -25,23 +25,10 @@ class WordTable:
     Attributes:
         words: id -> word; id 0 is the padding, the last id stands for every word without a vector.
         vectors: (v, d) float32; that of the padding is zero.
-        missing: words of the vocabulary without a vector, sorted.
-        trained: whether the vectors come from a file.
     """
 
     words: tuple[str, ...]
     vectors: Vector
-    missing: tuple[str, ...]
-    trained: bool = True
-
-    def ids(self, tokens: Iterable[str]) -> list[int]:
-        """Return the id of each token; unknown tokens share the last id."""
-        index = self.index()
-        return [index.get(token, len(self.words) - 1) for token in tokens]
-
-    def index(self) -> dict[str, int]:
-        """Return the id of each word that has a vector."""
-        return {word: i for i, word in enumerate(self.words[1:-1], start=1)}
 
 
 def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict[str, Vector]:
@@ -93,16 +80,16 @@ def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int
     rows = np.stack(list(known.values()))
     shared = _nearly_orthogonal(rows, seed)
     matrix = np.concatenate([np.zeros((1, rows.shape[1]), np.float32), rows, shared[None]])
-    return WordTable(("<pad>", *known, "<missing>"), matrix, tuple(word for word in words if word not in known))
+    return WordTable(("<pad>", *known, "<missing>"), matrix)
 
 
 def untrained_table(vocabulary: Iterable[str], *, dimension: int = 300, seed: int = 0) -> WordTable:
-    """Build a table of random unit vectors, marked as not trained."""
+    """Build a table of random unit vectors."""
     words = sorted(set(vocabulary))
     values = np.random.default_rng(seed).standard_normal((len(words) + 1, dimension)).astype(np.float32)
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     matrix = np.concatenate([np.zeros((1, dimension), np.float32), values])
-    return WordTable(("<pad>", *words, "<missing>"), matrix, (), trained=False)
+    return WordTable(("<pad>", *words, "<missing>"), matrix)
 
 
 def variants(word: str) -> Sequence[str]:

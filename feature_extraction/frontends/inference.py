@@ -86,6 +86,11 @@ def chosen_device(device: str, where: str) -> torch.device:
     raise InputError(f"{where}.device: {device} given; possible are {possible}")
 
 
+def uses_bfloat16(precision: str, device: torch.device) -> bool:
+    """Return whether a network multiplies in bfloat16: by its option, or with `auto` if the hardware does."""
+    return precision == "bfloat16" or (precision == "auto" and bfloat16_units(device))
+
+
 def bfloat16_units(device: torch.device) -> bool:
     """Whether the device multiplies bfloat16 in hardware."""
     if device.type == "cuda":

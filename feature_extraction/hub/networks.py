@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.frontends.inference import bfloat16_units
+from aadml.feature_extraction.frontends.inference import uses_bfloat16
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.registry import lookup
@@ -191,7 +191,7 @@ def encoder(
         InputError: the files cannot be read, lack a weight of the tower, or do not match each other.
     """
     name, pool = pooling_of(tower, pooling)
-    half = precision == "bfloat16" or (precision == "auto" and bfloat16_units(device))
+    half = uses_bfloat16(precision, device)
     network = network_of(snapshot, tower).eval().requires_grad_(False).to(device)
     run = Runner(network, pool, device, half, preparation.batch)
     checksum = snapshot.weights_checksum()

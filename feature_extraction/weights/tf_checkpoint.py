@@ -67,21 +67,18 @@ def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
     """Read version 1: the first entry lists names, shapes and types, each further one holds the values of a tensor."""
     shapes: dict[str, tuple[tuple[int, ...], int]] = {}
     tensors: dict[str, NDArray[Any]] = {}
-    for _, value in entries:
-        for field, part in _fields(value):
-            if field == 1:
-                for kind, meta in _fields(part):
-                    if kind == 1:
-                        header = dict(_fields(meta))
-                        shapes[bytes(header[1]).decode()] = (_shape(header.get(2)), int(header.get(3, 0)))
-            elif field == 2:
-                data = dict(_fields(part))
-                name = bytes(data[1]).decode()
-                shape, dtype = shapes[name]
-                if name in tensors:
-                    raise InputError(f"{name}: consists of several slices, which is not supported")
-                if dtype in _DTYPES:
-                    tensors[name] = _tensor_values(data[3], dtype).reshape(shape)
+    for kind, meta in _fields(dict(_fields(entries[0][1]))[1]):
+        if kind == 1:
+            header = dict(_fields(meta))
+            shapes[bytes(header[1]).decode()] = (_shape(header.get(2)), int(header.get(3, 0)))
+    for _, value in entries[1:]:
+        data = dict(_fields(dict(_fields(value))[2]))
+        name = bytes(data[1]).decode()
+        shape, dtype = shapes[name]
+        if name in tensors:
+            raise InputError(f"{name}: consists of several slices, which is not supported")
+        if dtype in _DTYPES:
+            tensors[name] = _tensor_values(data[3], dtype).reshape(shape)
     return tensors
 
 

@@ -187,19 +187,12 @@ def _spread(pieces: Pieces, settings: LogMelSettings) -> None:
     allowed = torch.get_num_threads()
     shares = sum(len(frames) for frames, _ in pieces) * settings.fft // _SHARE
     threads = max(1, min(allowed, len(pieces), shares))
-    gather = partial(_gather, settings=settings, transform=_torch_transform)
+    gather = partial(_gather, settings=settings, transform=lambda rows: torch.fft.rfft(torch.from_numpy(rows)).numpy())
     try:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             list(pool.map(gather, [pieces[i::threads] for i in range(threads)]))
     finally:
         torch.set_num_threads(allowed)  # the number of a thread is also the default of later threads
-
-
-def _torch_transform(rows: Floats) -> NDArray[np.complexfloating[Any, Any]]:
-    import torch
-
-    transformed: NDArray[np.complexfloating[Any, Any]] = torch.fft.rfft(torch.from_numpy(rows)).numpy()
-    return transformed
 
 
 def _gather(pieces: Pieces, settings: LogMelSettings, transform: Transform) -> None:

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.frontends.inference import uses_bfloat16
@@ -118,21 +117,16 @@ class Runner:
             rows |= self._rows(queue, fill=size - len(queue))
         return [np.stack([rows[number] for number in range(*span)]) for span in pairwise(ends)]
 
-    def _rows(self, queue: Sequence[tuple[int, Item]], fill: int = 0) -> dict[int, NDArray[np.float32]]:
-        items = [item for _, item in queue]
-        vectors = self._run([*items, *items[:1] * fill])
-        return {number: row for (number, _), row in zip(queue, vectors, strict=False)}
-
     @torch.inference_mode()
-    def _run(self, items: Sequence[Item]) -> NDArray[np.float32]:
+    def _rows(self, queue: Sequence[tuple[int, Item]], fill: int = 0) -> dict[int, NDArray[np.float32]]:
+        items = [item for _, item in [*queue, *list(queue[:1]) * fill]]
         stacked = {name: torch.from_numpy(np.stack([item[name] for item in items])) for name in items[0]}
         if self.device.type == "cuda":
             stacked = {name: values.pin_memory() for name, values in stacked.items()}
         batch = {name: values.to(self.device, non_blocking=True) for name, values in stacked.items()}
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
-            vectors: Tensor = self.pool(self.network, batch)
-        rows: NDArray[np.float32] = vectors.float().cpu().numpy()
-        return rows
+            vectors = self.pool(self.network, batch).float().cpu().numpy()
+        return {number: row for (number, _), row in zip(queue, vectors, strict=False)}
 
 
 @dataclass(frozen=True)

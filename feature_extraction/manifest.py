@@ -1,4 +1,4 @@
-"""Manifests: CSV files that name the clips, where their sound and picture are, their classes and their split."""
+"""Manifests: CSV files of clips with their media, classes and split."""
 
 import csv
 import os
@@ -13,34 +13,34 @@ from aadml.feature_extraction.ground.errors import InputError
 
 SPLITS = ("train", "valid", "test")
 ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
-"""Other words for a split, in lower case."""
+"""Other names of splits, in lower case."""
 
 TEXT_COLUMNS = ("text", "caption", "caption_1")
-"""Columns that hold the text of a clip; the first that a manifest has is taken. Where that is `caption_1`, the texts of
-`caption_2`, `caption_3`, ... are further ones."""
+"""Columns for the text of a clip; the first of them in a manifest is used. After `caption_1`, the columns `caption_2`,
+`caption_3`, ... hold further texts."""
 
 FURTHER_TEXT = "text_"
-"""How the names of further texts of a clip begin: `text_2`, `text_3`, ..."""
+"""Prefix of the names of further texts of a clip: `text_2`, `text_3`, ..."""
 
 LABELS_SEPARATOR = "|"
-"""What stands between the classes of a clip in the column `labels`."""
+"""Separator of the classes of a clip in the column `labels`."""
 
 _WANTED = "id,media,label,split or id,audio,visual,label,split"
 _KNOWN = ("id", "media", "audio", "visual", "label", "labels", "split")
-_SHOWN = 5  # problems named one by one; the others are counted
+_SHOWN = 5  # problems in a message; the others are counted
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One clip of a manifest.
+    """Clip of a manifest.
 
     Attributes:
         id: its name, unique in the manifest, UTF-8.
-        media: where each modality is found, `audio` and `visual`: the same file unless the manifest has two columns;
-            and as `text` the text itself, where the manifest has one; as `text_2`, `text_3`, ... further ones.
-        label: the name of its class; of several, the first; empty where the clip has none.
+        media: path for `audio` and `visual`, equal unless the manifest has two columns; if the manifest has texts, also
+            `text`, `text_2`, `text_3`, ... -> a text.
+        label: name of its class, the first of several; empty without a class.
         split: `train`, `valid` or `test`.
-        columns: what further columns say.
+        columns: values of further columns.
         more_labels: further classes of the clip.
     """
 
@@ -59,13 +59,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The clips of a job, in order.
+    """Clips of a job, in order.
 
     Attributes:
-        path: where it was read.
-        rows: one a clip.
-        class_names: the labels that occur, in numeric order where all are integers, else in alphabetic order; none
-            where the manifest has no labels.
+        path: of the file.
+        rows: one per clip.
+        class_names: all labels, in numeric order if all are integers, otherwise in alphabetical order.
     """
 
     path: str
@@ -74,7 +73,7 @@ class Manifest:
 
     @property
     def further_texts(self) -> tuple[str, ...]:
-        """The names of the texts that some clip has beyond its first, in their order."""
+        """Names of the further texts of the clips, in order."""
         most = max((sum(is_text(name) for name in row.media) for row in self.rows), default=0)
         return tuple(f"{FURTHER_TEXT}{number}" for number in range(2, most + 1))
 
@@ -85,28 +84,27 @@ class Manifest:
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
-    """Read a manifest and check all of it.
+    """Read and check a manifest.
 
-    The first line names the columns: `id,media,label,split`, or `id,audio,visual,label,split` where sound and picture
-    are in different files; further columns are kept, and one called `text` or `caption` is the text of the clip;
-    `caption_1`, `caption_2`, ... are several. Instead of `label` there may be `labels` with the classes of each
-    clip, separated by `|`, or neither: such clips can be extracted and embedded. Media paths are relative to the
-    manifest and may be any bytes; everything else is UTF-8. `val` is read as `valid`.
+    The first line names the columns: `id,media,label,split`, or `id,audio,visual,label,split` if sound and picture are
+    in different files. `labels` instead of `label` holds several classes, separated by `|`. Without both, clips can
+    only be extracted and embedded. A column `text` or `caption` holds the text of a clip; `caption_1`, `caption_2`, ...
+    hold several. Further columns are stored. Media paths are relative to the manifest and may be any bytes; all other
+    values are UTF-8. `val` is read as `valid`.
 
     Args:
         path: the CSV file.
 
     Returns:
-        The manifest. Whether the media exist is not looked at here.
+        The manifest; the existence of the media is not checked.
 
     Raises:
-        InputError: the file is missing, is not such a table, or has rows in error: the message names their lines.
+        InputError: the file does not exist, is not such a table, or has errors in rows; the message names their lines.
     """
     place = os.fspath(path)
     if not Path(path).is_file():
-        raise InputError(
-            f"{place}: is a folder; a manifest is a CSV file" if Path(path).is_dir() else f"{place}: no such file"
-        )
+        kind = "a folder" if Path(path).is_dir() else "no such file"
+        raise InputError(f"{place}: {kind}; give a manifest, a CSV file")
     try:
         with Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             lines = csv.reader(file, strict=True)
@@ -118,7 +116,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     except csv.Error as error:
         raise InputError(f"{place}: line {lines.line_num} is not CSV ({error})") from error
     if not rows:
-        raise InputError(f"{place}: has a header but no rows")
+        raise InputError(f"{place}: has a header but no rows; add a row for each clip")
     return Manifest(path=place, rows=rows, class_names=_class_names(label for row in rows for label in row.labels))
 
 
@@ -127,24 +125,22 @@ def _check_header(header: list[str], place: str) -> None:
         raise InputError(f"{place}: is empty; its first line must be {_WANTED}")
     doubled = [name for name, count in Counter(header).items() if count > 1]
     if doubled:
-        raise InputError(f"{place}: column '{doubled[0]}' occurs twice")
+        raise InputError(f"{place}: column '{_shown(doubled[0])}' occurs twice; rename or remove one")
     media = ["media"] if "media" in header else ["audio", "visual"]
     absent = [name for name in ["id", *media, "split"] if name not in header]
     if absent:
-        found = ", ".join(_shown(name) for name in header[:12])
+        columns = ", ".join(_shown(name) for name in header[:12])
         raise InputError(
-            f"{place}: column '{absent[0]}' is missing; needed are {_WANTED}, found: {found}; `aadml manifest` makes a "
-            "manifest of a table with other columns"
+            f"{place}: column '{absent[0]}' is missing; the columns are {columns}, needed are {_WANTED}; "
+            "`aadml manifest` writes a manifest from a table with other columns"
         )
     if {"label", "labels"} <= set(header):
-        raise InputError(f"{place}: has both 'label' and 'labels'; either one class a clip, or several")
+        raise InputError(f"{place}: has both 'label' and 'labels'; remove one")
     if "media" in header and {"audio", "visual"} & set(header):
-        raise InputError(
-            f"{place}: has both 'media' and 'audio' or 'visual'; either one file a clip, or one a modality"
-        )
+        raise InputError(f"{place}: has both 'media' and 'audio' or 'visual'; use one column of files, or two")
     for name in header:
         if "/" in name or name in ("", ".", "..") or not _is_utf8(name):
-            raise InputError(f"{place}: '{_shown(name)}' cannot name a column; give it a name of UTF-8 without '/'")
+            raise InputError(f"{place}: '{_shown(name)}' cannot be the name of a column; use UTF-8 without '/'")
 
 
 def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str) -> tuple[Row, ...]:
@@ -155,7 +151,7 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
     folder = str(Path(place).parent)
     for number, line in table:
         if len(line) != len(header):
-            problems.append(f"line {number} has {len(line)} cells, the header {len(header)}")
+            problems.append(f"line {number} has {len(line)} cells, the header has {len(header)}")
             continue
         row = _row(dict(zip(header, line, strict=True)), folder)
         problems += [f"line {number}: {problem}" for problem in _problems(row)]
@@ -172,7 +168,7 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
 
 
 def _row(cells: dict[str, str], folder: str) -> Row:
-    """Make a row; what occurs in many rows is kept once, as a manifest may have a million."""
+    """Build a row; labels and splits are interned, since a manifest may have a million rows."""
     known = {name: cells.pop(name) for name in _KNOWN if name in cells}
     if "media" in known:
         media = dict.fromkeys(("audio", "visual"), _joined(folder, known["media"]))
@@ -192,20 +188,17 @@ def _row(cells: dict[str, str], folder: str) -> Row:
 
 
 def _texts(cells: Mapping[str, str]) -> dict[str, str]:
-    """Name the texts of a clip; of `caption_1`, `caption_2`, ... those that say something."""
+    """Return the texts of a clip by name; empty ones of `caption_1`, `caption_2`, ... are left out."""
     column = next((name for name in TEXT_COLUMNS if name in cells), None)
     if column is None:
         return {}
-    written = [cells[column]]
-    if column == "caption_1":
-        names = (f"caption_{number}" for number in range(1, len(cells) + 1))
-        written = [cells[name] for name in names if cells.get(name, "").strip()] or written
-    further = {f"{FURTHER_TEXT}{number}": text for number, text in enumerate(written[1:], 2)}
-    return {"text": written[0], **further}
+    numbered = (f"caption_{number}" for number in range(1, len(cells) + 1)) if column == "caption_1" else ()
+    texts = [cells[name] for name in numbered if cells.get(name, "").strip()] or [cells[column]]
+    return {"text": texts[0], **{f"{FURTHER_TEXT}{number}": text for number, text in enumerate(texts[1:], 2)}}
 
 
 def is_text(modality: str) -> bool:
-    """Tell whether what a manifest names is a text itself, and no file."""
+    """Return whether an entry of `Row.media` is a text, and not a path."""
     return modality == "text" or modality.startswith(FURTHER_TEXT)
 
 
@@ -214,7 +207,7 @@ def _joined(folder: str, name: str) -> str:
 
 
 def split_labels(cell: str, separator: str = LABELS_SEPARATOR) -> list[str]:
-    """Read the classes of one cell, each once, in their order."""
+    """Split a cell into classes, without repetitions, in order."""
     return list(dict.fromkeys(label for part in cell.split(separator) if (label := part.strip())))
 
 
@@ -224,16 +217,16 @@ def _problems(row: Row) -> list[str]:
         problems.append("the id is empty")
     if row.split not in SPLITS:
         problems.append(f"the split is '{_shown(row.split)}', not one of {', '.join(SPLITS)}")
-    whole = "".join((row.id, *row.labels, *row.columns.values()))
-    if whole.isascii() and "\0" not in whole and not any("\0" in path for path in row.media.values()):
-        return problems  # as nearly all are; what is wrong is looked for in the others
+    text = "".join((row.id, *row.labels, *row.columns.values()))
+    if text.isascii() and "\0" not in text and not any("\0" in path for path in row.media.values()):
+        return problems  # as in nearly all rows
     for name, text in [("id", row.id), *(("label", label) for label in row.labels), *row.columns.items()]:
         if not _is_utf8(text):
             problems.append(f"the {name} '{_shown(text)}' is not UTF-8")
         if "\0" in text:
-            problems.append(f"the {name} holds a zero byte")
+            problems.append(f"the {name} contains a zero byte")
     if any("\0" in path for path in row.media.values()):
-        problems.append("the path of its media holds a zero byte")
+        problems.append("the path of its media contains a zero byte")
     return problems
 
 
@@ -252,5 +245,5 @@ def _is_utf8(text: str) -> bool:
 
 
 def _shown(text: str) -> str:
-    """Make any text fit for one line of a message."""
+    """Shorten and escape a text for a message."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")[:80]

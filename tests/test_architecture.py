@@ -179,7 +179,6 @@ MUTABLE = {
     "aadml/search/snapshot.py": {"State"},
     "feature_extraction/jobs/extract.py": {"_Job"},
     "feature_extraction/ground/worker_pool.py": {"_Worker"},
-    "feature_extraction/frontends/whitening.py": {"Moments"},
 }
 """Dataclasses that change while they are used; every other one is frozen."""
 

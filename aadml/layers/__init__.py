@@ -1,1 +1,1 @@
-"""Layers that networks of methods and of losses are built of."""
+"""Layers of the networks of methods and losses."""

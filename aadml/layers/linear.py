@@ -1,4 +1,4 @@
-"""Linear layers whose products may be made in a shorter type than their weights have."""
+"""Linear layers whose products may have lower precision than their weights."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,11 +9,11 @@ from torch.nn import functional as F
 
 
 class Linear(nn.Linear):
-    """`nn.Linear`, whose product may be made in a shorter type.
+    """`nn.Linear` with an optional type of lower precision for the product.
 
     Attributes:
-        reduced: the type of the product and of its gradients; None makes it in that of the inputs. The weights, the
-            bias, and all that follows the product stay in float32.
+        reduced: type of the product and of its gradients; None: that of the inputs. Weights, bias and later operations
+            are in float32.
     """
 
     reduced: torch.dtype | None = None
@@ -27,10 +27,10 @@ class Linear(nn.Linear):
 
 
 class _Product(torch.autograd.Function):
-    """`F.linear` without bias, whose gradients are those of torch to the bit.
+    """`F.linear` without bias; the gradients are equal to torch's to the bit.
 
-    That of the weights is made of a copy of the outputs' gradient, transposed in memory: a product in bfloat16 that
-    reads across its rows takes half as long again.
+    The gradient of the weights uses a copy of the outputs' gradient, transposed in memory: otherwise the product in
+    bfloat16 takes 1.5 times as long.
     """
 
     @staticmethod
@@ -41,7 +41,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Give the gradients of the inputs and of the weight, where they are asked for."""
+        """Compute the gradients of the inputs and of the weight, if needed."""
         inputs, weight = ctx.saved_tensors
         of_inputs = gradients[0] @ weight if ctx.needs_input_grad[0] else None
         of_weight = gradients[0].T.contiguous() @ inputs if ctx.needs_input_grad[1] else None

@@ -1,4 +1,4 @@
-"""The hyperbolic tangent, for less time where products are made in a shorter type."""
+"""Hyperbolic tangent, faster if products have lower precision."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,18 +8,18 @@ from torch import Tensor, nn
 
 
 class Tanh(nn.Tanh):
-    """`nn.Tanh`, which may be taken from the logistic function σ: tanh x = 2 σ(2x) - 1.
+    """`nn.Tanh`, optionally by the logistic function σ: tanh x = 2 σ(2x) - 1.
 
-    On a processor that takes a fifth of the time. It is off by up to 2e-7 rather than 3e-8; bfloat16 rounds by 2e-3.
+    On a CPU this takes a fifth of the time. Its error is up to 2e-7 rather than 3e-8; bfloat16 rounds by 2e-3.
 
     Attributes:
-        reduced: the type in which the layers around it multiply. None, compiled code and cards take torch's function.
+        reduced: type of the products of the surrounding layers. None, compiled code and GPUs use torch's function.
     """
 
     reduced: torch.dtype | None = None
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the tangents of `inputs` of any shape, in their type."""
+        """Compute the hyperbolic tangent of `inputs` of any shape, in their type."""
         if self.reduced is None or inputs.device.type != "cpu" or torch.compiler.is_compiling():
             return super().forward(inputs)
         by_logistic: Callable[..., Tensor] = _ByLogistic.apply
@@ -31,14 +31,14 @@ class _ByLogistic(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor) -> Tensor:
-        """Take tangents of any shape, with one array for all steps."""
+        """Compute the function for any shape, in one array."""
         values = (2 * inputs).sigmoid_().mul_(2).sub_(1)
         ctx.save_for_backward(values)
         return values
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        """Give the gradient of the inputs: 1 - tanh² of each."""
+        """Compute the gradient of the inputs: 1 - tanh²."""
         (values,) = ctx.saved_tensors
         of_inputs: Tensor = torch.ops.aten.tanh_backward(gradients[0], values)
         return of_inputs

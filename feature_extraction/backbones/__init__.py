@@ -1,9 +1,8 @@
-"""Extractors: what turns the sound, the frames or the text of a clip into features. EXTRACTORS are the tables.
+"""Extractors: from the sound, the frames or the text of a clip to features. EXTRACTORS are the tables.
 
-Two steps, two places. `prepare` runs in a decoding process, one clip at a time, where torch is not imported: whatever
-is cheap or must shrink what is sent on (resizing, a log-mel front end, a whole weight-free descriptor). `describe` runs
-in the main process on several clips at once: the network. A descriptor without weights has no `describe`: what
-`prepare` returns is the description.
+An extractor has two steps. `prepare` runs in a decoding process on one clip, without torch: cheap steps and those that
+reduce the data (resizing, a log-mel front end, a complete descriptor without weights). `describe` runs the network in
+the main process on several clips. A descriptor without weights has no `describe`: `prepare` returns the description.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,62 +24,61 @@ from aadml.feature_extraction.weights.hub_names import expanded
 if TYPE_CHECKING:
     from aadml.feature_extraction.media import Frames, Sound, Text
 
+_VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 Description = NDArray[np.float32]  # (t, d): one row a patch of sound or a frame
 FrameRate = Annotated[float, Interval(gt=0, le=1000)]
-"""How many frames of each second are described, an option of visual extractors."""
+"""Frames that are described per second, an option of visual extractors."""
 
 
 def every(step: float, rows: int, _: float) -> NDArray[np.float64]:
-    """Say when rows begin that follow each other by so many seconds; `begins` of extractors with a fixed step."""
+    """Compute the start times of rows at a fixed step in seconds; `begins` of extractors with a fixed step."""
     return np.arange(rows, dtype=np.float64) * np.float64(step)
 
 
 def mean_over_time(description: Description) -> NDArray[np.float32]:
-    """Pool a description over time: (t, d) -> (d,), the mean in float64, kept as float32."""
+    """Pool a description over time: (t, d) -> (d,), the mean in float64, returned as float32."""
     return np.asarray(description.mean(axis=0, dtype=np.float64), dtype=np.float32)
 
 
 class Fit(Protocol):
-    """What is fitted to the descriptions of the training clips, and applied to those of all clips."""
+    """Transformation that is fitted to the descriptions of the training clips and applied to those of all clips."""
 
     def arrays(self, train: Iterable[Description]) -> dict[str, NDArray[np.float32]]:
-        """Fit: descriptions (t_i, d) of the training clips, read once -> the named arrays that the file keeps."""
+        """Fit to descriptions (t_i, d) of the training clips, read once; return the named arrays for the file."""
         ...
 
     def transformation(self, arrays: Mapping[str, NDArray[np.float32]]) -> Callable[[Description], Description]:
-        """Give what turns any description (t, d) into its features (t, k)."""
+        """Return the function from a description (t, d) to its features (t, k)."""
         ...
 
 
 @dataclass(frozen=True)
 class Extractor:
-    """One way to turn a decoded clip into features.
+    """One way to compute features of a decoded clip.
 
     Attributes:
-        name: its name in `EXTRACTORS`, or its place.
-        modality: what it listens to, looks at or reads: audio, visual or text.
-        dimension: d of its features, after `fit` where there is one.
-        inputs: what is to be decoded.
-        parameters: everything that decides its values, JSON-able: variant, front-end settings, precision, `weights`
-            (SHA-256, "untrained" or None for weight-free). With the name it is the fingerprint by which a model knows
-            the features it was trained on.
-        about: what is said beside it and makes no other features: versions of the packages it calls, names of weight
-            files. Both go into the feature file and into the key of every record of a job. Its `source` names options
-            by which a model, trained on the features, finds the same extractor again.
-        prepare: one decoded clip -> an array (t, ...); runs in a decoding process, so it must be picklable (a function
-            of a module, or a `functools.partial` of one) and its module should not import torch.
-        describe: prepared arrays of several clips -> a description (t, d) for each, in order; runs in the main process.
-            A clip's description must not depend on the clips beside it, not in the last bit: a killed job that goes on
-            forms other groups. So a network is called on batches of one fixed shape, padded. None: `prepare` gives the
-            description itself.
+        name: its name in `EXTRACTORS`, or its import path.
+        modality: audio, visual or text.
+        dimension: d of its features, after `fit` if there is one.
+        inputs: the kind of data to decode.
+        parameters: all settings that determine the values, as JSON: variant, front end, precision, `weights` (SHA-256,
+            "untrained", or None without weights). Name and parameters identify the features that a model is trained on.
+        about: further provenance that does not change the features: versions of packages, names of weight files. Both
+            are stored in the feature file and are part of the key of every record of a job. `source` holds the options
+            that a model, trained on the features, needs to build the same extractor.
+        prepare: one decoded clip -> an array (t, ...). It runs in a decoding process, so it must be picklable (a
+            function of a module, or a `functools.partial` of one), and its module should not import torch.
+        describe: prepared arrays of several clips -> a description (t, d) of each, in order; runs in the main process.
+            The description of a clip must not depend on the other clips, to the last bit, since a resumed job forms
+            other groups. So networks are called on padded batches of one fixed shape. None: `prepare` returns the
+            description.
         pool: description (t, d) -> (d,).
-        begins: (rows, seconds of the clip) -> when each row of a description begins, in seconds after the clip's first
-            sample or frame: (rows,). None: frames as they were kept; sound in parts of equal length.
-        minimum_seconds: a clip with less sound, or less video, is refused as `too-short`; 0 accepts anything of one
-            sample or frame.
-        batch_clips: at most so many clips are given to `describe` at once.
-        fit: what is fitted to the descriptions of the training clips and then applied to all (a whitening). None:
-            nothing is fitted.
+        begins: (rows, seconds of the clip) -> start time of each row of a description, in seconds after the first
+            sample or frame of the clip: (rows,). None: the times of the frames; for sound parts of equal length.
+        minimum_seconds: a clip with less sound or video fails as `too-short`; 0 accepts one sample or frame.
+        batch_clips: most clips of one call of `describe`.
+        fit: transformation that is fitted to the descriptions of the training clips and applied to all (a whitening);
+            None for none.
     """
 
     name: str
@@ -98,7 +96,7 @@ class Extractor:
     fit: Fit | None = None
 
     def times(self, rows: int, seconds: float) -> NDArray[np.float64]:
-        """Say when each of the rows of a description of a clip of so many seconds begins: (rows,)."""
+        """Compute the start times of the rows of a description of a clip of `seconds`: (rows,)."""
         if self.begins is not None:
             return self.begins(rows, seconds)
         from aadml.feature_extraction.media import Frames  # a listing of the table imports no decoder
@@ -132,15 +130,15 @@ EXTRACTORS: dict[str, Registry[Callable[..., Extractor]]] = {
         "text extractor", {"hf-text": "aadml.feature_extraction.hub.texts:hf_text"}, group="aadml.extractors"
     ),
 }
-"""Modality -> name -> `(*, options) -> Extractor`. What an installed package brings is listed for each: which modality
-it is of, the extractor says that it makes."""
+"""Modality -> name -> `(*, options) -> Extractor`. The extractors of an installed package are listed for every
+modality; `Extractor.modality` is the one they have."""
 
 
 def options_of(name: str, modality: str) -> list[str]:
-    """Name the options that an extractor takes.
+    """Return the names of the options of an extractor.
 
     Raises:
-        InputError: no such extractor for that modality.
+        InputError: there is no such extractor of the modality.
     """
     return list(schema(_factory(expanded(name, modality)[0], modality)))
 
@@ -149,30 +147,27 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
     """Build an extractor of the table.
 
     Args:
-        name: an entry of `EXTRACTORS[modality]`, a place, or `hf:MODEL[@revision][#pooling]`.
-        modality: `audio`, `visual` or `text`; the extractor must be of that modality.
+        name: an entry of `EXTRACTORS[modality]`, an import path, or `hf:MODEL[@revision][#pooling]`.
+        modality: `audio`, `visual` or `text`; the extractor must have this modality.
         options: keyword-only options of its factory.
 
-    Returns:
-        The extractor, ready to use.
-
     Raises:
-        InputError: no such extractor for that modality, an option it does not take, or a value that is not possible.
+        InputError: there is no such extractor of the modality, or an option or its value is not possible.
     """
-    name, named = expanded(name, modality)
-    options, factory = {**named, **(options or {})}, _factory(name, modality)
-    missing = [p.name for p in signature(factory).parameters.values() if p.default is p.empty and _is_named(p)]
-    if set(missing) - set(options):
-        raise InputError(f"--{modality} {name}: needs {', '.join(missing)}; it makes an extractor of options alone")
+    name, from_name = expanded(name, modality)
+    options, factory = {**from_name, **(options or {})}, _factory(name, modality)
+    missing = [
+        name
+        for name, parameter in signature(factory).parameters.items()
+        if parameter.default is Parameter.empty and parameter.kind not in _VARIADIC and name not in options
+    ]
+    if missing:
+        raise InputError(f"--{modality} {name}: needs {', '.join(missing)}; all arguments of a factory are options")
     built = factory(**checked_options(factory, options, name, name=name))
     if not isinstance(built, Extractor) or built.modality != modality:
-        what = f"one of {built.modality}" if isinstance(built, Extractor) else f"a {type(built).__name__}"
-        raise InputError(f"--{modality} {name}: it makes {what}; an extractor of {modality} is needed")
-    return built if built.name in EXTRACTORS[modality] else replace(built, name=name)  # the name by which it is found
-
-
-def _is_named(parameter: Parameter) -> bool:
-    return parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+        kind = f"an extractor of {built.modality}" if isinstance(built, Extractor) else f"a {type(built).__name__}"
+        raise InputError(f"--{modality} {name}: returns {kind}; an extractor of {modality} is needed")
+    return built if built.name in EXTRACTORS[modality] else replace(built, name=name)  # to be found by this name
 
 
 def _factory(name: str, modality: str) -> Callable[..., Extractor]:

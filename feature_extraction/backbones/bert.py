@@ -10,16 +10,16 @@ from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.transformers_library import refuse_kernels, silent, transformers_for
 from aadml.feature_extraction.layers.word_pieces import SPECIAL
 
-LONGEST = 512  # tokens; what bert-base has positions for
+LONGEST = 512  # tokens, the number of positions of bert-base
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 
 
 class Bert(nn.Module):
-    """Token ids to one vector a caption.
+    """Network from token ids to one vector per caption.
 
     Attributes:
         dimension: d of the vectors.
-        model: the network of `transformers`, without its pooler.
+        model: network of `transformers`, without its pooler.
     """
 
     def __init__(self, model: Any) -> None:
@@ -35,32 +35,30 @@ class Bert(nn.Module):
         return vector
 
 
-def load_bert(folder: str | Path, *, dropout: float = 0.2, download: bool = False) -> Bert:
+def load_bert(folder: str | Path, *, dropout: float = 0.2) -> Bert:
     """Load a published BERT.
 
     Args:
-        folder: a local folder as `transformers` saves it (`config.json`, `model.safetensors`, tokenizer files), or
-            with `download` a name on the Hugging Face Hub ("google-bert/bert-base-uncased").
+        folder: as saved by `transformers` (`config.json`, `model.safetensors`, tokenizer files).
         dropout: of hidden states and attention (Mei et al. 2022: 0.2).
-        download: whether the network may be asked.
 
     Raises:
-        InputError: no such folder, no BERT or another model in it, or `transformers` is not installed.
+        InputError: the folder does not exist or holds no BERT, or `transformers` is not installed.
     """
     transformers = transformers_for("BERT")
-    _check_folder(folder, download=download)
-    _check_model(folder, transformers, download=download)
+    _check_folder(folder)
+    _check_model(folder, transformers)
     chances = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     try:
         with silent(transformers):
             model, loaded = transformers.BertModel.from_pretrained(
-                folder, local_files_only=not download, add_pooling_layer=False, output_loading_info=True, **chances
+                folder, local_files_only=True, add_pooling_layer=False, output_loading_info=True, **chances
             )
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder}: no BERT could be loaded ({str(error).splitlines()[0]})") from error
+        raise InputError(f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]})") from error
     missing = sorted(loaded["missing_keys"])
     if missing:
-        raise InputError(f"{folder}: no weights for {missing[0]} ({len(missing)} such); is it another network's file?")
+        raise InputError(f"{folder}: no weights for {missing[0]} ({len(missing)} such); are they another network's?")
     return Bert(model)
 
 
@@ -75,69 +73,67 @@ def small_bert(
         dimension: of hidden states; the feed-forward layers have four times as many.
         heads: of attention.
         dropout: of hidden states and attention.
-        longest: tokens a caption may have.
+        longest: most tokens of a caption.
     """
-    transformers = transformers_for("BERT")
-    config = transformers.BertConfig(
-        vocab_size=words, num_hidden_layers=layers, hidden_size=dimension, num_attention_heads=heads,
-        intermediate_size=4 * dimension, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
-        max_position_embeddings=longest,
-    )  # fmt: skip
-    return Bert(transformers.BertModel(config, add_pooling_layer=False))
+    return bert_of({
+        "vocab_size": words, "num_hidden_layers": layers, "hidden_size": dimension, "num_attention_heads": heads,
+        "intermediate_size": 4 * dimension, "hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout,
+        "max_position_embeddings": longest,
+    })  # fmt: skip
 
 
 def configuration_of(bert: Bert) -> JsonObject:
-    """Give all that decides the shape of a network, as plain values without the path that it was read from."""
+    """Return the configuration of a network as JSON, without the path of its files."""
     config = bert.model.config.to_dict()
     return {key: value for key, value in config.items() if key not in ("_name_or_path", "transformers_version")}
 
 
 def bert_of(configuration: JsonObject) -> Bert:
-    """Build the network that `configuration_of` described, with random weights."""
+    """Build a network with random weights from a configuration (`configuration_of`)."""
     transformers = transformers_for("BERT")
     refuse_kernels(configuration, "BERT")
     return Bert(transformers.BertModel(transformers.BertConfig(**configuration), add_pooling_layer=False))
 
 
-def load_word_pieces(folder: str | Path, *, download: bool = False) -> Any:
-    """Load the tokenizer that lies beside a published BERT, as one of `tokenizers`.
+def load_word_pieces(folder: str | Path) -> Any:
+    """Load the tokenizer in the folder of a published BERT, as one of `tokenizers`.
 
     Raises:
-        InputError: no tokenizer is there, or not BERT's, or `transformers` is not installed.
+        InputError: there is no tokenizer, it is not BERT's, or `transformers` is not installed.
     """
-    _check_folder(folder, download=download)
-    if not download and not any((Path(folder) / name).is_file() for name in TOKENIZER_FILES):
+    _check_folder(folder)
+    if not any((Path(folder) / name).is_file() for name in TOKENIZER_FILES):
         raise InputError(
-            f"{folder}: no tokenizer lies beside the BERT (neither {' nor '.join(TOKENIZER_FILES)}); copy it there"
+            f"{folder}: holds no tokenizer beside the BERT (neither {' nor '.join(TOKENIZER_FILES)}); copy it there"
         )
     try:
         loaded = (
             transformers_for("BERT")
-            .AutoTokenizer.from_pretrained(folder, local_files_only=not download, trust_remote_code=False)
+            .AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
             .backend_tokenizer
         )
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder}: no tokenizer could be loaded ({str(error).splitlines()[0]})") from error
+        raise InputError(f"{folder}: the tokenizer cannot be loaded ({str(error).splitlines()[0]})") from error
     absent = [token for token in ("[CLS]", "[SEP]", "[UNK]") if loaded.token_to_id(token) is None]
     if absent or loaded.get_vocab_size() <= len(SPECIAL):
         raise InputError(f"{folder}: the tokenizer is not BERT's: it has no {absent[0] if absent else 'words'}")
     return loaded
 
 
-def _check_folder(folder: str | Path, *, download: bool) -> None:
-    if not download and not (Path(folder) / "config.json").is_file():
+def _check_folder(folder: str | Path) -> None:
+    if not (Path(folder) / "config.json").is_file():
         raise InputError(
-            f"{folder}: no folder with a BERT in it (config.json is missing); get one with "
+            f"{folder}: not a folder with a BERT (config.json is missing); download one with "
             "`hf download google-bert/bert-base-uncased --local-dir FOLDER`"
         )
 
 
-def _check_model(folder: str | Path, transformers: Any, *, download: bool) -> None:
-    """Refuse what is not BERT: `transformers` would read it, with weights of its own where names differ."""
+def _check_model(folder: str | Path, transformers: Any) -> None:
+    """Raise InputError for another network: `transformers` would load it, with random weights where names differ."""
     try:
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=not download, trust_remote_code=False)
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder}: no BERT could be loaded ({str(error).splitlines()[0]})") from error
+        raise InputError(f"{folder}: the BERT cannot be loaded ({str(error).splitlines()[0]})") from error
     refuse_kernels({"attn_implementation": config._attn_implementation}, folder)
     if config.model_type != "bert":
-        raise InputError(f"{folder}: holds a model of type '{config.model_type}'; BERT alone can be read here")
+        raise InputError(f"{folder}: holds a model of type '{config.model_type}'; give the folder of a BERT")

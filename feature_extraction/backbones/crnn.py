@@ -10,10 +10,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from aadml.feature_extraction.layers.masking import filled, masked, masked_batch_norm, time_mask
 
 BANDS = 64
-SILENCE = -36.04365338911715  # natural logarithm of 2^-52, what the front end makes of digital silence
-_TINY = 1e-24  # keeps the fourth root differentiable where a window is all zeros
+SILENCE = -36.04365338911715  # natural logarithm of 2^-52, value of digital silence in the front end
+_TINY = 1e-24  # makes the fourth root differentiable at a window of zeros
 
-_BLOCKS = (  # of each convolution: its share of channels, and the pooling (time, bands) behind it
+_BLOCKS = (  # of each convolution: its share of channels, and the pooling (time, bands) after it
     (0.25, (2, 4)),
     (1.0, None),
     (1.0, (2, 4)),
@@ -25,8 +25,8 @@ _BLOCKS = (  # of each convolution: its share of channels, and the pooling (time
 class Crnn(nn.Module):
     """Five convolutions with L4 pooling, a bidirectional GRU at a quarter of the frame rate, and interpolation back.
 
-    Every convolution is preceded by its batch norm. An item's frames do not depend on how far its batch is padded.
-    With the default sizes it has 732,354 parameters.
+    A batch norm precedes every convolution. The vectors of a clip do not depend on the padding of its batch. The
+    default sizes have 732,354 parameters.
 
     Attributes:
         dimension: d of a frame's vector.
@@ -52,7 +52,7 @@ class Crnn(nn.Module):
         Args:
             log_mel: (b, t, 64) natural logarithms (`log_mel.CRNN`).
             lengths: (b,) frames of each clip; None: all t.
-            pooled: return the GRU's outputs at a quarter of the frame rate, before interpolation.
+            pooled: whether to return the GRU's outputs at a quarter of the frame rate, without interpolation.
 
         Returns:
             (b, t, dimension), or (b, max(t, 4) // 4, dimension) if `pooled`; zero in the padding.
@@ -74,25 +74,25 @@ class Crnn(nn.Module):
         return outputs if pooled else _interpolated(outputs, steps, ends, log_mel.shape[1])
 
     def _over_time(self, values: Tensor, steps: Tensor) -> Tensor:
-        """Run the GRU over (b, t, channels), both ways over each item's own steps (b,)."""
+        """Run the GRU over (b, t, channels) in both directions, over the steps (b,) of each item."""
         packed = pack_padded_sequence(values, steps.cpu(), batch_first=True, enforce_sorted=False)
         outputs, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True, total_length=values.shape[1])
         return outputs
 
 
 def pooled_lengths(lengths: Tensor) -> Tensor:
-    """Give the frames left at a quarter of the frame rate: (b,) -> (b,)."""
+    """Compute the numbers of frames at a quarter of the frame rate: (b,) -> (b,)."""
     return lengths.clamp(min=4) // 2 // 2
 
 
 def _l4_pooled(values: Tensor, pool: tuple[int, int]) -> Tensor:
-    """Take the fourth root of the sum of fourth powers over windows of (time, bands)."""
+    """Compute the fourth root of the sum of fourth powers over windows of (time, bands)."""
     mean = F.avg_pool2d(values.square().square(), pool)
     return (mean * (pool[0] * pool[1]) + _TINY).sqrt().sqrt()
 
 
 def _interpolated(values: Tensor, steps: Tensor, frames: Tensor, size: int) -> Tensor:
-    """Stretch each item's own `steps` linearly to its own `frames`, corners not aligned: (b, s, d) -> (b, size, d)."""
+    """Interpolate the `steps` of each item linearly to its `frames`, corners not aligned: (b, s, d) -> (b, size, d)."""
     places = torch.arange(size, device=values.device)[None, :]
     source = ((places + 0.5) * (steps.double() / frames)[:, None] - 0.5).clamp_min(0)
     last = (steps - 1)[:, None]

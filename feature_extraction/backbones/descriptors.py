@@ -1,6 +1,6 @@
 """Descriptors without weights: statistics of a log-mel spectrogram, and gradients and colors of frames.
 
-They run in decoding processes, which do not import torch: it would cost each of them seconds and 200 MB.
+They run in decoding processes, which do not import torch: it would cost each process seconds and 200 MB.
 """
 
 from dataclasses import asdict
@@ -16,11 +16,8 @@ from aadml.feature_extraction.media import Frames, Sound
 PATCH = 96  # spectrogram frames described together: 0.96 s, as in VGGish
 SIDE = 64  # frames are resized to SIDE x SIDE pixels
 CELL, ANGLES = 8, 9  # pixels a side of a cell, unsigned directions a cell: 8 x 8 x 9 = 576 numbers
-TILE, HUES, LEVELS = (
-    16,
-    12,
-    8,
-)  # pixels a side of a tile, bins: 4 x 4 x (12 hues + 8 saturations + 8 values) = 448 numbers
+TILE = 16  # pixels a side of a tile
+HUES, LEVELS = 12, 8  # bins of a tile: 4 x 4 x (12 hues + 8 saturations + 8 values) = 448 numbers
 
 
 def log_mel() -> Extractor:
@@ -29,7 +26,7 @@ def log_mel() -> Extractor:
     A description row covers about 0.96 s; pooling gives mean and standard deviation over the whole clip.
 
     Returns:
-        The extractor; it takes any sound, shorter than one window too (filled with zeros).
+        The extractor; sound of any length is accepted, and padded with zeros to one window.
     """
     parameters: JsonObject = {
         "statistics": "mean and standard deviation of log-mel bands",
@@ -53,7 +50,7 @@ def hog_color(*, frames_per_second: FrameRate = 1.0) -> Extractor:
     """Describe frames by histograms of gradients (576) and of colors (448): 1024-d.
 
     Args:
-        frames_per_second: how many frames of each second are described; of a clip the first 300 at most.
+        frames_per_second: frames that are described per second; at most the first 300 of a clip.
 
     Returns:
         The extractor; its features are means over the frames.
@@ -84,14 +81,14 @@ def describe_sound(samples: NDArray[np.float32]) -> Description:
 
 
 def patch_times(rows: int, seconds: float) -> NDArray[np.float64]:
-    """Say when the patches of `describe_sound` begin, in seconds: (rows,)."""
+    """Compute the start times of the patches of `describe_sound`, in seconds: (rows,)."""
     samples = max(round(seconds * DESCRIPTOR.sample_rate), DESCRIPTOR.window)
     bands = np.array_split(np.arange(1 + (samples - DESCRIPTOR.window) // DESCRIPTOR.hop), rows)
     return np.asarray([patch[0] for patch in bands]) * (DESCRIPTOR.hop / DESCRIPTOR.sample_rate)
 
 
 def pool_statistics(description: Description) -> NDArray[np.float32]:
-    """Join means and deviations of patches (t, 128) into those of the whole (128,), by the law of total variance."""
+    """Combine means and deviations of patches (t, 128) into those of the clip (128,), by the law of total variance."""
     means, deviations = np.split(description.astype(np.float64), 2, axis=1)
     variance = (deviations**2).mean(axis=0) + means.var(axis=0)
     return np.concatenate([means.mean(axis=0), np.sqrt(variance)]).astype(np.float32)
@@ -122,7 +119,7 @@ def _gradients(colors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _colors(colors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Take square roots of hue, saturation and value histograms by tile, hues weighted by chroma: (t, 448)."""
+    """Compute square roots of hue, saturation and value histograms by tile, hues weighted by chroma: (t, 448)."""
     value, low = colors.max(axis=-1), colors.min(axis=-1)
     chroma = value - low
     red, green, blue = np.moveaxis(colors, -1, 0)

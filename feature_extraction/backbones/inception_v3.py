@@ -1,8 +1,8 @@
 """Inception-V3 (Szegedy et al., CVPR 2016), pooled to 2048 dimensions, under torchvision's parameter names.
 
 With the auxiliary head it has torchvision's 580 entries and 27,161,264 parameters, so torchvision's published file,
-timm's, and ports that share the names all load. They are different networks of one shape: which one it was is kept with
-the features.
+timm's, and ports that share the names all load. These files are different networks of one shape. The features record
+which of them was used.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,23 +19,23 @@ from torch.nn import functional as F
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from aadml.feature_extraction.backbones import Description, Extractor, FrameRate
-from aadml.feature_extraction.frontends.inference import batched, bfloat16_units, chosen_device, loaded, seeded
+from aadml.feature_extraction.frontends.inference import batched, chosen_device, loaded, seeded, uses_bfloat16
 from aadml.feature_extraction.frontends.whitening import PcaWhitening, reduced, youtube8m_whitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.layers.inception_blocks import Auxiliary, LastPool, Mixed, PoolPadding, Unit, blocks
-from aadml.feature_extraction.layers.inception_variants import Asked, Reading, reading_of
+from aadml.feature_extraction.layers.inception_variants import InceptionVariant, variant_of
 from aadml.feature_extraction.media import Frames
 from aadml.feature_extraction.weights.resolve import load_weights
 from aadml.feature_extraction.weights.table import weights_path
-from aadml.feature_extraction.weights.tensor_files import sha256
+from aadml.feature_extraction.weights.tensor_files import check_state, sha256
 
 Reduction = Callable[[Description], Description]
 
 DIMENSION = 2048
 REDUCED = 1024
 SIDE = 299  # pixels
-_BATCH = 8  # frames; fixed, so that a clip's values cannot depend on the clips beside it
+_BATCH = 8  # frames; fixed, so that a clip's values cannot depend on the other clips
 _IMAGENET_MEAN, _IMAGENET_SD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _UNUSED = ("fc.", "AuxLogits.")  # what features do not need
 
@@ -80,7 +80,7 @@ class InceptionV3(nn.Module):
         """Pool images to features.
 
         Args:
-            images: (n, 3, h, w) normalized as the weights want them (`network_input`); 299 x 299 is what they know.
+            images: (n, 3, h, w) normalized by `network_input`; the weights were trained on 299 x 299 pixels.
 
         Returns:
             (n, 2048), the mean over the last grid.
@@ -95,10 +95,10 @@ class InceptionV3(nn.Module):
 
 
 def network_input(frames: Tensor, *, transform_input: bool) -> Tensor:
-    """Normalize frames as the weights want them.
+    """Normalize frames for the weights.
 
-    torchvision's network takes images normalized by ImageNet's mean and deviation, and with `transform_input` (which
-    its published file needs, and which `pretrained=True` turns on unasked) brings them to the range of TensorFlow's.
+    torchvision's network takes images normalized by ImageNet's mean and deviation. Its `transform_input`, which its
+    published file needs and `pretrained=True` sets, maps these images to the range of TensorFlow's.
 
     Args:
         frames: (n, h, w, 3) uint8 RGB.
@@ -115,39 +115,33 @@ def network_input(frames: Tensor, *, transform_input: bool) -> Tensor:
     return (images / 255.0 - mean) / deviation
 
 
-def load_inception_v3(tensors: Mapping[str, Tensor], reading: Reading) -> InceptionV3:
-    """Build the network that a weight file holds.
+def load_inception_v3(tensors: Mapping[str, Tensor], variant: InceptionVariant) -> InceptionV3:
+    """Build the network of a weight file.
 
     Args:
         tensors: under torchvision's names, with or without the auxiliary head and the classifier.
-        reading: how the file wants the network to be built.
+        variant: which network the file belongs to.
 
     Returns:
         The network, in evaluation mode.
 
     Raises:
-        InputError: a tensor of the features is missing, unknown, or of another shape.
+        InputError: a tensor is missing, unknown, or has another shape; the classifiers may hold any tensors.
     """
     head = tensors.get("fc.weight")
     build = partial(
         InceptionV3,
-        pool_padding=reading.pool_padding,
-        last_pool=reading.last_pool,
+        pool_padding=variant.pool_padding,
+        last_pool=variant.last_pool,
         classes=0 if head is None else len(head),
         auxiliary="AuxLogits.fc.weight" in tensors,
     )
     with torch.device("meta"):
-        wanted = build().state_dict()
-    counters = {n: torch.zeros((), dtype=torch.int64) for n in wanted if n.endswith("num_batches_tracked")}
-    given = {**counters, **tensors}
-    missing = [n for n in wanted if n not in given]
-    unknown = [n for n in given if n not in wanted and not n.startswith(_UNUSED)]
-    other = [n for n, tensor in wanted.items() if n in given and given[n].shape != tensor.shape]
-    for names, what in ((missing, "lacks"), (unknown, "has the unknown"), (other, "has another shape of")):
-        if names:
-            counted = f"{names[0]} ({len(names)} such)"
-            raise InputError(f"Inception-V3 weights: the file {what} {counted}; wants torchvision's names")
-    return loaded(build, {n: given[n].to(tensor.dtype) for n, tensor in wanted.items()}).eval()
+        expected = build().state_dict()
+    counters = {n: torch.zeros((), dtype=torch.int64) for n in expected if n.endswith("num_batches_tracked")}
+    state = counters | {n: tensor for n, tensor in tensors.items() if n in expected or not n.startswith(_UNUSED)}
+    check_state(state, expected, "Inception-V3 (torchvision's names)")
+    return loaded(build, {n: state[n].to(tensor.dtype) for n, tensor in expected.items()}).eval()
 
 
 def folded(network: InceptionV3) -> InceptionV3:
@@ -176,43 +170,37 @@ def inception_v3(
 
     Args:
         weights: `auto` (torchvision's file), `untrained`, a name of the table of weights, a file, or a folder with one.
-        pool_padding: `counted` or `excluded` (see `InceptionV3`); None: as the weights want it.
-        last_pool: `average` or `max` (see `InceptionV3`); None: as the weights want it.
-        transform_input: see `network_input`; None: as the weights want it.
-        reduction: `none`; `own-pca` (PCA with whitening to 1024, fitted to the frames of the training clips and kept in
-            the feature file); `youtube-8m` (the released matrices).
+        pool_padding: `counted` or `excluded` (see `InceptionV3`); None: as the weights need it.
+        last_pool: `average` or `max` (see `InceptionV3`); None: as the weights need it.
+        transform_input: see `network_input`; None: as the weights need it.
+        reduction: `none`; `own-pca` (PCA with whitening to 1024, fitted to the frames of the training clips and stored
+            in the feature file); `youtube-8m` (the released matrices).
         matrices: of `youtube-8m`: `auto` (the published archive), or a folder or archive with the three .npy files.
-        eight_bit: whether reduced values go through 8 bits, as YouTube-8M's did.
+        eight_bit: whether reduced values are quantized to 8 bits, as YouTube-8M's were.
         precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
-        frames_per_second: how many frames of each second are described; of a clip the first 300 at most.
+        frames_per_second: frames that are described per second; at most the first 300 of a clip.
         device: `auto`, `cpu` or `cuda`.
 
     Returns:
         The extractor.
 
     Raises:
-        InputError: an option is out of its range, or the weights cannot be had or read.
+        InputError: an option is out of its range, or the weights are not available or cannot be read.
     """
-    given = Asked(pool_padding, last_pool, transform_input)
-    if eight_bit and reduction == "none":
-        raise InputError("inception-v3.eight_bit: 8 bits hold whitened values; choose reduction own-pca or youtube-8m")
-    if matrices != "auto" and reduction != "youtube-8m":
-        raise InputError(
-            f"inception-v3.matrices: {matrices} given; only reduction youtube-8m reads them, not {reduction}"
-        )
+    reduce, checksums = _reduction(reduction, matrices, eight_bit)
     target = chosen_device(device, "inception-v3")
-    half = precision == "bfloat16" or (precision == "auto" and bfloat16_units(target))
-    network, reading, found, file = _loaded(weights, given)
-    reduce, source = _reduction(reduction, matrices, eight_bit)
+    half = uses_bfloat16(precision, target)
+    fields = {"pool_padding": pool_padding, "last_pool": last_pool, "transform_input": transform_input}
+    network, variant, checksum, about = _loaded(weights, {k: v for k, v in fields.items() if v is not None})
     parameters: JsonObject = {
-        **asdict(reading),
+        **asdict(variant),
         "side": SIDE,
         "frames_per_second": frames_per_second,
         "reduction": reduction,
         "eight_bit": eight_bit,
         "precision": "bfloat16" if half else "float32",
-        "weights": found,
-        **source,
+        "weights": checksum,
+        **checksums,
     }
     return Extractor(
         name="inception-v3",
@@ -220,9 +208,9 @@ def inception_v3(
         dimension=DIMENSION if reduction == "none" else REDUCED,
         inputs=Frames(frames_per_second=frames_per_second, height=SIDE, width=SIDE),
         parameters=parameters,
-        about={"torch": torch.__version__} | ({"weight_file": file} if file else {}),
+        about=about,
         prepare=np.asarray,
-        describe=_describer(folded(network), target, reading.transform_input, half, reduce),
+        describe=_describer(folded(network), target, variant.transform_input, half, reduce),
         batch_clips=8,  # five minutes of frames are 80 MB
         fit=PcaWhitening(REDUCED, eight_bit) if reduction == "own-pca" else None,
     )
@@ -245,21 +233,28 @@ def _describer(
     return describe
 
 
-def _loaded(weights: str, given: Asked) -> tuple[InceptionV3, Reading, str, str]:
-    """Build the network; with it how it was read, the checksum of its weights and the name of their file."""
+def _loaded(weights: str, overrides: JsonObject) -> tuple[InceptionV3, InceptionVariant, str, dict[str, str]]:
+    """Return the network, its variant, the checksum of its weights, and further provenance."""
+    about = {"torch": str(torch.__version__)}
     if weights == "untrained":
-        reading = given.over(Reading())
+        variant = InceptionVariant().updated(overrides)
         build = partial(
-            InceptionV3, pool_padding=reading.pool_padding, last_pool=reading.last_pool, classes=0, auxiliary=False
+            InceptionV3, pool_padding=variant.pool_padding, last_pool=variant.last_pool, classes=0, auxiliary=False
         )
-        return seeded(build).eval(), reading, "untrained", ""
-    found = load_weights(weights, "inception-v3")
-    reading = reading_of(found, given)
-    return load_inception_v3(found.tensors, reading), reading, found.sha256, found.name
+        return seeded(build).eval(), variant, "untrained", about
+    file = load_weights(weights, "inception-v3")
+    variant = variant_of(file, overrides)
+    return load_inception_v3(file.tensors, variant), variant, file.sha256, about | {"weight_file": file.name}
 
 
 def _reduction(reduction: str, matrices: str, eight_bit: bool) -> tuple[Reduction | None, dict[str, str]]:
-    """Return the reduction that needs no fit, and what has to be said about its origin."""
+    """Return the reduction that needs no fit, and the provenance of its matrices."""
+    if eight_bit and reduction == "none":
+        raise InputError("inception-v3.eight_bit: 8 bits hold whitened values; choose reduction own-pca or youtube-8m")
+    if matrices != "auto" and reduction != "youtube-8m":
+        raise InputError(
+            f"inception-v3.matrices: {matrices} given, but reduction {reduction} reads none; choose youtube-8m"
+        )
     if reduction != "youtube-8m":
         return None, {}
     path = weights_path("youtube-8m-pca") if matrices == "auto" else Path(matrices).expanduser()

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.layers.masking import filled, masked, masked_batch_norm, time_mask
 from aadml.feature_extraction.layers.spec_augment import spec_augment
+from aadml.feature_extraction.weights.tensor_files import check_state
 
 BANDS = 64
 SILENCE = -100.0  # decibels of digital silence, 10 log10(1e-10)
@@ -21,13 +21,13 @@ SILENCE = -100.0  # decibels of digital silence, 10 log10(1e-10)
 class Panns(nn.Module):
     """A trunk of convolutions between the batch norm of the bands (`bn0`) and the pooling over bands and time.
 
-    An item's vector does not depend on how far its batch is padded. A clip shorter than the pooling needs is
-    lengthened with silence.
+    The vector of a clip does not depend on the padding of its batch. Silence is appended to a clip that is too short
+    for the pooling.
 
     Attributes:
         dimension: d of the vectors.
-        minimum_frames: shortest spectrogram that survives all pooling.
-        augment: whether SpecAugment acts while training.
+        minimum_frames: length of the shortest spectrogram that all pooling layers accept.
+        augment: whether SpecAugment is applied in training.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Panns(nn.Module):
         for name in self._order:
             values, lengths = self.get_submodule(name)(values, lengths)
             values = F.dropout(values, self.dropout, self.training)
-        over_bands = values.mean(3)  # (b, dimension, t'), not negative: padding never wins the maximum
+        over_bands = values.mean(3)  # (b, dimension, t'), not negative: padding is never the maximum
         count = over_bands.shape[2] if lengths is None else lengths[:, None]
         return over_bands.amax(2) + over_bands.sum(2) / count
 
@@ -93,7 +93,7 @@ class ConvBlock(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions beside a shortcut; both halve their input by average pooling where `halve` says so."""
+    """Two 3 x 3 convolutions and a shortcut; if `halve`, average pooling halves the input of both."""
 
     def __init__(self, inputs: int, outputs: int, *, halve: bool, dropout: float) -> None:
         super().__init__()
@@ -102,9 +102,9 @@ class ResidualBlock(nn.Module):
         self.conv2 = _convolution(outputs, outputs)
         self.bn2 = nn.BatchNorm2d(outputs)
         nn.init.zeros_(self.bn2.weight)
-        self.downsample = nn.Sequential(nn.AvgPool2d(2), _convolution(inputs, outputs, 1), nn.BatchNorm2d(outputs))
-        if not halve:
-            del self.downsample
+        downsample = nn.Sequential(nn.AvgPool2d(2), _convolution(inputs, outputs, 1), nn.BatchNorm2d(outputs))
+        if halve:
+            self.downsample = downsample
         self.halve = halve
         self.dropout = dropout
 
@@ -158,8 +158,8 @@ def cnn14(*, width: int = 64, dropout: float = 0.2, augment: bool = True, pool_l
     Args:
         width: channels of the first block.
         dropout: after each block.
-        augment: whether SpecAugment acts while training.
-        pool_last: pool after the sixth block too, as Mei et al. do; PANNs' own network does not.
+        augment: whether SpecAugment is applied in training.
+        pool_last: whether to pool after the sixth block too, as in Mei et al.; in PANNs there is no such pooling.
     """
     minimum = 64 if pool_last else 32
     return Panns(_conv_blocks(width, 6, pool_last=pool_last), 32 * width, minimum, dropout, augment)
@@ -179,22 +179,16 @@ PANNS_NETWORKS = {"cnn10": cnn10, "cnn14": cnn14, "resnet38": resnet38}
 
 
 def load_published(network: Panns, weights: Mapping[str, Tensor]) -> None:
-    """Fill `network` with published weights: every key that holds no `fc` and begins with neither `spec` nor `logmel`.
+    """Load published weights into `network`, without the linear layers (`fc`) and the front end (`spec`, `logmel`).
 
     Raises:
-        InputError: a weight is missing, superfluous or of another shape; the message names the first.
+        InputError: a weight is missing, unknown or has another shape; the message names the first.
     """
-    kept = {k: v for k, v in weights.items() if "fc" not in k and not k.startswith(("spec", "logmel"))}
-    own = network.state_dict()
-    for key in own:
-        if key not in kept and not key.endswith("num_batches_tracked"):
-            raise InputError(f"PANNs weights: no '{key}' among {len(kept)} weights; is it another network's file?")
-    for key, value in kept.items():
-        if key not in own:
-            raise InputError(f"PANNs weights: '{key}' is not a weight of this network; is it another network's file?")
-        if own[key].shape != value.shape:
-            raise InputError(f"PANNs weights: '{key}' is {tuple(value.shape)}, wanted {tuple(own[key].shape)}")
-    network.load_state_dict(kept, strict=False)
+    expected = network.state_dict()
+    state = {k: v for k, v in expected.items() if k.endswith("num_batches_tracked")}
+    state |= {k: v for k, v in weights.items() if "fc" not in k and not k.startswith(("spec", "logmel"))}
+    check_state(state, expected, "PANNs")
+    network.load_state_dict(state)
 
 
 def _conv_blocks(width: int, count: int, *, pool_last: bool) -> dict[str, nn.Module]:

@@ -1,11 +1,12 @@
-"""VGGish (Hershey et al., ICASSP 2017): 128 numbers for each 0.96 s of sound, every variant under its own name.
+"""VGGish (Hershey et al., ICASSP 2017): 128 numbers for each 0.96 s of sound, in four variants.
 
-Values published under one name differ in kind: the released AudioSet features are after PCA and 8-bit quantization,
-Google's code gave values after a last ReLU until August 2020 and before it since (tensorflow/models#9080), and the
-common PyTorch port keeps the ReLU. So the variant is chosen by name and kept with the features.
+Features published as "VGGish" differ. AudioSet's are after PCA and 8-bit quantization. Google's code returned values
+after a last ReLU until August 2020 and before it since then (tensorflow/models#9080). The common PyTorch port keeps the
+ReLU. So the variant is selected by name and recorded with the features.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -25,12 +26,13 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.media import Sound
 from aadml.feature_extraction.weights.resolve import load_weights
+from aadml.feature_extraction.weights.tensor_files import check_state
 
 Variant = Literal["pre-activation", "post-relu", "pca", "pca-8bit"]
 
 DIMENSION = 128
 PATCH = 96  # frames of the front end, 0.96 s
-_BATCH = 16  # patches; fixed, so that a clip's values cannot depend on the clips beside it
+_BATCH = 16  # patches; fixed, so that a clip's values cannot depend on the other clips
 SHORTEST = VGGISH.window + (PATCH - 1) * VGGISH.hop  # samples of one patch
 _CONVOLUTIONS = {0: (1, 64), 3: (64, 128), 6: (128, 256), 8: (256, 256), 11: (256, 512), 13: (512, 512)}
 _POOLED_AFTER = (0, 3, 8, 13)
@@ -47,8 +49,11 @@ _TENSORFLOW_NAMES = {
     "embeddings.4": "vggish/fc2",
 }
 _PCA_NAMES = {
-    "eigenvectors": ("pca_eigen_vectors", "pproc.pca_eigen_vectors", "pproc.pca_matrix"),
-    "means": ("pca_means", "pproc.pca_means"),
+    "pca_eigen_vectors": "eigenvectors",
+    "pproc.pca_eigen_vectors": "eigenvectors",
+    "pproc.pca_matrix": "eigenvectors",
+    "pca_means": "means",
+    "pproc.pca_means": "means",
 }
 
 
@@ -82,11 +87,11 @@ class VGGish(nn.Module):
 
 
 def vggish_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Translate a weight file into the state of `VGGish`.
+    """Convert the tensors of a weight file to the state of `VGGish`.
 
     Args:
-        tensors: of the TensorFlow checkpoint (kernels height, width, in, out; matrices in, out), of the common PyTorch
-            port, or of an own file; what else they hold is left alone.
+        tensors: of the TensorFlow checkpoint (kernels height, width, in, out; matrices in, out), or under the names of
+            the common PyTorch port; further tensors are ignored.
 
     Returns:
         Parameter name -> tensor.
@@ -94,30 +99,29 @@ def vggish_state(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     Raises:
         InputError: a tensor is missing or has another shape.
     """
-    foreign = "vggish/conv1/weights" in tensors
+    from_tensorflow = "vggish/conv1/weights" in tensors
     state: dict[str, Tensor] = {}
     with torch.device("meta"):
         expected = VGGish().state_dict()
-    for name, wanted in expected.items():
+    for name in expected:
         layer, _, kind = name.rpartition(".")
-        source = f"{_TENSORFLOW_NAMES[layer]}/{'weights' if kind == 'weight' else 'biases'}" if foreign else name
-        if source not in tensors:
-            raise InputError(f"VGGish weights: no tensor {source}; given {', '.join(list(tensors)[:4])} ...")
-        tensor = tensors[source].float()
-        if foreign and kind == "weight":
+        suffix = "weights" if kind == "weight" else "biases"
+        tensor = tensors.get(f"{_TENSORFLOW_NAMES[layer]}/{suffix}" if from_tensorflow else name)
+        if tensor is None:
+            continue
+        if from_tensorflow and kind == "weight":
             tensor = tensor.permute(3, 2, 0, 1) if tensor.ndim == 4 else tensor.T
-        if tensor.shape != wanted.shape:
-            raise InputError(f"VGGish weights: {source} is {tuple(tensor.shape)}, wants {tuple(wanted.shape)}")
-        state[name] = tensor.contiguous()
+        state[name] = tensor.float().contiguous()
+    check_state(state, expected, "VGGish")
     return state
 
 
 def vggish_patches(bands: Tensor, hop_frames: int = PATCH) -> Tensor:
-    """Cut a log-mel spectrogram into patches; what remains after the last whole one is left out, as in the original.
+    """Cut a log-mel spectrogram into patches; frames after the last complete one are dropped, as in the original.
 
     Args:
         bands: (f, 64) of `log_mel.VGGISH`, at least 96 frames.
-        hop_frames: frames (10 ms) from one patch to the next; 96 leaves no overlap.
+        hop_frames: frames (10 ms) from one patch to the next; 96 means no overlap.
 
     Returns:
         (t, 96, 64), t at least 1.
@@ -135,36 +139,34 @@ def vggish(
 ) -> Extractor:
     """Embed sound by VGGish (128-d); pooling is the mean over patches.
 
-    Sound shorter than one patch (0.975 s) is filled with zeros at its end.
+    Sound shorter than one patch (0.975 s) is padded with zeros at its end.
 
     Args:
         variant: `pre-activation` (Google's code since August 2020), `post-relu` (before, and the common PyTorch port),
             `pca` (whitened by AudioSet's PCA) or `pca-8bit` (then quantized to 0 ... 255, as AudioSet was released).
         patch_hop: seconds from one patch to the next, a multiple of 0.01.
         weights: `auto` (the published checkpoint), `untrained`, a name of the table of weights, a file, or a folder
-            that holds one.
-        pca: the PCA's parameters, alike; an option of the `pca` variants, read where `weights` does not hold them.
+            with one.
+        pca: the PCA's parameters, as `weights`; an option of the `pca` variants, read if `weights` lacks them.
         device: `auto`, `cpu` or `cuda`.
 
     Returns:
         The extractor.
 
     Raises:
-        InputError: no such variant, hop or weights.
+        InputError: the hop is not possible, or the weights are not available.
     """
     hop = round(patch_hop * VGGISH.sample_rate / VGGISH.hop)
-    if abs(hop * VGGISH.hop / VGGISH.sample_rate - patch_hop) > 1e-9:
-        raise InputError(f"vggish.patch_hop: {patch_hop} given; only steps of 0.01 s are possible")
-    if pca != "auto" and "pca" not in variant:
-        raise InputError(f"vggish.pca: {pca} given; only the variants pca and pca-8bit read one, not {variant}")
-    network, found, files, matrices = _loaded(weights, pca, wants_pca="pca" in variant)
     step = hop * VGGISH.hop / VGGISH.sample_rate
+    if abs(step - patch_hop) > 1e-9:
+        raise InputError(f"vggish.patch_hop: {patch_hop} given; only multiples of 0.01 s are possible")
+    network, checksums, files, matrices = _loaded(weights, pca, variant)
     parameters: JsonObject = {
         "variant": variant,
         "patch_hop": step,
         "short": "filled with zeros to one patch",
-        "front_end": VGGISH.provenance(),
-        **found,
+        "front_end": asdict(VGGISH),
+        **checksums,
     }
     target = chosen_device(device, "vggish")
     network = network.eval().to(target)
@@ -187,7 +189,7 @@ def vggish(
 
 
 def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, NDArray[Any]]) -> Description:
-    """Turn pre-activation rows (t, 128) into those of the variant."""
+    """Map pre-activation rows (t, 128) to those of the variant."""
     if variant == "post-relu":
         return np.maximum(rows, 0.0)
     if variant == "pre-activation":
@@ -197,36 +199,37 @@ def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, ND
 
 
 def _loaded(
-    weights: str, pca: str, *, wants_pca: bool
+    weights: str, pca: str, variant: str
 ) -> tuple[VGGish, dict[str, str], dict[str, str], dict[str, NDArray[Any]]]:
-    """Build the network, and read its PCA where wanted; between them the checksums and the names of their files."""
+    """Return the network, checksums and names of the files read, and the matrices of the PCA if the variant has one."""
+    if pca != "auto" and "pca" not in variant:
+        raise InputError(f"vggish.pca: {pca} given, but variant {variant} has no PCA; choose pca or pca-8bit")
     if weights == "untrained":
-        if wants_pca:
+        if "pca" in variant:
             raise InputError(
-                "vggish: AudioSet's PCA belongs to the published weights; "
-                "with weights untrained the variant is pre-activation or post-relu"
+                f"vggish.variant: {variant} given, but AudioSet's PCA belongs to the published weights; "
+                "with weights untrained choose pre-activation or post-relu"
             )
         return seeded(VGGish), {"weights": "untrained"}, {}, {}
     file = load_weights(weights, "vggish")
     network = loaded(VGGish, vggish_state(file.tensors))
-    found, files = {"weights": file.sha256}, {"weight_file": file.name}
-    if not wants_pca:
-        return network, found, files, {}
+    checksums, files = {"weights": file.sha256}, {"weight_file": file.name}
+    if "pca" not in variant:
+        return network, checksums, files, {}
     matrices = _pca(file.tensors)
     if not matrices:
         file = load_weights(pca, "vggish-pca")
-        found, files = found | {"pca": file.sha256}, files | {"pca_file": file.name}
+        checksums, files = checksums | {"pca": file.sha256}, files | {"pca_file": file.name}
         matrices = _pca(file.tensors)
     shapes = {name: matrix.shape for name, matrix in matrices.items()}
     if shapes != {"eigenvectors": (DIMENSION, DIMENSION), "means": (DIMENSION,)}:
-        raise InputError(f"vggish.pca: wants pca_eigen_vectors (128, 128) and pca_means (128,), found {shapes}")
-    return network, found, files, matrices
+        raise InputError(
+            f"vggish.pca: {file.name} holds {shapes or 'no PCA'}; pca_eigen_vectors (128, 128) and pca_means (128,) "
+            "are needed"
+        )
+    return network, checksums, files, matrices
 
 
 def _pca(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
-    found = {key: next((tensors[n] for n in names if n in tensors), None) for key, names in _PCA_NAMES.items()}
-    return {
-        key: (tensor.flatten() if key == "means" else tensor).double().numpy()
-        for key, tensor in found.items()
-        if tensor is not None
-    }
+    matrices = {key: tensors[name].double().numpy() for name, key in _PCA_NAMES.items() if name in tensors}
+    return matrices | {"means": matrices["means"].ravel()} if "means" in matrices else matrices

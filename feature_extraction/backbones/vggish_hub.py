@@ -1,15 +1,13 @@
-"""VGGish as a TensorFlow SavedModel: the one published on TF-Hub, or a folder of one's own. Needs the `tfhub` extra.
+"""VGGish as a TensorFlow SavedModel, published on TF-Hub or in a folder. Needs the `tfhub` extra.
 
-The model takes a waveform and does its own front end; what it gives is kept as it is.
+The model takes a waveform and contains its front end. Its outputs are used without change.
 """
 
 import os
-import sys
-import types
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,7 +31,7 @@ _PACKAGES = ("tensorflow", "tensorflow-hub")
 def vggish_hub(*, weights: str = "auto") -> Extractor:
     """Embed sound by a VGGish SavedModel (128-d); pooling is the mean over patches.
 
-    Sound shorter than one patch (0.975 s) is filled with zeros at its end.
+    Sound shorter than one patch (0.975 s) is padded with zeros at its end.
 
     Args:
         weights: `auto` (the published model), another TF-Hub address, or a folder with a SavedModel that maps (s,)
@@ -43,7 +41,7 @@ def vggish_hub(*, weights: str = "auto") -> Extractor:
         The extractor.
 
     Raises:
-        InputError: TensorFlow is not installed, or the model cannot be had or read.
+        InputError: TensorFlow is not installed, or the model is not available or cannot be read.
     """
     model = PUBLISHED if weights == "auto" else weights
     embed, folder = _loaded(model)
@@ -62,7 +60,7 @@ def vggish_hub(*, weights: str = "auto") -> Extractor:
         dimension=128,
         inputs=Sound(SAMPLE_RATE),
         parameters=parameters,
-        about={package: _version(package) for package in _PACKAGES},
+        about={name: import_module(name.replace("-", "_")).__version__ for name in _PACKAGES},
         prepare=np.asarray,
         describe=describe,
         begins=partial(every, _STEP),
@@ -73,17 +71,16 @@ def _embedded(embed: Callable[[NDArray[Any]], Any], sound: NDArray[Any]) -> Desc
     samples = np.pad(sound.astype(np.float32), (0, max(0, _SHORTEST - len(sound))))
     rows = np.asarray(embed(samples), dtype=np.float32)
     if rows.ndim != 2 or rows.shape[1] != 128 or not len(rows):
-        raise InputError(f"vggish-hub.weights: gave {rows.shape} for {len(samples)} samples, wants (t, 128)")
+        raise InputError(f"vggish-hub.weights: the model returns {rows.shape} for {len(samples)} samples, not (t, 128)")
     return rows
 
 
 def _loaded(model: str) -> tuple[Callable[[NDArray[Any]], Any], Path]:
-    """Load the model with TensorFlow's noise turned down; with it the folder it lies in."""
+    """Load a model without TensorFlow's log; return its function and its folder."""
     missing = [package for package in _PACKAGES if find_spec(package.replace("-", "_")) is None]
     if missing:
         raise InputError(f"vggish-hub needs {' and '.join(missing)}: pip install 'aadml[tfhub]', or choose vggish")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    _provide_pkg_resources()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a dozen deprecations inside TensorFlow and its dependencies
         import tensorflow_hub
@@ -91,41 +88,20 @@ def _loaded(model: str) -> tuple[Callable[[NDArray[Any]], Any], Path]:
         try:
             folder = Path(tensorflow_hub.resolve(model))
             loaded = tensorflow_hub.load(str(folder))
-        except Exception as error:  # TensorFlow raises a dozen unrelated kinds for a file that is not there
+        except Exception as error:  # TensorFlow raises a dozen unrelated exceptions for a missing file
             why = (str(error).splitlines() or [type(error).__name__])[0][:200]
             raise InputError(
-                f"vggish-hub.weights: {model} cannot be loaded ({why}); give --weights FOLDER that holds it"
+                f"vggish-hub.weights: {model} cannot be loaded ({why}); give --weights FOLDER with a SavedModel"
             ) from error
     embed = loaded if callable(loaded) else loaded.signatures.get("serving_default")
     if embed is None:
-        raise InputError(f"vggish-hub.weights: {model} is not a callable and has no serving_default signature")
-    return (lambda samples: _values(embed(samples))) if callable(loaded) else _signature(embed), folder
+        raise InputError(f"vggish-hub.weights: {model} is not callable and has no signature serving_default")
 
+    def outputs(samples: NDArray[Any]) -> Any:
+        import tensorflow
 
-def _signature(function: Any) -> Callable[[NDArray[Any]], Any]:
-    import tensorflow
+        names = [] if callable(loaded) else list(embed.structured_input_signature[1])
+        values = embed(**{names[0]: tensorflow.constant(samples)}) if names else embed(samples)
+        return next(iter(values.values())) if isinstance(values, dict) else values
 
-    names = list(function.structured_input_signature[1])
-    return lambda samples: _values(function(**{names[0]: tensorflow.constant(samples)}))
-
-
-def _values(output: Any) -> Any:
-    return next(iter(output.values())) if isinstance(output, dict) else output
-
-
-def _provide_pkg_resources() -> None:
-    """Give tensorflow-hub 0.16.1 the one function it wants of a module that setuptools 82 no longer has."""
-    if "pkg_resources" in sys.modules or find_spec("pkg_resources") is not None:
-        return
-    from packaging.version import parse
-
-    module = types.ModuleType("pkg_resources")
-    module.__dict__["parse_version"] = parse
-    sys.modules["pkg_resources"] = module
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
+    return outputs, folder

@@ -1,4 +1,4 @@
-"""Word vectors from published Word2Vec files, binary or text, and the table of a vocabulary's vectors (XIE)."""
+"""Word vectors from published Word2Vec files, binary or text, and the table of vectors of a vocabulary (XIE)."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,59 +23,46 @@ class WordTable:
     """The vectors of a vocabulary.
 
     Attributes:
-        words: id -> word; id 0 is the padding, the last id stands for every word that is not in the file.
-        vectors: (v, d) float32; the padding's is zero.
-        missing: words that were asked for and have no vector of their own, sorted.
-        trained: whether the vectors come from a file.
+        words: id -> word; id 0 is the padding, the last id stands for every word without a vector.
+        vectors: (v, d) float32; that of the padding is zero.
     """
 
     words: tuple[str, ...]
     vectors: Vector
-    missing: tuple[str, ...]
-    trained: bool = True
-
-    def ids(self, tokens: Iterable[str]) -> list[int]:
-        """Give the id of each token; unknown ones share the last."""
-        index = self.index()
-        return [index.get(token, len(self.words) - 1) for token in tokens]
-
-    def index(self) -> dict[str, int]:
-        """Map each word with a vector of its own to its id."""
-        return {word: i for i, word in enumerate(self.words[1:-1], start=1)}
 
 
 def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict[str, Vector]:
     """Read a Word2Vec file, binary (`.bin`) or text (with or without its `count dimension` line).
 
     Args:
-        path: the file; GoogleNews's 3.6 GB are read once, in one pass, keeping what is asked for.
-        words: the words to keep; None keeps all.
+        path: the file; GoogleNews's 3.6 GB are read in one pass.
+        words: the words to return; None: all.
 
     Returns:
-        Word -> (d,) float32; the first of repeated words counts.
+        Word -> (d,) float32; the first one of a repeated word.
 
     Raises:
-        InputError: no such file, or it is cut off or malformed.
+        InputError: the file does not exist, is truncated or malformed.
     """
     wanted = None if words is None else {word.encode() for word in words}
+    vectors: dict[str, Vector] = {}
     try:
         with Path(path).open("rb") as file:
             header = file.readline(1 << 20)
             reader = _binary(file, header, str(path)) if _is_binary(file, header) else _text(file, header, str(path))
-            found: dict[str, Vector] = {}
             for word, values in reader:
                 if wanted is None or word in wanted:
-                    found.setdefault(word.decode("utf-8", errors="replace"), np.array(values, dtype=np.float32))
+                    vectors.setdefault(word.decode("utf-8", errors="replace"), np.array(values, dtype=np.float32))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    return found
+    return vectors
 
 
 def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int = 0) -> WordTable:
-    """Lay out the vectors of a vocabulary: padding zero, then the words found, then one vector for all others.
+    """Build the table of a vocabulary: the padding, the words with a vector, one vector for all other words.
 
-    A word that is not in the file is sought in its variants (`variants`); what is still missing shares one random
-    unit vector that is nearly orthogonal to all words (|dot| <= 0.25 with each unit word vector).
+    A word without a vector takes that of one of its spellings (`variants`). All other words share one random unit
+    vector that is nearly orthogonal to all word vectors (|dot| <= 0.25 with each unit vector).
 
     Args:
         vocabulary: the words of the captions.
@@ -85,32 +72,28 @@ def table(vocabulary: Iterable[str], vectors: Mapping[str, Vector], *, seed: int
     Raises:
         InputError: none of the words has a vector, or no vector is nearly orthogonal to all of them.
     """
-    asked = sorted(set(vocabulary))
-    found: dict[str, Vector] = {}
-    for word in asked:
-        spelling = next((v for v in variants(word) if v in vectors), None)
-        if spelling is not None:
-            found[word] = vectors[spelling]
-    if not found:
-        raise InputError(f"none of the {len(asked)} words of the captions has a vector in the file")
-    known = np.stack(list(found.values()))
-    shared = _nearly_orthogonal(known, seed)
-    matrix = np.concatenate([np.zeros((1, known.shape[1]), np.float32), known, shared[None]])
-    missing = tuple(word for word in asked if word not in found)
-    return WordTable(("<pad>", *found, "<missing>"), matrix, missing)
+    words = sorted(set(vocabulary))
+    spellings = {word: next((v for v in variants(word) if v in vectors), None) for word in words}
+    known = {word: vectors[spelling] for word, spelling in spellings.items() if spelling is not None}
+    if not known:
+        raise InputError(f"none of the {len(words)} words of the captions has a vector in the file")
+    rows = np.stack(list(known.values()))
+    shared = _nearly_orthogonal(rows, seed)
+    matrix = np.concatenate([np.zeros((1, rows.shape[1]), np.float32), rows, shared[None]])
+    return WordTable(("<pad>", *known, "<missing>"), matrix)
 
 
 def untrained_table(vocabulary: Iterable[str], *, dimension: int = 300, seed: int = 0) -> WordTable:
-    """Give every word a random unit vector: a stand-in that says of itself that it was not trained."""
+    """Build a table of random unit vectors."""
     words = sorted(set(vocabulary))
     values = np.random.default_rng(seed).standard_normal((len(words) + 1, dimension)).astype(np.float32)
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     matrix = np.concatenate([np.zeros((1, dimension), np.float32), values])
-    return WordTable(("<pad>", *words, "<missing>"), matrix, (), trained=False)
+    return WordTable(("<pad>", *words, "<missing>"), matrix)
 
 
 def variants(word: str) -> Sequence[str]:
-    """List the spellings under which a word is sought: as it is, other capitals, compounds joined, American."""
+    """Return the spellings of a word to look up: unchanged, other capitals, compounds joined, American."""
     joined, underscored = word.replace("-", ""), word.replace("-", "_")
     american = (re.sub("(?<=...)our", "or", word), re.sub("ise(d|s|)$", r"ize\1", word), word.replace("grey", "gray"))
     spellings = (word, word.capitalize(), word.upper(), underscored, joined, *american)
@@ -129,53 +112,56 @@ def _nearly_orthogonal(vectors: Vector, seed: int) -> Vector:
         if largest <= _NEARLY_ORTHOGONAL:
             return draw
     raise InputError(
-        f"word vectors of {vectors.shape[1]} dimensions leave no room for a vector nearly orthogonal to {len(units)} "
-        f"words (best |dot| {smallest:.2f}, wanted {_NEARLY_ORTHOGONAL})"
+        f"word vectors: no vector of {vectors.shape[1]} dimensions is nearly orthogonal to all {len(units)} words "
+        f"(best |dot| {smallest:.2f}, needed {_NEARLY_ORTHOGONAL}); use vectors of more dimensions"
     )
 
 
 def _is_binary(file: BinaryIO, header: bytes) -> bool:
-    """Tell a binary file: its second line is not a word with as many decimal numbers as the first line says."""
-    if len(header.split()) != 2 or not all(part.isdigit() for part in header.split()):
+    """Return whether a file is binary: its second line does not have the number of values of the header."""
+    if not _counts(header):
         return False
     place = file.tell()
     _, *values = file.readline(1 << 16).split() or [b""]
     file.seek(place)
     try:
-        return [float(value) for value in values] == [] or len(values) != int(header.split()[1])
+        return [float(value) for value in values] == [] or len(values) != _counts(header)[1]
     except ValueError:
         return True
 
 
+def _counts(header: bytes) -> list[int]:
+    """Return the counts of words and dimensions in the first line; [] if the line is a word with its vector."""
+    parts = header.split()
+    return [int(part) for part in parts] if len(parts) == 2 and all(part.isdigit() for part in parts) else []
+
+
 def _binary(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vector]]:
-    count, dimension = (int(part) for part in header.split())
+    count, dimension = _counts(header)
     for number in range(count):
         word = bytearray()
         while (byte := file.read(1)) != b" ":
             if not byte:
-                raise InputError(f"{path}: ends in word {number + 1} of {count}; the file is cut off")
+                raise InputError(f"{path}: ends in word {number + 1} of {count}; the file is truncated")
             word += byte
         values = file.read(4 * dimension)
         if len(values) < 4 * dimension:
-            raise InputError(f"{path}: ends in word {number + 1} of {count}; the file is cut off")
+            raise InputError(f"{path}: ends in word {number + 1} of {count}; the file is truncated")
         yield bytes(word.lstrip(b"\r\n")), np.frombuffer(values, "<f4")
 
 
 def _text(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vector]]:
-    parts = header.split()
-    counted = len(parts) == 2 and all(part.isdigit() for part in parts)
-    count = int(parts[0]) if counted else None
-    dimension = int(parts[1]) if counted else len(parts) - 1
-    lines = file if counted else chain([header], file)
+    count, dimension = _counts(header) or (0, len(header.split()) - 1)
+    lines = file if _counts(header) else chain([header], file)
     number = 0
     for number, line in enumerate(lines, start=1):
         word, *values = line.rstrip(b"\r\n ").split(b" ")
         try:
             vector = np.array([float(value) for value in values], dtype=np.float32)
         except ValueError as error:
-            raise InputError(f"{path}: word {number} has a value that is not a number") from error
+            raise InputError(f"{path}: a value of word {number} is not a number") from error
         if len(vector) != dimension or dimension < 1:
-            raise InputError(f"{path}: word {number} has {len(vector)} values, wanted {dimension}")
+            raise InputError(f"{path}: word {number} has {len(vector)} values, expected {dimension}")
         yield word, vector
-    if count is not None and number < count:
-        raise InputError(f"{path}: ends after word {number} of {count}; the file is cut off")
+    if number < count:
+        raise InputError(f"{path}: ends after word {number} of {count}; the file is truncated")

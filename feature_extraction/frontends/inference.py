@@ -1,4 +1,4 @@
-"""Run a network over many clips so that no clip's values depend on the others; make untrained networks repeatable."""
+"""Networks over many clips, independent of each other; untrained networks from a seed; devices."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,16 +18,16 @@ Network = TypeVar("Network", bound=nn.Module)
 def batched(network: Callable[[Tensor], Tensor], clips: Sequence[Tensor], size: int) -> list[NDArray[np.float32]]:
     """Apply a network to the items of several clips in batches of one fixed shape.
 
-    Every batch has exactly `size` items, the last one padded with zeros: kernels are chosen by shape, and another
-    kernel rounds otherwise. So an item's values are the same whatever stands beside it.
+    Every batch has exactly `size` items; zeros pad the last one. A kernel depends on the shape, and other kernels round
+    differently. So the values of an item do not depend on the other items.
 
     Args:
         network: (size, ...) -> (size, d).
-        clips: one tensor (t_i, ...) a clip, all on the network's device.
+        clips: one tensor (t_i, ...) per clip, on the device of the network.
         size: of a batch.
 
     Returns:
-        One array (t_i, d) float32 a clip.
+        One array (t_i, d) float32 per clip.
     """
     items = [item for clip in clips for item in clip]
     rows: list[Tensor] = []
@@ -36,15 +36,14 @@ def batched(network: Callable[[Tensor], Tensor], clips: Sequence[Tensor], size: 
         if len(batch) < size:
             batch = torch.cat([batch, batch.new_zeros(size - len(batch), *batch.shape[1:])])
         rows.append(network(batch).float().cpu())
-    whole = torch.cat(rows)[: len(items)].numpy()
-    return np.split(whole, np.cumsum([len(clip) for clip in clips])[:-1])
+    return np.split(torch.cat(rows)[: len(items)].numpy(), np.cumsum([len(clip) for clip in clips])[:-1])
 
 
 def loaded(build: Callable[[], Network], state: Mapping[str, Tensor]) -> Network:
-    """Build a network around given weights, without drawing, copying or converting a number.
+    """Build a network with given weights, without initializing, copying or converting values.
 
     Args:
-        build: makes the network.
+        build: returns the network.
         state: all its parameters and buffers, in the right shapes and types.
     """
     with torch.device("meta"):
@@ -54,9 +53,9 @@ def loaded(build: Callable[[], Network], state: Mapping[str, Tensor]) -> Network
 
 
 def seeded(build: Callable[[], Network], seed: int = 0) -> Network:
-    """Build a network and fill its weights from a seed: normals that keep the variance under ReLU, zero biases.
+    """Build a network with weights from a seed: normals that preserve the variance under ReLU, zero biases.
 
-    Nothing else that draws random numbers is disturbed.
+    The global random generators do not change.
     """
     generator = torch.Generator().manual_seed(seed)
     with torch.device("meta"):
@@ -74,7 +73,7 @@ def seeded(build: Callable[[], Network], seed: int = 0) -> Network:
 
 
 def chosen_device(device: str, where: str) -> torch.device:
-    """Resolve `auto`, `cpu` or `cuda[:n]`; `where` names the option's owner in the error."""
+    """Return the device of `auto`, `cpu` or `cuda[:n]`; `where` is the section of the option, for the error."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device == "cpu":
@@ -83,8 +82,13 @@ def chosen_device(device: str, where: str) -> torch.device:
     count = torch.cuda.device_count()
     if kind == "cuda" and count and (number in ("", "0") or (number.isdigit() and int(number) < count)):
         return torch.device(device)
-    possible = f"auto, cpu, cuda:0 to cuda:{count - 1}" if count else "auto, cpu (there is no CUDA device here)"
-    raise InputError(f"{where}.device: given {device}, possible are {possible}")
+    possible = f"auto, cpu, cuda:0 to cuda:{count - 1}" if count else "auto, cpu (this machine has no CUDA device)"
+    raise InputError(f"{where}.device: {device} given; possible are {possible}")
+
+
+def uses_bfloat16(precision: str, device: torch.device) -> bool:
+    """Return whether a network multiplies in bfloat16: by its option, or with `auto` if the hardware does."""
+    return precision == "bfloat16" or (precision == "auto" and bfloat16_units(device))
 
 
 def bfloat16_units(device: torch.device) -> bool:

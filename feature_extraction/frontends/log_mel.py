@@ -1,8 +1,7 @@
-"""Log-mel spectrograms: one implementation, the settings of each network as data.
+"""Log-mel spectrograms: one implementation, and the settings of each network as data.
 
-It is NumPy around one Fourier transform: SciPy's for arrays, so that decoding processes use it without importing
-PyTorch; PyTorch's for tensors, which is twice as fast. It spreads over threads that wait without spinning, so it stays
-quick where other processes want the cores too.
+The computation is NumPy with SciPy's Fourier transform for arrays, so that decoding processes do not import PyTorch.
+For tensors it uses PyTorch's transform, which is twice as fast, on threads that wait without spinning.
 
 Sources of the settings: VGGish (Hershey et al., ICASSP 2017; tensorflow/models, `vggish_params`), PANNs (Kong et al.,
 TASLP 2020; `audioset_tagging_cnn`), CRNN (Xie et al., DCASE 2022; `contrastive-negative-sampling`).
@@ -11,7 +10,7 @@ TASLP 2020; `audioset_tagging_cnn`), CRNN (Xie et al., DCASE 2022; `contrastive-
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -20,42 +19,41 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Values = NDArray[np.float64]
 Floats = NDArray[np.floating[Any]]
-Pieces = list[tuple[Floats, Floats]]  # frames (n, window), and where their bands go (n, bands)
+Pieces = list[tuple[Floats, Floats]]  # frames (n, window), and the array for their bands (n, bands)
 Transform = Callable[[Floats], NDArray[np.complexfloating[Any, Any]]]
 
-_CHUNK = 1 << 19  # samples transformed at once: few steps, between which threads wait for each other
-_SHARE = 1 << 19  # samples transformed that are worth a thread, about ten seconds of sound
+_CHUNK = 1 << 19  # samples of one transform
+_SHARE = 1 << 19  # samples per thread at least, about ten seconds of sound
 _SINGLE = 1 << 18  # multiplications: OpenBLAS computes smaller products on one core
 
 
 @dataclass(frozen=True)
 class LogMelSettings:
-    """What turns samples into a log-mel spectrogram.
+    """Settings of a log-mel spectrogram.
 
     Args:
-        sample_rate: in Hz; the sound must already have it.
+        sample_rate: in Hz, of the samples.
         window: length of the periodic Hann window, in samples.
         hop: samples from one frame to the next.
-        fft: length of the Fourier transform, in samples; a shorter window is filled with zeros.
+        fft: length of the Fourier transform, in samples; a shorter window is padded with zeros.
         bands: number of mel bands.
         low: lower edge of the lowest band, in Hz.
         high: upper edge of the highest band, in Hz.
         power: exponent of the magnitude (1 magnitude, 2 power).
         scale: "htk" (1127 ln(1 + f / 700)) or "slaney" (linear below 1 kHz, logarithmic above).
-        edges: whether a band rises and falls linearly in "mel" or in "hertz".
+        edges: scale on which a band rises and falls linearly, "mel" or "hertz".
         area: whether each band is divided by half its width in Hz (Slaney's normalization).
-        padding: "none" (only whole windows), "reflect" or "zeros" (half an FFT at both ends: frame i is centered at
+        padding: "none" (complete windows only), "reflect" or "zeros" (half an FFT at both ends: frame i is centered at
             sample i * hop).
         logarithm: "natural", or "decibel" for 10 log10.
         offset: added before the logarithm.
-        floor: smaller values are raised to it before the logarithm.
+        floor: minimum before the logarithm.
     """
 
     sample_rate: int
@@ -73,10 +71,6 @@ class LogMelSettings:
     logarithm: Literal["natural", "decibel"]
     offset: float = 0.0
     floor: float = 0.0
-
-    def provenance(self) -> JsonObject:
-        """Return the settings as JSON-ready data, to be kept beside the features made with them."""
-        return asdict(self)
 
 
 VGGISH = LogMelSettings(
@@ -104,26 +98,25 @@ def log_mel(waveform: "Tensor", settings: LogMelSettings) -> "Tensor": ...
 def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | Tensor":
     """Compute log-mel spectrograms.
 
-    A sound too short for one frame (or, with reflection, for its padding) is first filled with zeros at its end until
-    it has one. No gradient flows. A clip's values depend neither on the clips of its batch nor
-    on the number of threads.
+    Sound too short for one frame (or for the reflection) is padded with zeros at its end. The result has no gradient.
+    The values of a clip depend neither on the other clips nor on the number of threads.
 
     Args:
         waveform: (b, s) or (s,) mono samples in [-1, 1] at `settings.sample_rate`; float32 or float64, a NumPy array
-            or a PyTorch tensor on any device (it is computed on the CPU).
-        settings: of the network that will read the result.
+            or a PyTorch tensor on any device (the computation is on the CPU).
+        settings: of the network.
 
     Returns:
-        (b, t, bands) or (t, bands), of the waveform's kind and type, on its device. t is 1 + (s - window) // hop
+        (b, t, bands) or (t, bands), with the kind, type and device of the waveform. t is 1 + (s - window) // hop
         without padding, 1 + s // hop with it.
 
     Raises:
-        InputError: the waveform does not hold floats of one or two dimensions.
+        InputError: the waveform is not of floats with one or two dimensions.
     """
     samples = waveform if isinstance(waveform, np.ndarray) else waveform.detach().cpu().numpy()
     if samples.ndim not in (1, 2) or samples.dtype not in (np.float32, np.float64):
         raise InputError(
-            f"log-mel: given {samples.dtype} samples of shape {samples.shape}, wants floats of (b, s) or (s,)"
+            f"log-mel: {samples.dtype} samples of shape {samples.shape} given; floats (b, s) or (s,) are needed"
         )
     frames = _frames(samples if samples.ndim == 2 else samples[None], settings)
     bands = np.empty((*frames.shape[:2], settings.bands), dtype=samples.dtype)
@@ -143,7 +136,7 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
 
 
 def filled_log_mel(samples: Floats, settings: LogMelSettings, shortest: int) -> Floats:
-    """Fill samples (s,) with zeros at their end to at least `shortest`, then compute `log_mel`: (t, bands)."""
+    """Pad samples (s,) with zeros at their end to at least `shortest`, then compute `log_mel`: (t, bands)."""
     return log_mel(np.pad(samples, (0, max(0, shortest - len(samples)))), settings)
 
 
@@ -154,11 +147,7 @@ def hann_window(settings: LogMelSettings) -> Values:
 
 
 def mel_filters(settings: LogMelSettings) -> Values:
-    """Compute the triangles that gather a spectrum into mel bands.
-
-    Returns:
-        (fft // 2 + 1, bands) weights, float64; the row of the zero frequency is zero.
-    """
+    """Compute the triangular mel filters (fft // 2 + 1, bands), float64; the row of the zero frequency is zero."""
     to_mel, to_hertz = _SCALES[settings.scale]
     ends = to_mel(np.array([settings.low, settings.high]))
     corners = np.linspace(ends[0], ends[1], settings.bands + 2, dtype=np.float64)
@@ -177,7 +166,7 @@ def mel_filters(settings: LogMelSettings) -> Values:
 
 
 def _frames(samples: Floats, settings: LogMelSettings) -> Floats:
-    """View (b, s) samples as (b, t, window) overlapping frames, padded as the settings say."""
+    """Return a view of (b, s) samples as (b, t, window) overlapping frames, with padding by the settings."""
     half = settings.fft // 2
     shortest = {"none": settings.window, "reflect": half + 1, "zeros": 1}[settings.padding]
     if samples.shape[1] < shortest:
@@ -192,29 +181,22 @@ def _frames(samples: Floats, settings: LogMelSettings) -> Floats:
 
 
 def _spread(pieces: Pieces, settings: LogMelSettings) -> None:
-    """Share pieces out among threads, as many as PyTorch may use, in each of which PyTorch computes on one core."""
+    """Compute the bands of pieces on as many threads as PyTorch may use, each on one core."""
     import torch
 
     allowed = torch.get_num_threads()
     shares = sum(len(frames) for frames, _ in pieces) * settings.fft // _SHARE
     threads = max(1, min(allowed, len(pieces), shares))
-    gather = partial(_gather, settings=settings, transform=_torch_transform)
+    gather = partial(_gather, settings=settings, transform=lambda rows: torch.fft.rfft(torch.from_numpy(rows)).numpy())
     try:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             list(pool.map(gather, [pieces[i::threads] for i in range(threads)]))
     finally:
-        torch.set_num_threads(allowed)  # a thread's own number also becomes that of threads to come
-
-
-def _torch_transform(rows: Floats) -> NDArray[np.complexfloating[Any, Any]]:
-    import torch
-
-    transformed: NDArray[np.complexfloating[Any, Any]] = torch.fft.rfft(torch.from_numpy(rows)).numpy()
-    return transformed
+        torch.set_num_threads(allowed)  # the number of a thread is also the default of later threads
 
 
 def _gather(pieces: Pieces, settings: LogMelSettings, transform: Transform) -> None:
-    """Gather the spectra of each piece's frames into mel bands."""
+    """Compute the mel bands of the frames of each piece."""
     if not pieces:
         return
     window, groups = _constants(settings, pieces[0][0].dtype.name)
@@ -222,7 +204,7 @@ def _gather(pieces: Pieces, settings: LogMelSettings, transform: Transform) -> N
     for frames, result in pieces:
         windowed = buffer[: len(frames)]
         windowed[:, : settings.window] = frames
-        windowed *= window[: len(frames)]  # in one piece: twice as fast as row by row
+        windowed *= window[: len(frames)]  # twice as fast as row by row
         spectrum = transform(windowed)
         if settings.power == 1:
             strength = np.abs(spectrum)
@@ -232,27 +214,22 @@ def _gather(pieces: Pieces, settings: LogMelSettings, transform: Transform) -> N
             strength = parts[:, 0::2] + parts[:, 1::2]
         for bands, bins, filters in groups:
             np.matmul(strength[:, bins], filters, out=result[:, bands])
-        _compress(result, settings)
-
-
-def _compress(bands: Floats, settings: LogMelSettings) -> None:
-    """Take the logarithm the settings ask for, in place."""
-    if settings.floor:
-        np.maximum(bands, settings.floor, out=bands)
-    if settings.offset:
-        bands += bands.dtype.type(settings.offset)
-    if settings.logarithm == "natural":
-        np.log(bands, out=bands)
-    else:
-        np.multiply(np.log10(bands, out=bands), 10.0, out=bands)
+        if settings.floor:
+            np.maximum(result, settings.floor, out=result)
+        if settings.offset:
+            result += result.dtype.type(settings.offset)
+        if settings.logarithm == "natural":
+            np.log(result, out=result)
+        else:
+            np.multiply(np.log10(result, out=result), 10.0, out=result)
 
 
 @lru_cache(maxsize=16)
 def _constants(settings: LogMelSettings, dtype: str) -> tuple[Floats, list[tuple[slice, slice, Floats]]]:
-    """Return the windows of a chunk of frames; and for each group of bands: which, of which bins, by which filters.
+    """Return the windows of a chunk of frames, and groups of neighboring bands: bands, bins, filters.
 
-    Nearly all weights are zero, so neighboring bands need few bins. Groups are as large as a product may be that BLAS
-    still computes on the calling core: its other threads would spin.
+    Nearly all weights are zero, so a group needs few bins. BLAS computes the product of a group on the calling core;
+    for larger products its threads would spin.
     """
     height = _CHUNK // settings.fft
     window = np.zeros((height, settings.fft))
@@ -261,7 +238,10 @@ def _constants(settings: LogMelSettings, dtype: str) -> tuple[Floats, list[tuple
     groups, start = [], 0
     while start < settings.bands:
         stop = start + 1
-        while stop < settings.bands and _work(filters[:, start : stop + 1]) * height <= _SINGLE:
+        while stop < settings.bands:
+            bins = _used(filters[:, start : stop + 1])
+            if (bins.stop - bins.start) * (stop + 1 - start) * height > _SINGLE:
+                break
             stop += 1
         bands, bins = slice(start, stop), _used(filters[:, start:stop])
         groups.append((bands, bins, np.ascontiguousarray(filters[bins, bands], dtype=dtype)))
@@ -270,15 +250,9 @@ def _constants(settings: LogMelSettings, dtype: str) -> tuple[Floats, list[tuple
 
 
 def _used(filters: Values) -> slice:
-    """Return the bins from the first to the last that any filter needs; one bin where none does."""
+    """Return the range of bins with a nonzero weight; one bin if there is none."""
     used = np.flatnonzero(filters.any(axis=1))
     return slice(int(used[0]), int(used[-1]) + 1) if len(used) else slice(0, 1)
-
-
-def _work(filters: Values) -> int:
-    """Count the multiplications of one frame with a group's filters."""
-    bins = _used(filters)
-    return int((bins.stop - bins.start) * filters.shape[1])
 
 
 def _htk_mel(hertz: Values) -> Values:

@@ -1,7 +1,7 @@
-"""Log-mel spectrograms made by PyTorch where the samples lie: a card then makes what its networks read.
+"""Log-mel spectrograms by PyTorch on the device of the samples, for networks on a GPU.
 
-The definition is that of `log_mel.py`, whose values these are up to rounding: in float32 within 1e-5 of the largest
-value of a spectrogram. Their last bits may depend on the sounds of the batch and on the device.
+The values are those of `log_mel.py` up to rounding: in float32 within 1e-5 of the largest value of a spectrogram. The
+last bits may depend on the other sounds of the batch and on the device.
 """
 
 from functools import lru_cache
@@ -14,14 +14,14 @@ from aadml.feature_extraction.frontends.log_mel import LogMelSettings, hann_wind
 
 
 def log_mel_by_torch(samples: Tensor, settings: LogMelSettings) -> Tensor:
-    """Compute log-mel spectrograms on the device of the samples; no gradient flows.
+    """Compute log-mel spectrograms on the device of the samples, without gradient.
 
     Args:
         samples: (b, s) mono samples in [-1, 1] at `settings.sample_rate`, float32 or float64.
-        settings: of the network that will read the result.
+        settings: of the network.
 
     Returns:
-        (b, t, bands), as many frames as `log_mel` gives.
+        (b, t, bands), with the number of frames of `log_mel`.
     """
     with torch.no_grad():
         window, filters = _constants(settings, samples.dtype, samples.device)
@@ -35,7 +35,7 @@ def log_mel_by_torch(samples: Tensor, settings: LogMelSettings) -> Tensor:
 
 
 def _frames(samples: Tensor, settings: LogMelSettings) -> Tensor:
-    """View (b, s) samples as (b, t, window) overlapping frames, padded as the settings say."""
+    """Return a view of (b, s) samples as (b, t, window) overlapping frames, with padding by the settings."""
     half = settings.fft // 2
     shortest = {"none": settings.window, "reflect": half + 1, "zeros": 1}[settings.padding]
     samples = F.pad(samples, (0, max(0, shortest - samples.shape[1])))

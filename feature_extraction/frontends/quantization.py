@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-LOWEST, HIGHEST = -2.0, 2.0  # the range that 8 bits stand for
+LOWEST, HIGHEST = -2.0, 2.0  # range of the 8 bits
 
 
 def quantize(features: NDArray[np.floating[Any]], *, rounding: Literal["nearest", "floor"]) -> NDArray[np.uint8]:
-    """Clip to [-2, 2] and keep 8 bits: (x + 2) * 255 / 4, to the nearest (YouTube-8M) or downwards (VGGish)."""
+    """Clip to [-2, 2] and quantize to 8 bits: (x + 2) * 255 / 4, to the nearest (YouTube-8M) or downwards (VGGish)."""
     scaled = (np.clip(features, LOWEST, HIGHEST) - LOWEST) * (255.0 / (HIGHEST - LOWEST))
     return np.asarray(np.rint(scaled) if rounding == "nearest" else np.floor(scaled), dtype=np.uint8)
 

@@ -1,11 +1,11 @@
-"""PCA with whitening: what YouTube-8M and AudioSet did to the features they released.
+"""PCA with whitening, as in the released features of YouTube-8M and AudioSet.
 
 Sources: Abu-El-Haija et al., YouTube-8M (2016) and its `feature_extractor`; tensorflow/models, `vggish_postprocess`.
 """
 
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -21,18 +21,18 @@ from aadml.feature_extraction.ground.errors import InputError
 Floats = NDArray[np.floating[Any]]
 
 YOUTUBE8M_EPSILON = 1e-4
-_ROWS = 4096  # whose scatter is taken at once
+_ROWS = 4096  # of a block whose scatter is computed
 
 
 @dataclass(frozen=True)
 class Whitening:
-    """A linear map to uncorrelated components of unit variance.
+    """Linear map to uncorrelated components of unit variance.
 
     Attributes:
         mean: (d,) of the fitted rows.
-        components: (d, k) orthonormal directions, the one of most variance first.
-        variance: (k,) variance of the fitted rows along each.
-        epsilon: added to the variance, so that directions without any are not blown up.
+        components: (d, k) orthonormal directions in order of decreasing variance.
+        variance: (k,) variance of the fitted rows along each direction.
+        epsilon: added to the variance, against division by zero.
     """
 
     mean: NDArray[np.float64]
@@ -41,7 +41,7 @@ class Whitening:
     epsilon: float = YOUTUBE8M_EPSILON
 
     def transform(self, features: Floats) -> NDArray[np.float32]:
-        """Whiten rows: ((x - mean) components) / sqrt(variance + epsilon), each row by itself.
+        """Whiten rows: ((x - mean) components) / sqrt(variance + epsilon).
 
         Args:
             features: (n, d).
@@ -57,7 +57,7 @@ class Whitening:
         return np.asarray(self.components / np.sqrt(self.variance + self.epsilon))
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
-        """Return what has to be kept to repeat `transform`: `mean`, `components`, `variance`, `epsilon`."""
+        """Return the arrays of a feature file: `mean`, `components`, `variance`, `epsilon`."""
         return {
             "mean": self.mean.astype(np.float32),
             "components": self.components.astype(np.float32),
@@ -67,7 +67,7 @@ class Whitening:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Floats]) -> "Whitening":
-        """Rebuild a whitening from its `arrays`."""
+        """Build a whitening from its `arrays`."""
         mean, components, variance = (
             np.asarray(arrays[name], dtype=np.float64) for name in ("mean", "components", "variance")
         )
@@ -75,75 +75,42 @@ class Whitening:
 
 
 def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = YOUTUBE8M_EPSILON) -> Whitening:
-    """Fit a PCA with whitening to rows that come in blocks; only a (d, d) matrix is ever held.
+    """Fit a PCA with whitening to rows in blocks, in the memory of a (d, d) matrix.
 
-    The caller hands in training rows alone: whatever is fitted to a test row leaks it.
+    The rows must be training rows: a fit to test rows would leak them.
 
     Args:
         blocks: (n_i, d) arrays; read once.
-        dimension: k, how many components are kept.
+        dimension: k, the number of components.
         epsilon: see `Whitening`.
 
     Returns:
-        The whitening; each component's largest entry is positive, so the same rows give the same signs.
+        The whitening; the largest entry of each component is positive, so that signs are reproducible.
 
     Raises:
         InputError: there are fewer rows than components, or a row is not finite.
     """
-    moments = Moments()
+    count, mean, scatter = 0, np.zeros(()), np.zeros(())
     for block in _gathered(blocks):
         if not np.isfinite(block).all():
             raise InputError("PCA: a training row is not finite; nothing was fitted")
-        moments.add(Moments.of(block))
-    return moments.whitening(dimension, epsilon=epsilon)
-
-
-@dataclass
-class Moments:
-    """Count, mean and scatter of rows: all that a PCA needs of them; those of two sets of rows can be joined.
-
-    Attributes:
-        count: of rows.
-        mean: (d,).
-        scatter: (d, d), the sum over rows of (x - mean) (x - mean)^T.
-    """
-
-    count: int = 0
-    mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    scatter: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
-
-    @classmethod
-    def of(cls, rows: NDArray[np.float64]) -> "Moments":
-        """Take the moments of rows (n, d)."""
-        mean = rows.mean(axis=0)
-        centered = rows - mean
-        return cls(len(rows), mean, centered.T @ centered)
-
-    def add(self, other: "Moments") -> None:
-        """Join the moments of further rows (Chan, Golub and LeVeque, 1979)."""
-        if not self.count:
-            self.count, self.mean, self.scatter = other.count, other.mean, other.scatter
-            return
-        shift, share = other.mean - self.mean, other.count / (self.count + other.count)
-        self.scatter += other.scatter + np.outer(shift, shift) * (self.count * share)
-        self.mean = self.mean + shift * share
-        self.count += other.count
-
-    def whitening(self, dimension: int, *, epsilon: float = YOUTUBE8M_EPSILON) -> Whitening:
-        """Give the PCA with whitening; see `fit_whitening`."""
-        count, mean, scatter = self.count, self.mean, self.scatter
-        if count < max(2, dimension):
-            wanted = f"at least {max(2, dimension):,} training frames"
-            raise InputError(
-                f"PCA to {dimension} dimensions: given {count:,} training frames, needs {wanted}; "
-                "give more training clips, or keep the 2048 dimensions (reduction none)"
-            )
-        if dimension > len(mean):
-            raise InputError(f"PCA to {dimension} dimensions: the features have only {len(mean)}")
-        values, vectors = np.linalg.eigh(scatter / (count - 1))
-        components = vectors[:, ::-1][:, :dimension]
-        components = components * np.sign(components[np.abs(components).argmax(axis=0), np.arange(dimension)])
-        return Whitening(mean, components, np.maximum(values[::-1][:dimension], 0.0), epsilon)
+        block_mean = block.mean(axis=0)
+        centered = block - block_mean
+        shift, share = block_mean - mean, len(block) / (count + len(block))  # Chan, Golub and LeVeque, 1979
+        scatter = scatter + (centered.T @ centered + np.outer(shift, shift) * (count * share))
+        mean = mean + shift * share
+        count += len(block)
+    if count < max(2, dimension):
+        raise InputError(
+            f"PCA to {dimension} dimensions: {count:,} training frames given, at least {max(2, dimension):,} needed; "
+            "give more training clips, or use all 2048 dimensions (reduction none)"
+        )
+    if dimension > len(mean):
+        raise InputError(f"PCA to {dimension} dimensions: the features have {len(mean)}; choose no more than these")
+    values, vectors = np.linalg.eigh(scatter / (count - 1))
+    components = vectors[:, ::-1][:, :dimension]
+    components = components * np.sign(components[np.abs(components).argmax(axis=0), np.arange(dimension)])
+    return Whitening(mean, components, np.maximum(values[::-1][:dimension], 0.0), epsilon)
 
 
 @dataclass(frozen=True)
@@ -151,8 +118,8 @@ class PcaWhitening:
     """PCA with whitening, fitted to the frames of the training clips; a `Fit` of an extractor.
 
     Attributes:
-        dimension: how many components are kept.
-        eight_bit: whether the whitened values go through 8 bits.
+        dimension: number of components.
+        eight_bit: whether the whitened values are quantized to 8 bits.
     """
 
     dimension: int
@@ -165,22 +132,22 @@ class PcaWhitening:
     def transformation(
         self, arrays: Mapping[str, NDArray[np.float32]]
     ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-        """Give the map of what is kept, so that what is written down is what was used, to the last bit."""
+        """Return the map of the stored arrays, so that the file reproduces the features to the last bit."""
         return partial(reduced, Whitening.of_arrays(arrays), eight_bit=self.eight_bit)
 
 
 FITS: dict[str, type[PcaWhitening]] = {"pca-whitening": PcaWhitening}
-"""What the shards of a job can leave to be fitted where they are merged; by the name that they keep."""
+"""Transformations that are fitted when the shards of a job are merged, by the name in the shards."""
 
 
 def reduced(whitening: Whitening, rows: NDArray[np.float32], *, eight_bit: bool) -> NDArray[np.float32]:
-    """Whiten rows (t, d) and, where it is wanted, send them through 8 bits: (t, k)."""
+    """Whiten rows (t, d) and optionally quantize them to 8 bits: (t, k)."""
     white = whitening.transform(rows)
     return dequantize(quantize(white, rounding="nearest")) if eight_bit else white
 
 
 def _gathered(blocks: Iterable[Floats]) -> Iterator[NDArray[np.float64]]:
-    """Join small blocks: each scatter costs a (d, d) sum, however few its rows are."""
+    """Join small blocks, since a scatter costs a (d, d) sum for any number of rows."""
     waiting: list[Floats] = []
     for block in blocks:
         if len(block):
@@ -197,7 +164,7 @@ def youtube8m_whitening(path: str | Path, dimension: int = 1024) -> Whitening:
 
     Args:
         path: their folder, or the published `yt8m_pca.tgz` as it is.
-        dimension: how many components are kept.
+        dimension: number of components.
 
     Returns:
         The whitening of Inception-V3's 2048 dimensions.
@@ -209,7 +176,7 @@ def youtube8m_whitening(path: str | Path, dimension: int = 1024) -> Whitening:
     mean, values = mean.reshape(-1), values.reshape(-1)
     if vectors.ndim != 2 or vectors.shape[1] != len(mean) or min(len(values), len(vectors)) < dimension:
         shapes = f"mean {mean.shape}, eigenvals {values.shape}, eigenvecs {vectors.shape}"
-        raise InputError(f"{path}: {shapes} are not (d,), (k,), (k, d) with k at least {dimension}")
+        raise InputError(f"{path}: shapes {shapes}; expected (d,), (k,), (k, d) with k at least {dimension}")
     return Whitening(mean, vectors[:dimension].T.copy(), values[:dimension], YOUTUBE8M_EPSILON)
 
 
@@ -230,7 +197,7 @@ def vggish_pca(features: Floats, eigenvectors: Floats, means: Floats) -> NDArray
 
 
 def _matrix(path: Path, name: str) -> NDArray[np.float64]:
-    """Read one of the matrices of a folder or of a tar archive; nothing else in it is touched."""
+    """Read one matrix from a folder or a tar archive."""
     try:
         if path.is_dir():
             return np.asarray(npy_array(path / f"{name}.npy"), dtype=np.float64)

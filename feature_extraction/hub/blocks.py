@@ -1,8 +1,6 @@
-"""The blocks of a network in the order in which they run, so that the last of them can be trained alone."""
+"""Blocks of a network in the order in which they run, so that the last of them can be trained alone."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
@@ -11,94 +9,75 @@ from torch import nn
 
 from aadml.feature_extraction.ground.errors import InputError
 
-
-@dataclass(frozen=True)
-class Order:
-    """What ran, and when.
-
-    Attributes:
-        start: module -> number of its first call.
-        end: module -> number of the end of its last call.
-    """
-
-    start: dict[nn.Module, int]
-    end: dict[nn.Module, int]
+Calls = dict[nn.Module, int]  # module -> time of a call, counted from 0
 
 
 def trained_parts(network: nn.Module, run: Callable[[], object], blocks: int | Literal["all"]) -> list[nn.Module]:
-    """Name the modules that are trained where the last blocks are.
+    """Return the modules to train if only the last blocks are trained.
 
-    The blocks are those of the list of modules that runs last; lists within its blocks do not count, so that the blocks
-    of a network in stages are its stages. What runs after them (a normalization, a pooler, a projection) is always
-    trained.
+    The blocks are those of the module list that runs last. Lists within its blocks do not count, so the blocks of a
+    network in stages are its stages. Modules that run after the blocks (a normalization, a pooler, a projection) are
+    always trained.
 
     Args:
         network: a tower.
         run: calls the tower once.
-        blocks: how many, from the end; "all" for everything that runs.
+        blocks: number of blocks, from the end; "all" for every module that runs.
 
     Raises:
-        InputError: more blocks than there are.
+        InputError: the network has fewer blocks.
     """
-    order = _order(network, run)
-    rows = _blocks(network, order)
-    if blocks == "all":  # what a block holds is used, though some attentions do not call their parts
-        return list(dict.fromkeys([*order.start, *(module for block in rows for module in block.modules())]))
+    starts, ends = _calls(network, run)
+    rows = _blocks(network, starts)
+    if blocks == "all":  # all parts of a block are used, though some attentions do not call theirs
+        return list(dict.fromkeys([*starts, *(module for block in rows for module in block.modules())]))
     if not rows:
-        raise InputError("blocks: this network has none; 'all' is possible, or freeze it")
+        raise InputError(f"blocks: {blocks} given, but this network has no blocks; choose all, or freeze the network")
     if blocks > len(rows):
-        raise InputError(f"blocks: {blocks} given; this network has {len(rows)}, so 0 to {len(rows)} or all")
-    last = max(order.end[block] for block in rows)
-    after = [module for module, began in order.start.items() if began > last]
+        raise InputError(f"blocks: {blocks} given, but this network has {len(rows)}; choose 0 to {len(rows)}, or all")
+    last = max(ends[block] for block in rows)
+    after = [module for module, start in starts.items() if start > last]
     return [*(module for block in rows[len(rows) - blocks :] for module in block.modules()), *after]
 
 
 def train_only(network: nn.Module, parts: list[nn.Module]) -> None:
-    """Let the parameters of some modules be trained, those of their children not, and no others."""
+    """Enable gradients for the parameters of `parts`, without those of their children, and for no others."""
     network.requires_grad_(False)
     for part in parts:
         for parameter in part.parameters(recurse=False):
             parameter.requires_grad_(True)
 
 
-def _blocks(network: nn.Module, order: Order) -> list[nn.Module]:
+def _blocks(network: nn.Module, starts: Calls) -> list[nn.Module]:
     lists = [module for module in network.modules() if isinstance(module, nn.ModuleList)]
-    within = {inner for one in lists for inner in one.modules() if inner is not one}
-    rows = [[block for block in one if block in order.start] for one in lists if one not in within]
-    return max(filter(None, rows), key=lambda row: order.start[row[0]], default=[])
+    nested = {inner for outer in lists for inner in outer.modules() if inner is not outer}
+    rows = [[block for block in outer if block in starts] for outer in lists if outer not in nested]
+    return max(filter(None, rows), key=lambda row: starts[row[0]], default=[])
 
 
-def _order(network: nn.Module, run: Callable[[], object]) -> Order:
-    order = Order({}, {})
-    with _noted(network, order), torch.no_grad():
-        run()
-    return order
-
-
-@contextmanager
-def _noted(network: nn.Module, order: Order) -> Iterator[None]:
+def _calls(network: nn.Module, run: Callable[[], object]) -> tuple[Calls, Calls]:
+    """Run a network; return the start of the first call and the end of the last call of each module."""
+    starts: Calls = {}
+    ends: Calls = {}
     clock = count()
 
     def begin(module: nn.Module, _: object) -> None:
-        for one in _called(module):
-            order.start.setdefault(one, next(clock))
+        starts.update((part, next(clock)) for part in _called(module) if part not in starts)
 
-    def end(module: nn.Module, *_: object) -> None:
-        for one in _called(module):
-            order.end[one] = next(clock)
+    def finish(module: nn.Module, *_: object) -> None:
+        ends.update((part, next(clock)) for part in _called(module))
 
-    hooks = [
-        hook
-        for module in network.modules()
-        for hook in (module.register_forward_pre_hook(begin), module.register_forward_hook(end))
-    ]
+    hooks = [module.register_forward_pre_hook(begin) for module in network.modules()]
+    hooks += [module.register_forward_hook(finish) for module in network.modules()]
     try:
-        yield
+        with torch.no_grad():
+            run()
     finally:
         for hook in hooks:
             hook.remove()
+    return starts, ends
 
 
 def _called(module: nn.Module) -> Iterator[nn.Module]:
-    """Give a module that is called; torch's attention uses the weights of its parts without calling them."""
+    """Yield a called module; torch's attention uses the weights of its parts without calling them."""
     return module.modules() if isinstance(module, nn.MultiheadAttention) else iter((module,))

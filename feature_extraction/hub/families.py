@@ -1,11 +1,10 @@
-"""What each architecture wants and gives: FAMILIES, by the `model_type` that a model declares.
+"""Inputs and outputs of each architecture: FAMILIES, by the `model_type` that a model declares.
 
-A tower that is not in this table is refused; the way in for anything else is an extractor of one's own, as a
-"package.module:name" (docs/encoders.md).
+Other architectures need an extractor in a user's module, as "package.module:name" (docs/encoders.md).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,30 +14,30 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Item = dict[str, NDArray[Any]]
-"""What a network is given for one window, frame or text: argument -> array without the dimension of the batch; `mask`
-marks the outputs that are pooled and is given to no network."""
+"""Input for one window, frame or text: argument -> array without the batch dimension. `mask` marks the outputs to pool
+and is not an argument."""
 Pool = Callable[[Any, Mapping[str, "Tensor"]], "Tensor"]
 """(network, a batch of items) -> (b, d)."""
 
 
 def _output(name: str) -> Pool:
-    """Take an output of the network that is one vector an item."""
+    """Return a pooling that is an output of the network with one vector per item."""
 
     def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-        found: Tensor = getattr(network(**_arguments(items)), name)
-        return found
+        vectors: Tensor = getattr(network(**_arguments(items)), name)
+        return vectors
 
     return pool
 
 
 def _first(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-    """Take the last hidden state of the first token."""
-    found: Tensor = network(**_arguments(items)).last_hidden_state[:, 0]
-    return found
+    """Return the last hidden state of the first token."""
+    vectors: Tensor = network(**_arguments(items)).last_hidden_state[:, 0]
+    return vectors
 
 
 def _mean(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-    """Average the last hidden states over time or tokens, padding left out."""
+    """Average the last hidden states over time or tokens, without the padding."""
     hidden: Tensor = network(**_arguments(items)).last_hidden_state.float()
     if "mask" not in items:
         return hidden.mean(dim=1)
@@ -47,23 +46,23 @@ def _mean(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
 
 
 def _mean_of_patches(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-    """Average the last hidden states of the patches: class and register tokens come before them."""
-    before = 1 + getattr(network.config, "num_register_tokens", 0)
-    found: Tensor = network(**_arguments(items)).last_hidden_state[:, before:].float().mean(dim=1)
-    return found
+    """Average the last hidden states of the patches, which follow the class and register tokens."""
+    others = 1 + getattr(network.config, "num_register_tokens", 0)
+    vectors: Tensor = network(**_arguments(items)).last_hidden_state[:, others:].float().mean(dim=1)
+    return vectors
 
 
 def _pe_sound(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-    """Take what the contrastive head of PE-AV makes of a sound."""
-    found: Tensor = network.audio_head(network.audio_encoder(**_arguments(items)).pooler_output)
-    return found
+    """Apply the contrastive head of PE-AV to a sound."""
+    vectors: Tensor = network.audio_head(network.audio_encoder(**_arguments(items)).pooler_output)
+    return vectors
 
 
 def _pe_text(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-    """Take what the contrastive head of PE-AV makes of the first token of a text."""
+    """Apply the contrastive head of PE-AV to the first token of a text."""
     states = network.text_model(**_arguments(items), output_hidden_states=True).hidden_states
-    found: Tensor = network.text_audio_head(states[-1][:, 0])
-    return found
+    vectors: Tensor = network.text_audio_head(states[-1][:, 0])
+    return vectors
 
 
 def _arguments(items: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]:
@@ -79,8 +78,8 @@ def _clap(processor: Any, samples: NDArray[np.float32]) -> Item:
 
 
 def _whisper(processor: Any, samples: NDArray[np.float32]) -> Item:
-    found = _processed(processor, samples, return_attention_mask=True)
-    return {"input_features": found["input_features"], "mask": found["attention_mask"][::2]}  # two frames an output
+    arrays = _processed(processor, samples, return_attention_mask=True)
+    return {"input_features": arrays["input_features"], "mask": arrays["attention_mask"][::2]}  # two frames per output
 
 
 def _values(processor: Any, samples: NDArray[np.float32]) -> Item:
@@ -88,8 +87,8 @@ def _values(processor: Any, samples: NDArray[np.float32]) -> Item:
 
 
 def _processed(processor: Any, samples: NDArray[np.float32], **options: Any) -> Any:
-    found = processor(samples, sampling_rate=processor.sampling_rate, return_tensors="np", **options)
-    arrays = {name: np.asarray(values)[0] for name, values in found.items()}
+    batch = processor(samples, sampling_rate=processor.sampling_rate, return_tensors="np", **options)
+    arrays = {name: np.asarray(values)[0] for name, values in batch.items()}
     return {n: v.astype(np.float32) if np.issubdtype(v.dtype, np.floating) else v for n, v in arrays.items()}
 
 
@@ -98,80 +97,77 @@ def _ten_seconds(processor: Any) -> int:
 
 
 @dataclass(frozen=True)
-class SoundTower:
-    """How sound is given to a network.
+class Tower:
+    """Network of one modality in an architecture.
 
     Attributes:
         network: class of `transformers`.
-        poolings: name -> how its outputs become one vector a window; the first is the default.
-        item: makes the arguments of a window.
-        window: processor -> the longest window in samples.
-        filled: whether the processor fills a short window up; else it is described at its own length.
-        shortest: samples that a clip must have.
-        part: of the network that is kept.
-        within: the part of a larger model, by the word before `_config` and `_model`, that is this network: what else
-            is in its files (the picture tower of PE-AV, which needs timm and torchvision) is left alone.
+        poolings: name -> function from its outputs to one vector per item; the first is the default.
+        part: submodule to use; "" for the network.
+        within: part of a larger model that is this network, by the word before `_config` and `_model`. Other parts of
+            the files (the picture tower of PE-AV, which needs timm and torchvision) are not loaded.
     """
 
     network: str
     poolings: Mapping[str, Pool]
+    part: str = field(default="", kw_only=True)
+    within: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True)
+class SoundTower(Tower):
+    """Tower with one vector per window of sound.
+
+    Attributes:
+        item: (processor, a window of samples) -> arguments of the network.
+        window: processor -> the longest window in samples.
+        filled: whether the processor pads a short window; otherwise the window keeps its length.
+        shortest: fewest samples of a clip.
+    """
+
     item: Callable[[Any, NDArray[np.float32]], Item]
     window: Callable[[Any], int]
     filled: bool
     shortest: int = 1
-    part: str = ""
-    within: str = ""
 
 
 @dataclass(frozen=True)
-class PictureTower:
-    """How frames are given to a network.
+class PictureTower(Tower):
+    """Tower with one vector per frame, or per window of frames.
 
     Attributes:
-        network: class of `transformers`.
-        poolings: as of `SoundTower`, one vector a frame.
-        processor: class of `transformers` whose defaults and file say how frames are resized and normalized.
-        patches: whether a frame is given as patches of its own shape, not as one square.
-        frames: key of the configuration that says how many frames the network is given at once; "" for one.
-        rate: frames of a second that are described, where nobody says it.
+        patches: whether a frame is passed as patches with its shape, and not as one square.
+        frames: key of the configuration with the number of frames of a window; "" for single frames.
+        rate: default of the frames that are described per second.
     """
 
-    network: str
-    poolings: Mapping[str, Pool]
-    processor: str
     patches: bool = False
     frames: str = ""
     rate: float = 1.0
 
 
 @dataclass(frozen=True)
-class TextTower:
-    """How text is given to a network.
+class TextTower(Tower):
+    """Tower with one vector per text.
 
     Attributes:
-        network: class of `transformers`.
-        poolings: as of `SoundTower`, one vector a text.
-        filled: whether every text is filled up to the longest one possible, as in training; else padding is masked.
-        masked: whether the network is told which tokens are padding.
-        within: as of `SoundTower`.
+        filled: whether every text is padded to the maximal length, as in training; otherwise padding is masked.
+        masked: whether the network receives the mask of the padding.
     """
 
-    network: str
-    poolings: Mapping[str, Pool]
     filled: bool = False
     masked: bool = True
-    within: str = ""
 
 
 @dataclass(frozen=True)
 class Family:
-    """The towers of an architecture, by modality.
+    """Towers of an architecture, by modality.
 
     Attributes:
-        audio: of sound.
-        visual: of pictures.
-        text: of text.
-        shared: modalities whose vectors lie in one space.
+        audio: tower of sound.
+        visual: tower of pictures.
+        text: tower of text.
+        shared: modalities with vectors in a common space.
     """
 
     audio: SoundTower | None = None
@@ -200,14 +196,12 @@ _AST = SoundTower(
 _WHISPER = SoundTower(
     "WhisperModel", {"mean": _mean}, _whisper, lambda processor: int(processor.n_samples), filled=True, part="encoder"
 )
-_CLIP_PICTURE = PictureTower(
-    "CLIPVisionModelWithProjection", {"projection": _output("image_embeds")}, "CLIPImageProcessorPil"
-)
+_CLIP_PICTURE = PictureTower("CLIPVisionModelWithProjection", {"projection": _output("image_embeds")})
 _CLIP_TEXT = TextTower("CLIPTextModelWithProjection", {"projection": _output("text_embeds")}, filled=True)
 _POOLER: dict[str, Pool] = {"pooler": _output("pooler_output")}
-_SIGLIP_PICTURE = PictureTower("SiglipVisionModel", _POOLER, "SiglipImageProcessorPil")
+_SIGLIP_PICTURE = PictureTower("SiglipVisionModel", _POOLER)
 _SIGLIP_TEXT = TextTower("SiglipTextModel", _POOLER, filled=True, masked=False)
-_SIGLIP2_PICTURE = PictureTower("Siglip2VisionModel", _POOLER, "Siglip2ImageProcessorPil", patches=True)
+_SIGLIP2_PICTURE = PictureTower("Siglip2VisionModel", _POOLER, patches=True)
 _SIGLIP2_TEXT = TextTower("Siglip2TextModel", _POOLER, filled=True, masked=False)
 _PE_SOUND = SoundTower("PeAudioModel", {"projection": _pe_sound}, _values, _ten_seconds, filled=False, shortest=1920)
 _PE_TEXT = TextTower("PeAudioModel", {"projection": _pe_text})
@@ -215,11 +209,11 @@ _WAVES: dict[str, Pool] = {"mean": _mean}
 
 
 def _waves(network: str) -> SoundTower:
-    """Give a tower that hears samples: 25 ms at 16 kHz are the shortest it makes a frame of."""
+    """Return a tower of samples; its shortest frame is 25 ms at 16 kHz."""
     return SoundTower(network, _WAVES, _values, _ten_seconds, filled=False, shortest=400)
 
 
-_DINO = {"cls": _output("pooler_output"), "mean": _mean_of_patches}
+_DINO: dict[str, Pool] = {"cls": _output("pooler_output"), "mean": _mean_of_patches}
 
 
 FAMILIES: dict[str, Family] = {
@@ -234,12 +228,10 @@ FAMILIES: dict[str, Family] = {
     "clip_text_model": Family(text=_CLIP_TEXT),
     "siglip": Family(None, _SIGLIP_PICTURE, _SIGLIP_TEXT, shared=("visual", "text")),
     "siglip2": Family(None, _SIGLIP2_PICTURE, _SIGLIP2_TEXT, shared=("visual", "text")),
-    "dinov2": Family(visual=PictureTower("Dinov2Model", _DINO, "BitImageProcessorPil")),
-    "dinov2_with_registers": Family(visual=PictureTower("Dinov2WithRegistersModel", _DINO, "BitImageProcessorPil")),
-    "dinov3_vit": Family(visual=PictureTower("DINOv3ViTModel", _DINO, "SiglipImageProcessorPil")),
-    "videomae": Family(
-        visual=PictureTower("VideoMAEModel", _WAVES, "VideoMAEImageProcessorPil", frames="num_frames", rate=8.0)
-    ),
+    "dinov2": Family(visual=PictureTower("Dinov2Model", _DINO)),
+    "dinov2_with_registers": Family(visual=PictureTower("Dinov2WithRegistersModel", _DINO)),
+    "dinov3_vit": Family(visual=PictureTower("DINOv3ViTModel", _DINO)),
+    "videomae": Family(visual=PictureTower("VideoMAEModel", _WAVES, frames="num_frames", rate=8.0)),
     "pe_audio": Family(_PE_SOUND, None, _PE_TEXT, shared=("audio", "text")),
     "pe_audio_video": Family(
         replace(_PE_SOUND, within="audio"), None, replace(_PE_TEXT, within="audio"), shared=("audio", "text")

@@ -1,6 +1,6 @@
-"""Reading the parts of a model out of its files: its network, with or without weights, and what prepares its inputs."""
+"""Parts of a model, read from its files: its network, with or without weights, and the processor of its inputs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pickle import UnpicklingError
 from typing import Any
@@ -11,10 +11,8 @@ from safetensors import SafetensorError
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.transformers_library import silent, transformers_for
-from aadml.feature_extraction.hub.families import PictureTower, SoundTower, TextTower
+from aadml.feature_extraction.hub.families import Tower
 from aadml.feature_extraction.hub.snapshot import Snapshot
-
-Tower = SoundTower | PictureTower | TextTower
 
 UNREADABLE = (
     OSError,
@@ -27,112 +25,102 @@ UNREADABLE = (
     SafetensorError,
     UnpicklingError,
 )
-"""What `transformers` raises of files that are missing, damaged or of another kind."""
+"""Exceptions of `transformers` for files that are missing, damaged or of another kind."""
 
 
 def network_of(snapshot: Snapshot, tower: Tower) -> Any:
-    """Read the network of a tower with its weights, in float32 and evaluation mode.
+    """Load the network of a tower with its weights, in float32.
 
     Raises:
-        InputError: its files cannot be read, or lack a weight of the tower.
+        InputError: the files cannot be read, or lack a weight of the tower.
     """
-    kind, inside = _kind(snapshot, tower)
-    read = partial(
-        kind.from_pretrained, snapshot.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32,
-        use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, **inside,
-    )  # fmt: skip
-    network = _part(_complete(snapshot, read), tower)
+    network_class, options = _class_of(snapshot, tower)
+    try:
+        with silent(transformers_for(f"hf:{snapshot.model}")):
+            network, report = network_class.from_pretrained(
+                snapshot.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32,
+                use_safetensors=snapshot.weights[0].suffix == ".safetensors", weights_only=True, **options,
+            )  # fmt: skip
+    except UNREADABLE as error:
+        raise InputError(f"{snapshot.model}: cannot be loaded ({first_line(error)})") from error
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise InputError(
+            f"{snapshot.model}: its files hold no weights for {missing[0]} ({len(missing)} such); "
+            "are they another network's?"
+        )
+    network = getattr(network, tower.part, network)
     if getattr(network.config, "apply_spec_augment", False):
-        network.config.apply_spec_augment = False  # drawn by NumPy's own generator while training; no seed reaches it
+        network.config.apply_spec_augment = False  # drawn in training by NumPy's generator, which no seed controls
     return network
 
 
 def blank_network_of(snapshot: Snapshot, tower: Tower) -> Any:
-    """Build the network of a tower whose weights are to be put in place, from its configuration alone."""
-    kind, inside = _kind(snapshot, tower)
+    """Build the network of a tower from its configuration, with random weights to be replaced."""
+    network_class, options = _class_of(snapshot, tower)
     library = transformers_for(f"hf:{snapshot.model}")
     try:
-        config = inside.get("config") or library.AutoConfig.from_pretrained(
+        config = options.get("config") or library.AutoConfig.from_pretrained(
             snapshot.folder, local_files_only=True, trust_remote_code=False
         )
-        wanted: Any = getattr(kind, "config_class", None)
-        if wanted is not None and not isinstance(config, wanted):
-            config = wanted.from_pretrained(snapshot.folder, local_files_only=True)
+        config_class: Any = getattr(network_class, "config_class", None)
+        if config_class is not None and not isinstance(config, config_class):
+            config = config_class.from_pretrained(snapshot.folder, local_files_only=True)
         with silent(library):
-            return _part(kind(config).eval(), tower)
+            network = network_class(config).eval()
+            return getattr(network, tower.part, network)
     except UNREADABLE as error:
-        raise InputError(f"{snapshot.model}: its config.json makes no network ({first_line(error)})") from error
+        raise InputError(f"{snapshot.model}: its config.json describes no network ({first_line(error)})") from error
 
 
-def _kind(snapshot: Snapshot, tower: Tower) -> tuple[Any, JsonObject]:
-    """Find the class of a tower's network, and how it is read out of the files of a larger model."""
-    transformers = transformers_for(f"hf:{snapshot.model}")
-    kind = getattr(transformers, tower.network, None)
-    if kind is None:
-        raise InputError(
-            f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer one"
-        )
-    return kind, _inside(snapshot, transformers, getattr(tower, "within", ""))
-
-
-def _part(network: Any, tower: Tower) -> Any:
-    return getattr(network, getattr(tower, "part", "") or "", network)
-
-
-def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str]) -> Any:
-    """Load what prepares the inputs of a model.
+def processor_of(snapshot: Snapshot, kind: str, needs: Sequence[str], **options: str) -> Any:
+    """Load the processor of the inputs of a model.
 
     Args:
         snapshot: of the model.
         kind: class of `transformers` ("AutoTokenizer").
-        needs: names of files of which one must be there; `transformers` would make up what is missing.
+        needs: file names of which one must exist; `transformers` would replace missing files by defaults.
+        options: of its `from_pretrained`.
 
     Raises:
-        InputError: there is none, or it cannot be read.
+        InputError: there is no such file, or the processor cannot be loaded.
     """
     if not any((snapshot.folder / name).is_file() for name in needs):
         raise InputError(f"{snapshot.model}: {' or '.join(needs)} is missing beside the weights; copy it there")
     transformers = transformers_for(f"hf:{snapshot.model}")
     try:
         with silent(transformers):
-            untrusted = {"trust_remote_code": False} if kind.startswith("Auto") else {}
-            return getattr(transformers, kind).from_pretrained(snapshot.folder, local_files_only=True, **untrusted)
+            load = getattr(transformers, kind).from_pretrained
+            if kind.startswith("Auto"):
+                load = partial(load, trust_remote_code=False)
+            return load(snapshot.folder, local_files_only=True, **options)
     except UNREADABLE as error:
         raise InputError(f"{snapshot.model}: its {kind} cannot be loaded ({first_line(error)})") from error
 
 
-def _inside(snapshot: Snapshot, transformers: Any, within: str) -> JsonObject:
-    """Say how a network is read out of the files of a larger model."""
-    if not within:
-        return {}
+def _class_of(snapshot: Snapshot, tower: Tower) -> tuple[Any, JsonObject]:
+    """Return the class of a tower's network, and the options that load it from the files of a larger model."""
+    transformers = transformers_for(f"hf:{snapshot.model}")
+    network_class = getattr(transformers, tower.network, None)
+    if network_class is None:
+        raise InputError(
+            f"{snapshot.model}: transformers {transformers.__version__} has no {tower.network}; install a newer version"
+        )
+    if not tower.within:
+        return network_class, {}
     try:
         config = transformers.AutoConfig.from_pretrained(
             snapshot.folder, local_files_only=True, trust_remote_code=False
         )
-        return {"config": getattr(config, f"{within}_config"), "key_mapping": {rf"^{within}_model\.": ""}}
+        options = {"config": getattr(config, f"{tower.within}_config")}
     except UNREADABLE as error:
         raise InputError(f"{snapshot.model}: its config.json cannot be read ({first_line(error)})") from error
-
-
-def _complete(snapshot: Snapshot, read: Callable[[], Any]) -> Any:
-    """Read a network all of whose weights are in its files."""
-    try:
-        with silent(transformers_for(f"hf:{snapshot.model}")):
-            network, found = read()
-    except UNREADABLE as error:
-        raise InputError(f"{snapshot.model}: cannot be loaded ({first_line(error)})") from error
-    absent = sorted(found["missing_keys"])
-    if absent:
-        raise InputError(
-            f"{snapshot.model}: its files hold no weights for {absent[0]} ({len(absent)} such); "
-            "are they another network's?"
-        )
-    return network
+    return network_class, {**options, "key_mapping": {rf"^{tower.within}_model\.": ""}}
 
 
 def first_line(error: Exception) -> str:
-    """Say what an error of `transformers` says, in one line."""
+    """Return the first line of an error of `transformers`."""
     if "ignore_mismatched_sizes" in str(error):
         return "its weights have other shapes than its config.json says"
-    lines: Sequence[str] = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

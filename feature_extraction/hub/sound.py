@@ -1,7 +1,5 @@
-"""Sound by a pretrained network of `transformers`: one vector a window."""
+"""Sound by a pretrained network of `transformers`: one vector per window."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -14,12 +12,12 @@ from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.hub.families import Item, SoundTower
 from aadml.feature_extraction.hub.loading import processor_of
-from aadml.feature_extraction.hub.networks import Precision, Preparation, about, encoder, tower_of
+from aadml.feature_extraction.hub.networks import Precision, Preparation, encoder, tower_of
 from aadml.feature_extraction.hub.snapshot import Snapshot, find
 from aadml.feature_extraction.hub.windows import TAIL, begins, cut
 from aadml.feature_extraction.media import Sound
 
-_BATCH = 4  # windows run at once
+_BATCH = 4  # windows
 
 
 def hf_audio(
@@ -33,12 +31,12 @@ def hf_audio(
 ) -> Extractor:
     """Describe sound by a pretrained network of `transformers` (CLAP, Whisper, wav2vec 2.0 ...): `--audio hf:MODEL`.
 
-    The clip is cut into windows as long as the network takes; its feature is the mean over them.
+    A clip is cut into windows of the length that the network takes. Its feature is the mean over them.
 
     Args:
         model: a folder, or a name on the Hugging Face Hub.
         revision: branch, tag or commit on the hub; None: the newest.
-        pooling: how outputs become a vector; None: as the family does it, see docs/encoders.md.
+        pooling: name of a pooling of the outputs; None: the default of the family, see docs/encoders.md.
         hop: seconds from one window to the next; None: the length of a window.
         precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
         device: `auto`, `cpu` or `cuda`.
@@ -47,34 +45,19 @@ def hf_audio(
         The extractor.
 
     Raises:
-        InputError: no such model, one of another family, or files that cannot be read.
+        InputError: there is no such model, its family is unknown, or its files cannot be read.
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "audio", SoundTower)
-    found = encoder(
-        snapshot, tower, prepared := sound_preparation(snapshot, tower, hop=hop), pooling=pooling,
-        device=chosen_device(device, "hf-audio"), precision=precision,
-    )  # fmt: skip
-    return found.extractor(
-        "audio", about(snapshot), begins=prepared.begins, minimum_seconds=prepared.minimum_seconds, batch_clips=8
+    preparation = sound_preparation(snapshot, tower, hop=hop)
+    network = encoder(
+        snapshot, tower, preparation, pooling=pooling, device=chosen_device(device, "hf-audio"), precision=precision
     )
+    return network.extractor("audio", snapshot, 8)
 
 
-@dataclass(frozen=True)
-class SoundPreparation(Preparation):
-    """How sound becomes windows.
-
-    Attributes:
-        begins: says when the windows of a clip begin.
-        minimum_seconds: that a clip must last.
-    """
-
-    begins: Callable[[int, float], NDArray[np.float64]] | None = None
-    minimum_seconds: float = 0.0
-
-
-def sound_preparation(snapshot: Snapshot, tower: SoundTower, *, hop: float | None = None) -> SoundPreparation:
-    """Read how sound is prepared from the model's own files.
+def sound_preparation(snapshot: Snapshot, tower: SoundTower, *, hop: float | None = None) -> Preparation:
+    """Read the preparation of sound from the files of a model.
 
     Args:
         snapshot: of the model.
@@ -88,7 +71,7 @@ def sound_preparation(snapshot: Snapshot, tower: SoundTower, *, hop: float | Non
     def items(samples: NDArray[np.float32]) -> list[Item]:
         return [tower.item(processor, part) for part in cut(samples, window, step)]
 
-    return SoundPreparation(
+    return Preparation(
         inputs=Sound(rate),
         items=items,
         trial=np.zeros(max(tower.shortest, 1), dtype=np.float32),
@@ -105,6 +88,6 @@ def sound_preparation(snapshot: Snapshot, tower: SoundTower, *, hop: float | Non
 
 
 def _settings(processor: Any) -> JsonObject:
-    """Give the settings of a processor that are plain values."""
+    """Return the settings of a processor that are numbers, strings or None."""
     plain = (str, int, float, bool, type(None))
     return {key: value for key, value in sorted(processor.to_dict().items()) if isinstance(value, plain)}

@@ -1,6 +1,5 @@
-"""Text by a pretrained network of `transformers`: one vector a text."""
+"""Text by a pretrained network of `transformers`: one vector per text."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -8,16 +7,17 @@ import numpy as np
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
+from aadml.feature_extraction.ground.transformers_library import transformers_for
 from aadml.feature_extraction.hub.families import Item, TextTower
 from aadml.feature_extraction.hub.loading import processor_of
-from aadml.feature_extraction.hub.networks import Precision, Preparation, about, encoder, tower_of
+from aadml.feature_extraction.hub.networks import Precision, Preparation, encoder, tower_of
 from aadml.feature_extraction.hub.snapshot import Snapshot, find
 from aadml.feature_extraction.media import Text
 from aadml.feature_extraction.weights.tensor_files import sha256
 
-_BATCH = 16  # texts run at once
-_STEP = 16  # tokens: texts are filled up to a multiple, so that there are few shapes
+_BATCH = 16  # texts
+_STEP = 16  # tokens: texts are padded to a multiple, so that there are few shapes
 _VOCABULARIES = (
     "tokenizer.json",
     "vocab.txt",
@@ -27,7 +27,7 @@ _VOCABULARIES = (
     "sentencepiece.bpe.model",
 )
 _OFFSET = ("roberta", "xlm-roberta", "mpnet", "clap", "clap_text_model")
-"""Architectures whose positions are counted from behind that of the padding token."""
+"""Architectures whose positions start after that of the padding token."""
 
 
 def hf_text(
@@ -43,29 +43,29 @@ def hf_text(
     Args:
         model: a folder, or a name on the Hugging Face Hub.
         revision: branch, tag or commit on the hub; None: the newest.
-        pooling: how outputs become a vector; None: as the model's own files or its family do it, see docs/encoders.md.
+        pooling: name of a pooling of the outputs; None: the default of the model or its family, see docs/encoders.md.
         precision: `float32`; `bfloat16` (autocast); `auto` (bfloat16 where the hardware multiplies it).
         device: `auto`, `cpu` or `cuda`.
 
     Returns:
-        The extractor; a text longer than the network takes is cut.
+        The extractor; a text that is too long for the network is truncated.
 
     Raises:
-        InputError: no such model, one of another family, or files that cannot be read.
+        InputError: there is no such model, its family is unknown, or its files cannot be read.
     """
     snapshot = find(model, revision)
     tower = tower_of(snapshot, "text", TextTower)
-    found = encoder(
+    network = encoder(
         snapshot, tower, text_preparation(snapshot, tower), pooling=pooling or own_pooling(snapshot),
         device=chosen_device(device, "hf-text"), precision=precision,
     )  # fmt: skip
-    return found.extractor("text", about(snapshot, "tokenizers"), batch_clips=64)
+    return network.extractor("text", snapshot, 64, "tokenizers")
 
 
 def text_preparation(snapshot: Snapshot, tower: TextTower) -> Preparation:
-    """Read how text is prepared from the model's own files."""
+    """Read the preparation of text from the files of a model."""
     tokenizer = processor_of(snapshot, "AutoTokenizer", _VOCABULARIES)
-    longest = _longest(snapshot, tokenizer, tower)
+    longest = _longest(snapshot, tokenizer)
     return Preparation(
         inputs=Text(),
         items=lambda text: [_item(tokenizer, text.tobytes().decode("utf-8"), tower, longest)],
@@ -79,54 +79,46 @@ def text_preparation(snapshot: Snapshot, tower: TextTower) -> Preparation:
 
 
 def _item(tokenizer: Any, text: str, tower: TextTower, longest: int) -> Item:
-    """Turn a text into tokens, filled up to a length that depends on nothing but the text."""
-    found = tokenizer(text, truncation=True, max_length=longest)["input_ids"]
-    width = longest if tower.filled else min(longest, -(-len(found) // _STEP) * _STEP)
+    """Convert a text to tokens, padded to a length that depends on the text alone."""
+    tokens = tokenizer(text, truncation=True, max_length=longest)["input_ids"]
+    width = longest if tower.filled else min(longest, -(-len(tokens) // _STEP) * _STEP)
     padded = tokenizer(text, truncation=True, max_length=width, padding="max_length", return_attention_mask=True)
     ids, mask = (np.asarray(padded[name], dtype=np.int64) for name in ("input_ids", "attention_mask"))
     return {"input_ids": ids, "attention_mask": mask, "mask": mask} if tower.masked else {"input_ids": ids}
 
 
-def _longest(snapshot: Snapshot, tokenizer: Any, tower: TextTower) -> int:
-    """Say how many tokens a text may have: what the sentence encoder, the tokenizer and the positions allow."""
-    config: Any = snapshot.config.get("text_config", snapshot.config)
-    positions = int(config.get("max_position_embeddings") or _default_positions(snapshot, tower))
-    if snapshot.model_type in _OFFSET:
-        positions -= int(config.get("pad_token_id", 1)) + 1
-    own: Any = _read(snapshot, "sentence_bert_config.json").get("max_seq_length")
-    return min(positions, int(tokenizer.model_max_length), int(own or positions))
-
-
-def _default_positions(snapshot: Snapshot, tower: TextTower) -> int:
-    """Ask the library for what a short `config.json` leaves out."""
-    from aadml.feature_extraction.ground.transformers_library import transformers_for
-
+def _longest(snapshot: Snapshot, tokenizer: Any) -> int:
+    """Return the most tokens of a text: the minimum for the sentence encoder, the tokenizer and the positions."""
     library = transformers_for(f"hf:{snapshot.model}")
     config = library.AutoConfig.from_pretrained(snapshot.folder, local_files_only=True, trust_remote_code=False)
-    return int(getattr(config, "text_config", config).max_position_embeddings)
+    config = getattr(config, "text_config", config)
+    positions = int(config.max_position_embeddings)
+    if snapshot.model_type in _OFFSET:
+        positions -= int(config.pad_token_id) + 1
+    sentences: Any = _read(snapshot, "sentence_bert_config.json").get("max_seq_length")
+    return min(positions, int(tokenizer.model_max_length), int(sentences or positions))
 
 
 def own_pooling(snapshot: Snapshot) -> str | None:
-    """Read how a sentence encoder pools its tokens; None where the model does not say."""
-    found = _read(snapshot, "1_Pooling/config.json")
-    ways = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
-    chosen = [key for key, value in found.items() if key.startswith("pooling_mode_") and value is True]
-    if not chosen:
+    """Return the pooling of a sentence encoder; None if the model does not state one."""
+    settings = _read(snapshot, "1_Pooling/config.json")
+    known = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+    modes = [key for key, value in settings.items() if key.startswith("pooling_mode_") and value is True]
+    if not modes:
         return None
-    if len(chosen) > 1 or chosen[0] not in ways:
-        raise InputError(f"{snapshot.model}: pools by {', '.join(chosen)}; known are {', '.join(ways)}")
-    return ways[chosen[0]]
+    if len(modes) > 1 or modes[0] not in known:
+        raise InputError(
+            f"{snapshot.model}: pools by {', '.join(modes)}, not by one of {', '.join(known)}; name a pooling, as in "
+            f"hf:{snapshot.model}#mean"
+        )
+    return known[modes[0]]
 
 
 def _read(snapshot: Snapshot, name: str) -> JsonObject:
     path = snapshot.folder / name
-    try:
-        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from error
-    return content if isinstance(content, dict) else {}
+    return parse_object(path.read_bytes(), path) if path.is_file() else {}
 
 
 def _vocabulary(snapshot: Snapshot) -> str:
-    """Give the SHA-256 of the first file that holds the vocabulary."""
+    """Return the SHA-256 of the first file that holds the vocabulary."""
     return sha256(next(path for name in _VOCABULARIES if (path := snapshot.folder / name).is_file()))

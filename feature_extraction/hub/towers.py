@@ -1,9 +1,9 @@
-"""Towers for training: a network with what prepares its inputs, and the same again out of what a saved model holds."""
+"""Towers for training: a network and the preparation of its inputs, from the files of a model or a saved model."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,77 +11,82 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from aadml.feature_extraction.ground.json_values import JsonObject
-from aadml.feature_extraction.hub.families import PictureTower, Pool, SoundTower, TextTower
-from aadml.feature_extraction.hub.loading import Tower, blank_network_of
-from aadml.feature_extraction.hub.networks import Encoder, Preparation, chosen_pooling, encoder, tower_of
+from aadml.feature_extraction.hub.families import PictureTower, Pool, SoundTower, TextTower, Tower
+from aadml.feature_extraction.hub.loading import blank_network_of
+from aadml.feature_extraction.hub.networks import (
+    Modality,
+    Preparation,
+    PretrainedEncoder,
+    encoder,
+    pooling_of,
+    tower_of,
+)
 from aadml.feature_extraction.hub.pictures import picture_preparation
 from aadml.feature_extraction.hub.snapshot import Snapshot, find, restored
 from aadml.feature_extraction.hub.sound import sound_preparation
 from aadml.feature_extraction.hub.texts import own_pooling, text_preparation
 from aadml.feature_extraction.weights.hub_names import expanded
 
-Kind = Literal["audio", "visual", "text"]
+Kind = Modality
 _LABELS = ("id2label", "label2id")  # of a classifier's head, which is not used
 
 
 @dataclass(frozen=True)
 class OpenedTower:
-    """A tower that was read from the files of a model.
+    """Tower that was read from the files of a model.
 
     Attributes:
-        encoder: the network, its preparation and what decides its vectors.
-        architecture: what a saved model says of it: config, pooling, where it comes from, its license.
-        files: what prepares its inputs, as bytes.
+        encoder: network, preparation and parameters.
+        architecture: description for a saved model: config, pooling, source, license.
+        files: settings of the preparation, as bytes.
     """
 
-    encoder: Encoder
+    encoder: PretrainedEncoder
     architecture: JsonObject
     files: bytes
 
 
 def open_tower(name: str, modality: Kind, device: torch.device) -> OpenedTower:
-    """Read a tower.
+    """Read a tower from the files of a model.
 
     Args:
         name: `hf:MODEL[@revision][#pooling]`.
-        modality: which tower of the model.
+        modality: of the tower.
         device: to run on.
 
     Raises:
-        InputError: no such model, one of another family, or files that cannot be read.
+        InputError: there is no such model, its family is unknown, or its files cannot be read.
     """
-    named: Any = expanded(name, modality)[1]
-    snapshot = find(named["model"], named.get("revision"))
-    tower = _tower(snapshot, modality)
-    pooling = named.get("pooling") or (own_pooling(snapshot) if modality == "text" else None)
-    found = encoder(snapshot, tower, _preparation(snapshot, tower), pooling=pooling, device=device)
-    kept = {key: value for key, value in snapshot.config.items() if key not in _LABELS}
+    options: Any = expanded(name, modality)[1]
+    snapshot = find(options["model"], options.get("revision"))
+    tower = tower_of(snapshot, modality, Tower)
+    pooling = options.get("pooling") or (own_pooling(snapshot) if modality == "text" else None)
+    network = encoder(snapshot, tower, _preparation(snapshot, tower), pooling=pooling, device=device)
     architecture: JsonObject = {
-        "model": snapshot.model, "revision": snapshot.revision, "license": snapshot.license, "config": kept,
-        "pooling": found.parameters["pooling"], "weights": found.parameters["weights"], "dimension": found.dimension,
+        "model": snapshot.model, "revision": snapshot.revision, "license": snapshot.license,
+        "config": {key: value for key, value in snapshot.config.items() if key not in _LABELS},
+        "pooling": network.parameters["pooling"], "weights": network.parameters["weights"],
+        "dimension": network.dimension,
     }  # fmt: skip
-    return OpenedTower(found, architecture, _packed(snapshot.small_files()))
+    files = {
+        name: np.frombuffer(content, dtype=np.uint8) for name, content in snapshot.small_files().items() if content
+    }
+    return OpenedTower(network, architecture, save_arrays(files))
 
 
 def blank_tower(architecture: Mapping[str, Any], modality: Kind) -> tuple[Any, Pool]:
-    """Build a network without its weights, and what pools its outputs, of what a saved model says of it."""
+    """Build the network that a saved model describes, with random weights, and its pooling."""
     config = {"config.json": json.dumps(architecture["config"]).encode()}
     with restored(architecture["model"], config) as snapshot:
-        tower = _tower(snapshot, modality)
-        return blank_network_of(snapshot, tower), chosen_pooling(tower, architecture["pooling"])[1]
+        tower = tower_of(snapshot, modality, Tower)
+        return blank_network_of(snapshot, tower), pooling_of(tower, architecture["pooling"])[1]
 
 
 def preparation_in(files: bytes, model: str, modality: Kind) -> Preparation:
-    """Build what prepares inputs of the files that a saved model holds."""
+    """Build the preparation of inputs from the files in a saved model."""
     content = {name: array.tobytes() for name, array in load_arrays(files).items()}
     with restored(model, content) as snapshot:
-        return _preparation(snapshot, _tower(snapshot, modality))
-
-
-def _tower(snapshot: Snapshot, modality: Kind) -> Tower:
-    if modality == "audio":
-        return tower_of(snapshot, modality, SoundTower)
-    return tower_of(snapshot, modality, TextTower) if modality == "text" else tower_of(snapshot, modality, PictureTower)
+        return _preparation(snapshot, tower_of(snapshot, modality, Tower))
 
 
 def _preparation(snapshot: Snapshot, tower: Tower) -> Preparation:
@@ -89,8 +94,5 @@ def _preparation(snapshot: Snapshot, tower: Tower) -> Preparation:
         return sound_preparation(snapshot, tower)
     if isinstance(tower, TextTower):
         return text_preparation(snapshot, tower)
+    assert isinstance(tower, PictureTower)
     return picture_preparation(snapshot, tower)
-
-
-def _packed(files: Mapping[str, bytes]) -> bytes:
-    return save_arrays({name: np.frombuffer(content, dtype=np.uint8) for name, content in files.items() if content})

@@ -1,17 +1,17 @@
-"""Windows of sound or frames: they follow each other by a fixed hop, and the last one ends with the clip."""
+"""Windows of sound or frames at a fixed hop; the last window ends with the clip."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 TAIL = 0.05
-"""A rest shorter than this share of a window is left out: clips of "ten seconds" last a little longer."""
+"""A remainder shorter than this share of a window is dropped: clips of "ten seconds" last a little longer."""
 
 
 def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:
-    """Say where windows begin.
+    """Compute the first samples of windows.
 
-    A clip shorter than a window is one window. In a longer one nothing is filled up: the last window is moved back so
-    that it ends with the clip.
+    A clip shorter than a window is one window. A longer clip is not padded: its last window is moved back to end with
+    the clip.
 
     Args:
         samples: of the clip.
@@ -29,10 +29,10 @@ def starts(samples: int, window: int, hop: int) -> NDArray[np.int64]:
 
 
 def cut(samples: NDArray[np.float32], window: int, hop: int) -> list[NDArray[np.float32]]:
-    """Cut the windows out of samples (s,)."""
+    """Cut samples (s,) into windows."""
     return [samples[start : start + window] for start in starts(len(samples), window, hop)]
 
 
 def begins(window: int, hop: int, sample_rate: int, _: int, seconds: float) -> NDArray[np.float64]:
-    """Say when the windows of a clip of so many seconds begin, in seconds: (t,)."""
+    """Compute the start times of the windows of a clip of `seconds`, in seconds: (t,)."""
     return starts(round(seconds * sample_rate), window, hop) / np.float64(sample_rate)

@@ -23,7 +23,7 @@ class Conv(NamedTuple):
 
 
 Fork = tuple[Conv, ...]  # convolutions of the same input, their channels joined
-Branch = tuple[str | Conv | Fork, ...]  # a pool stands there by its name
+Branch = tuple[str | Conv | Fork, ...]  # a pool is a string, its name
 
 
 def _wide(pooled: int) -> tuple[Branch, ...]:
@@ -143,7 +143,7 @@ def _ends(step: Conv | Fork) -> Fork:
 
 
 class Auxiliary(nn.Module):
-    """The head that only helps training; it is here so that published files load whole."""
+    """Head that is used in training only; with it, published files load completely."""
 
     def __init__(self, inputs: int, classes: int) -> None:
         super().__init__()

@@ -1,17 +1,15 @@
-"""How weight files of Inception-V3 want the network to be built and fed: files of one shape, but of three kinds.
+"""Variants of Inception-V3: how the network is built and fed for a weight file.
 
-The kind is known by content: by checksum where the file is a published one, else by what its tensors tell. What they do
-not tell is stated, with the option that decides it.
+The files have equal shapes, but belong to three variants. A published file is recognized by its checksum. Of any other
+file the tensors show some of the fields. The fields that remain unknown are named in a warning, with their options.
 """
 
 import logging
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
-from torch import Tensor
-
+from aadml.feature_extraction.ground.json_values import JsonObject, read_as
 from aadml.feature_extraction.layers.inception_blocks import LastPool, PoolPadding
-from aadml.feature_extraction.weights.resolve import Weights
+from aadml.feature_extraction.weights.resolve import ResolvedWeights
 
 _log = logging.getLogger(__name__)
 _IMAGENET_CLASSES = 1000
@@ -19,8 +17,8 @@ _GRAPH_OF_2015_CLASSES = 1008  # eight of them are not used
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How a weight file wants the network to be built and fed.
+class InceptionVariant:
+    """Structure and input of the network that a weight file belongs to.
 
     Attributes:
         pool_padding: see `InceptionV3`.
@@ -32,74 +30,58 @@ class Reading:
     last_pool: LastPool = "average"
     transform_input: bool = True
 
-
-@dataclass(frozen=True)
-class Asked:
-    """What a user chooses of a reading; None leaves a field to the file."""
-
-    pool_padding: PoolPadding | None
-    last_pool: LastPool | None
-    transform_input: bool | None
-
-    def over(self, reading: Reading) -> Reading:
-        """Put what was chosen into a reading."""
-        return replace(reading, **{name: value for name, value in vars(self).items() if value is not None})
+    def updated(self, fields: JsonObject) -> "InceptionVariant":
+        """Return the variant with some fields changed."""
+        return read_as(InceptionVariant, {**asdict(self), **fields}, "inception-v3")
 
 
-_GRAPH_OF_2015 = Reading(pool_padding="excluded", last_pool="max")
+_GRAPH_OF_2015 = InceptionVariant(pool_padding="excluded", last_pool="max")
 
-READINGS: dict[str, Reading] = {
-    "inception-v3": Reading(),
-    "inception-v3-tv": Reading(),
-    "inception-v3-tf": Reading(),
-    "inception-v3-tf-adv": Reading(),
-    "inception-v3-gluon": Reading(transform_input=False),
+INCEPTION_VARIANTS: dict[str, InceptionVariant] = {
+    "inception-v3": InceptionVariant(),
+    "inception-v3-tv": InceptionVariant(),
+    "inception-v3-tf": InceptionVariant(),
+    "inception-v3-tf-adv": InceptionVariant(),
+    "inception-v3-gluon": InceptionVariant(transform_input=False),
     "inception-v3-2015": _GRAPH_OF_2015,
 }
-"""What is known of the files of `weights.WEIGHTS`."""
+"""Variants of the published files, by their names in `weights.WEIGHTS`."""
 
 
-def reading_of(weights: Weights, given: Asked) -> Reading:
-    """Read a file as its content says, save where the user says otherwise.
+def variant_of(weights: ResolvedWeights, overrides: JsonObject) -> InceptionVariant:
+    """Return the variant that a weight file belongs to.
 
     Args:
         weights: the file.
-        given: what the user chose of it.
+        overrides: fields of the variant that the user set; they take precedence over the content of the file.
 
     Returns:
-        The reading; a warning names what is neither known nor given, and how to decide it.
+        The variant; a warning names the fields that are neither known nor set, and their options.
     """
-    reading, doubtful = _by_content(weights)
-    open_fields = [name for name in doubtful if getattr(given, name) is None]
-    if open_fields:
-        how = ", ".join(f"{name} {str(value).lower()}" for name, value in asdict(reading).items())
-        options = " ".join(f"--set visual.{name}=..." for name in open_fields)
+    variant, doubtful = _by_content(weights)
+    guessed = [name for name in doubtful if name not in overrides]
+    if guessed:
         _log.warning(
-            "weights %s: the content does not tell its %s, and it is read as torchvision's (%s); to decide, give %s, "
-            "or the name of the published file that it is (%s)",
+            "weights %s: the content does not show %s; torchvision's values are used (%s); to change them, give %s, "
+            "or the name of the published file (%s)",
             weights.name,
-            " and ".join(open_fields),
-            how,
-            options,
-            ", ".join(READINGS),
+            " and ".join(guessed),
+            ", ".join(f"{name} {str(value).lower()}" for name, value in asdict(variant).items()),
+            " ".join(f"--set visual.{name}=..." for name in guessed),
+            ", ".join(INCEPTION_VARIANTS),
         )
-    return given.over(reading)
+    return variant.updated(overrides)
 
 
-def _by_content(weights: Weights) -> tuple[Reading, tuple[str, ...]]:
-    """Return the likeliest reading, and the fields of it that are a guess."""
-    if weights.published in READINGS:
-        return READINGS[weights.published], ()
-    classes = _classes(weights.tensors)
-    if classes == _GRAPH_OF_2015_CLASSES:
+def _by_content(weights: ResolvedWeights) -> tuple[InceptionVariant, tuple[str, ...]]:
+    """Return the likeliest variant, and which of its fields are a guess."""
+    if weights.published in INCEPTION_VARIANTS:
+        return INCEPTION_VARIANTS[weights.published], ()
+    head = weights.tensors.get("fc.weight")
+    if head is None or head.ndim != 2:
+        return InceptionVariant(), ("pool_padding", "last_pool", "transform_input")
+    if len(head) == _GRAPH_OF_2015_CLASSES:
         return _GRAPH_OF_2015, ()
-    if classes is None:
-        return Reading(), ("pool_padding", "last_pool", "transform_input")
-    if classes == _IMAGENET_CLASSES and "AuxLogits.fc.weight" in weights.tensors:
-        return Reading(), ()  # only torchvision's file has kept the auxiliary head
-    return Reading(), ("transform_input",)
-
-
-def _classes(tensors: Mapping[str, Tensor]) -> int | None:
-    head = tensors.get("fc.weight")
-    return None if head is None or head.ndim != 2 else len(head)
+    if len(head) == _IMAGENET_CLASSES and "AuxLogits.fc.weight" in weights.tensors:
+        return InceptionVariant(), ()  # only torchvision's file has kept the auxiliary head
+    return InceptionVariant(), ("transform_input",)

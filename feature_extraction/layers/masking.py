@@ -1,4 +1,4 @@
-"""Convolutions over padded batches that never see the padding: an item comes out as if it were alone."""
+"""Layers over padded batches whose results do not depend on the padding."""
 
 import torch
 from torch import Tensor, nn
@@ -6,14 +6,14 @@ from torch.nn import functional as F
 
 
 def time_mask(lengths: Tensor | None, frames: int) -> Tensor | None:
-    """Mark the frames that belong to each item.
+    """Return the mask of the frames of each item.
 
     Args:
-        lengths: (b,) frames of each item, or None where all items fill the batch.
+        lengths: (b,) frames of each item; None: all items have t frames.
         frames: t of the batch.
 
     Returns:
-        (b, t) bool, or None where nothing is padded.
+        (b, t) bool, or None without padding.
     """
     if lengths is None:
         return None
@@ -21,12 +21,12 @@ def time_mask(lengths: Tensor | None, frames: int) -> Tensor | None:
 
 
 def masked(values: Tensor, mask: Tensor | None) -> Tensor:
-    """Set the padding of (b, c, t, f) to zero, which is what a convolution sees beyond the end of a lone item."""
+    """Set the padding of (b, c, t, f) to zero, as in a convolution beyond the end of a single item."""
     return values if mask is None else values * mask[:, None, :, None]
 
 
 def masked_batch_norm(values: Tensor, norm: nn.BatchNorm2d, mask: Tensor | None) -> Tensor:
-    """Normalize (b, c, t, f) by channel, with statistics over the frames that are no padding.
+    """Normalize (b, c, t, f) by channel, with statistics over the frames that are not padding.
 
     Args:
         values: (b, c, t, f).
@@ -39,40 +39,40 @@ def masked_batch_norm(values: Tensor, norm: nn.BatchNorm2d, mask: Tensor | None)
     if mask is None or not norm.training:
         return masked(_batch_norm(values, norm), mask)
     frames = values.transpose(1, 2)  # (b, t, c, f)
-    kept = frames[mask][..., None]  # (frames, c, f, 1)
-    normalized = _batch_norm(kept, norm)[..., 0]
+    normalized = _batch_norm(frames[mask][..., None], norm)[..., 0]  # (frames, c, f)
     return values.new_zeros(frames.shape).masked_scatter(mask[..., None, None], normalized).transpose(1, 2)
 
 
 def _batch_norm(values: Tensor, norm: nn.BatchNorm2d) -> Tensor:
-    """Normalize (b, c, t, f), with the right gradient whatever the layout in which it comes.
+    """Normalize (b, c, t, f), with a correct gradient for any memory layout.
 
-    On a CPU the backward pass of torch 2.13 mixes up rows and columns where an axis has length 1 and the memory of the
-    incoming gradient is ordered otherwise than that of the values. So the gradient is brought into their order.
+    On a CPU the backward pass of torch 2.13 exchanges rows and columns if an axis has length 1 and the layouts of
+    gradient and values differ. So the gradient is copied to the layout of the values.
     """
+
+    def same_layout(gradient: Tensor) -> Tensor:
+        if gradient.stride() == values.stride():
+            return gradient
+        return torch.empty_like(values, dtype=gradient.dtype).copy_(gradient)
+
     normalized: Tensor = norm(values)
     if normalized.requires_grad:
-        normalized.register_hook(lambda gradient: _laid_out_as(values, gradient))
+        normalized.register_hook(same_layout)
     return normalized
 
 
-def _laid_out_as(values: Tensor, gradient: Tensor) -> Tensor:
-    same = gradient.stride() == values.stride()
-    return gradient if same else torch.empty_like(values, dtype=gradient.dtype).copy_(gradient)
-
-
 def filled(values: Tensor, lengths: Tensor | None, minimum: int, filling: float) -> tuple[Tensor, Tensor | None]:
-    """Lengthen items that are too short for a network's pooling.
+    """Extend items that are too short for the pooling of a network.
 
     Args:
         values: (b, t, bands).
         lengths: (b,) or None.
-        minimum: frames an item must have.
-        filling: what the added frames hold.
+        minimum: fewest frames of an item.
+        filling: value of the added frames.
 
     Returns:
-        Values (b, max(t, minimum), bands) whose padding and added frames hold `filling`, and the lengths, at least
-        `minimum` each; None again where all items fill the batch.
+        Values (b, max(t, minimum), bands) with `filling` in padding and added frames, and the lengths, at least
+        `minimum`; None if all items have the same length.
     """
     if lengths is not None:
         mask = time_mask(lengths, values.shape[1])

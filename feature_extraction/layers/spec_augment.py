@@ -1,4 +1,4 @@
-"""SpecAugment (Park et al., Interspeech 2019): stripes of a spectrogram set to zero, with the stripes of PANNs."""
+"""SpecAugment (Park et al., Interspeech 2019): zero stripes in a spectrogram, with the defaults of PANNs."""
 
 import torch
 from torch import Tensor
@@ -14,16 +14,16 @@ def spec_augment(
     band_width: int = 8,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Set random stripes of time and of bands to zero, each item its own (PANNs and Mei et al. 2022: widths U[0, w)).
+    """Set random stripes of time and of bands to zero, independently per item (PANNs, Mei et al. 2022: widths U[0, w)).
 
     Args:
         spectrogram: (b, c, t, bands).
-        lengths: (b,) frames of each item, so that stripes fall on sound and not on padding; None: all are t.
-        time_stripes: stripes of frames an item.
-        time_width: a stripe is narrower than so many frames.
-        band_stripes: stripes of bands an item.
-        band_width: a stripe is narrower than so many bands.
-        generator: of the draws, on the CPU; None takes torch's own.
+        lengths: (b,) frames of each item, so that stripes are in the sound and not in the padding; None: all are t.
+        time_stripes: stripes of frames per item.
+        time_width: upper bound of the frames of a stripe, exclusive.
+        band_stripes: stripes of bands per item.
+        band_width: upper bound of the bands of a stripe, exclusive.
+        generator: of the draws, on the CPU; None: torch's global one.
 
     Returns:
         (b, c, t, bands), a new tensor.
@@ -31,13 +31,13 @@ def spec_augment(
     items, _, frames, bands = spectrogram.shape
     frame_ends = torch.full((items,), frames) if lengths is None else lengths.cpu()
     band_ends = torch.full((items,), bands)
-    kept = ~_stripes(frame_ends, frames, time_stripes, time_width, generator)[:, None, :, None]
-    kept = kept & ~_stripes(band_ends, bands, band_stripes, band_width, generator)[:, None, None, :]
-    return spectrogram * kept.to(spectrogram.device)
+    in_time = _stripes(frame_ends, frames, time_stripes, time_width, generator)[:, None, :, None]
+    in_bands = _stripes(band_ends, bands, band_stripes, band_width, generator)[:, None, None, :]
+    return spectrogram * ~(in_time | in_bands).to(spectrogram.device)
 
 
 def _stripes(ends: Tensor, size: int, stripes: int, width: int, generator: torch.Generator | None) -> Tensor:
-    """Mark what lies in a stripe: (b, size) bool; a stripe lies before the item's end (b,)."""
+    """Draw the mask of stripes (b, size), which start before the ends (b,) of the items."""
     shape = (len(ends), stripes)
     widths = torch.randint(0, width, shape, generator=generator)
     room = (ends[:, None] - widths).clamp_min(1)

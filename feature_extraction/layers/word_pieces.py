@@ -1,4 +1,4 @@
-"""WordPiece vocabularies: trained on captions with all ties settled by the alphabet, and their tokenizers."""
+"""WordPiece vocabularies, trained on captions with alphabetical order among ties, and their tokenizers."""
 
 import itertools
 import re
@@ -15,17 +15,17 @@ _WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
 def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str, ...]:
-    """Train a vocabulary: letters first, then again and again the pair of neighbors that occurs most often, joined.
+    """Train a vocabulary: all letters, then repeatedly the most frequent pair of neighboring pieces, joined.
 
-    The trainer of `tokenizers` settles ties in the order of a hash table, which differs from run to run; this one
-    takes the alphabetically first, so equal captions give an equal vocabulary.
+    Among equally frequent pairs the alphabetically first one is joined, so equal captions give equal vocabularies. The
+    trainer of `tokenizers` joins them in the order of a hash table, which differs from run to run.
 
     Args:
-        captions: cleaned captions of the training split alone; words are split as by the tokenizer.
-        size: entries at most, the five special ones included; all letters are kept in any case.
+        captions: cleaned captions of the training split; words are split as by the tokenizer.
+        size: most entries, with the five special ones; all letters are entries in any case.
 
     Returns:
-        The entries in the order of their ids; those within a word begin with `##`.
+        The entries in the order of their ids; pieces within a word begin with `##`.
     """
     counts = Counter(word for caption in captions for word in _words(caption))
     words = [[letter if i == 0 else _MARK + letter for i, letter in enumerate(word)] for word in sorted(counts)]
@@ -49,7 +49,7 @@ def train_vocabulary(captions: Iterable[str], *, size: int = 2000) -> tuple[str,
 
 
 def word_piece_tokenizer(vocabulary: Sequence[str]) -> Any:
-    """Build the tokenizer of a vocabulary: lower-cases, splits at spaces and punctuation, adds [CLS] and [SEP].
+    """Build the tokenizer of a vocabulary: lower case, split at spaces and punctuation, with [CLS] and [SEP].
 
     Raises:
         InputError: `tokenizers` is not installed.
@@ -67,7 +67,7 @@ def word_piece_tokenizer(vocabulary: Sequence[str]) -> Any:
 
 
 def _words(caption: str) -> list[str]:
-    """Split as BERT does: lower case, no accents, each mark of punctuation a word of its own."""
+    """Split as BERT does: lower case, no accents, each punctuation mark is a word."""
     plain = "".join(c for c in unicodedata.normalize("NFD", caption.lower()) if unicodedata.category(c) != "Mn")
     return _WORD.findall(plain)
 
@@ -79,7 +79,7 @@ def _count(
     pairs: Counter[tuple[str, str]],
     places: dict[tuple[str, str], set[int]],
 ) -> None:
-    """Add `weight` for each pair of neighbors of a word, and remember where the pair occurs."""
+    """Add `weight` to the count of each pair of neighbors of a word, and record the word for the pair."""
     for pair in itertools.pairwise(word):
         pairs[pair] += weight
         if weight > 0:

@@ -1,11 +1,10 @@
-"""Sound and frames out of media files, with one reason from a fixed list whenever they cannot be had.
+"""Sound and frames of media files; a file that cannot be decoded fails for one reason from a fixed list.
 
-Both come from PyAV. OpenCV reads frames no faster (within a tenth) and hides what matters here: it cannot tell a stream
-that ended from one that broke off, takes a cover picture for a video, and opens playlists and addresses. It resizes the
-kept frames.
+PyAV decodes both. OpenCV is not faster (within a tenth), does not report truncated streams, decodes a cover picture as
+a video, and opens playlists and addresses. It only resizes the frames.
 
-A file is opened by Python and handed over as bytes, so its name means nothing to FFmpeg (no `concat:`, no `%03d`, no
-address), and a protocol whitelist that names no protocol keeps any demuxer from opening another file.
+Python opens a file, and FFmpeg receives its bytes. So FFmpeg does not interpret the name (no `concat:`, no `%03d`, no
+address), and a whitelist without protocols prevents that a demuxer opens another file.
 """
 
 from aadml.feature_extraction.media.decoding import decode, decoder_versions

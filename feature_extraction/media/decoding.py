@@ -1,10 +1,11 @@
-"""Opening a media file whose name, headers and neighbors are not to be trusted."""
+"""Decoding of untrusted media files."""
 
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import av
@@ -14,7 +15,7 @@ import numpy as np
 from aadml.feature_extraction.media.frames import decoded_frames
 from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Sound, Text
 from aadml.feature_extraction.media.sound import decoded_sound
-from aadml.feature_extraction.media.truncation import Ending, ending
+from aadml.feature_extraction.media.truncation import ending
 
 _POINTERS = {"hls", "applehttp", "concat", "dash", "imf", "sdp", "rtsp", "rtp", "image2", "lavfi", "webm_dash_manifest"}
 _POINTER_HEADS = (
@@ -30,34 +31,43 @@ _POINTER_HEADS = (
 
 
 def decode(path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_seconds: float) -> Clip:
-    """Decode what an extractor wants of a file.
+    """Decode the inputs of an extractor.
 
     Args:
-        path: the file; whatever its name looks like, it is a file. For text, the text itself.
+        path: of the file, never an address or a pattern; for text, the text.
         inputs: sound, frames or text.
-        limits: beyond them the file is refused.
-        minimum_seconds: with less sound or video the file is refused.
+        limits: a file beyond them fails.
+        minimum_seconds: a file with less sound or video fails.
 
     Returns:
-        Samples (s,) float32 or frames (t, height, width, 3) uint8, at least one; when they begin, and what is odd.
+        Samples (s,) float32 or frames (t, height, width, 3) uint8, at least one; their start time, and remarks.
 
     Raises:
-        MediaFailure: there is nothing to be had, with the reason.
+        MediaFailure: the file cannot be decoded, with the reason.
     """
     if isinstance(inputs, Text):
-        return _text(path)
+        if not path.strip():
+            raise MediaFailure("no-text", "its text is empty")
+        return Clip(np.frombuffer(path.encode("utf-8"), dtype=np.uint8))
     with _opened(path) as file:
         _refuse_pointers(file)
         end = ending(file)
         try:
-            # "none" is the name of no protocol: the file at hand is all that is ever read
-            options = {"protocol_whitelist": "none"}
-            with av.open(_Bytes(file), mode="r", options=options, metadata_errors="replace") as container:
+            # no protocol has the name "none", so FFmpeg opens no other file
+            options, data = (
+                {"protocol_whitelist": "none"},
+                SimpleNamespace(read=file.read, seek=file.seek, tell=file.tell),
+            )
+            with av.open(data, mode="r", options=options, metadata_errors="replace") as container:
                 _check_container(container, limits)
-                _check_end(end)
-                return _with_remarks(_decoded(container, inputs, limits, minimum_seconds, end), end)
+                end.check()
+                if isinstance(inputs, Sound):
+                    clip = decoded_sound(container, inputs, limits, minimum_seconds, open_ended=end.open_ended)
+                else:
+                    clip = decoded_frames(container, inputs, limits, minimum_seconds, open_ended=end.open_ended)
+                return replace(clip, remarks=(*end.remarks(), *clip.remarks))
         except av.error.FFmpegError as error:
-            _check_end(end)  # what is missing, its index perhaps, is why
+            end.check()  # the missing part, for example the index, may be the cause
             raise MediaFailure("corrupt", f"{type(error).__name__}: {error.strerror}") from error
         except (MemoryError, cv2.error) as error:
             raise MediaFailure("too-large", f"{type(error).__name__}: {error}") from error
@@ -65,35 +75,12 @@ def decode(path: str, inputs: Sound | Frames | Text, limits: Limits, minimum_sec
             raise MediaFailure("corrupt", f"{type(error).__name__}: {error}") from error
 
 
-def _decoded(container: Any, inputs: Sound | Frames, limits: Limits, minimum_seconds: float, end: Ending) -> Clip:
-    if isinstance(inputs, Sound):
-        return decoded_sound(container, inputs, limits, minimum_seconds, open_ended=end.open_ended)
-    return decoded_frames(container, inputs, limits, minimum_seconds, open_ended=end.open_ended)
-
-
-def _text(text: str) -> Clip:
-    if not text.strip():
-        raise MediaFailure("no-text", "its text is empty")
-    return Clip(np.frombuffer(text.encode("utf-8"), dtype=np.uint8))
-
-
-def _with_remarks(clip: Clip, end: Ending) -> Clip:
-    return replace(clip, remarks=(*end.remarks(), *clip.remarks))
-
-
-class _Bytes:
-    """A file without its name, which FFmpeg would otherwise interpret."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.read, self.seek, self.tell = file.read, file.seek, file.tell
-
-
 @contextmanager
 def _opened(path: str) -> Iterator[IO[bytes]]:
-    if not Path(path).is_file():  # also keeps away from folders and from pipes, which block
+    if not Path(path).is_file():  # opening a pipe would block
         raise MediaFailure("missing", "is not a file" if Path(path).exists() else "no such file")
     try:
-        file = Path(path).open("rb")  # noqa: SIM115 - closed below; only opening it may count as missing
+        file = Path(path).open("rb")  # noqa: SIM115 - closed below; only a failure to open is "missing"
     except OSError as error:
         raise MediaFailure("missing", error.strerror or str(error)) from error
     with file:
@@ -117,14 +104,9 @@ def _check_container(container: Any, limits: Limits) -> None:
         raise MediaFailure("too-large", f"{len(container.streams)} streams; the limit is {limits.streams}")
 
 
-def _check_end(end: Ending) -> None:
-    if end.missing and not end.tolerable:
-        raise MediaFailure("corrupt", f"the file is cut short: {end.missing} bytes are missing at its end")
-
-
 @functools.cache
 def decoder_versions() -> dict[str, str]:
-    """Name the versions of what decodes, as provenance."""
+    """Return the versions of the decoding libraries, as provenance."""
     names = ("libavcodec", "libavformat", "libavutil", "libswresample", "libswscale")
     libraries = {name: ".".join(map(str, av.library_versions[name])) for name in names}
     return {"av": av.__version__, "opencv": cv2.__version__, "numpy": np.__version__, **libraries}

@@ -1,4 +1,4 @@
-"""Writing sound and pictures as a file that browsers play."""
+"""Encoding of sound and pictures to files for browsers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,14 +17,14 @@ _ONE = {"threads": "1"}
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
-    """A container, and the encoders of what is in it.
+    """Container and encoders of a file.
 
     Attributes:
         container: its name in FFmpeg, which is also the subtype of its media type ("video/mp4").
         video: encoder of the pictures.
         audio: encoder of the sound.
         options: of the container.
-        rates: of the sound, in Hz, that the encoder takes; empty where it takes any.
+        rates: sample rates in Hz that the encoder accepts; empty for all.
         video_options: of the encoder.
         audio_bit_rate: in bits per second.
     """
@@ -38,7 +38,7 @@ class Encoding:
     audio_bit_rate: int = 64_000
 
     def is_available(self) -> bool:
-        """Tell whether the installed PyAV has both encoders."""
+        """Return whether the installed PyAV has both encoders."""
         return all(_has_encoder(name) for name in (self.video, self.audio))
 
 
@@ -52,24 +52,24 @@ def encode(
     rate: int = 48_000,
     colors: str = "rgb24",
 ) -> None:
-    """Write a clip in one thread: the same arrays give the same bytes with the same encoders.
+    """Write a clip in one thread, so that equal arrays and encoders give equal bytes.
 
     Args:
-        path: where to; the caller makes it atomic.
+        path: of the file; writing is not atomic.
         encoding: container and encoders.
-        pictures: (frames, height, width, 3), even height and width; None writes sound alone.
-        sound: (samples,) within -1..1, one channel; None writes pictures alone.
+        pictures: (frames, height, width, 3), even height and width; None: sound only.
+        sound: (samples,) within -1..1, one channel; None: pictures only.
         frame_rate: pictures per second.
         rate: samples per second.
         colors: order of the channels of a picture, as FFmpeg names it.
 
     Raises:
-        InputError: neither pictures nor sound, or a rate that the encoder does not take.
+        InputError: there are neither pictures nor sound, or the encoder does not accept the rate.
     """
     if pictures is None and sound is None:
-        raise InputError(f"{path.name}: neither pictures nor sound to encode")
+        raise InputError(f"{path.name}: neither pictures nor sound given to encode")
     if encoding.rates and rate not in encoding.rates:
-        raise InputError(f"{encoding.audio} takes sound of {encoding.rates} Hz, not of {rate} Hz")
+        raise InputError(f"{encoding.audio}: sound of {rate} Hz given; possible are {encoding.rates} Hz")
     with av.open(str(path), "w", format=encoding.container, options=dict(encoding.options)) as container:
         streams: list[tuple[Any, Iterator[Any]]] = []
         if pictures is not None:

@@ -1,4 +1,4 @@
-"""Frames: the first video stream that is not a cover picture, looked at on a grid in time."""
+"""Frames of the first video stream that is not a cover picture, on a grid in time."""
 
 import math
 from typing import Any
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFailure, Pictures
 from aadml.feature_extraction.media.pictures import fitted, wanted_size
-from aadml.feature_extraction.media.streams import Source, source
+from aadml.feature_extraction.media.streams import MediaSource
 from aadml.feature_extraction.media.upright import Orientation
 
 _EARLY = 1e-6  # in steps of the grid: times are rounded fractions
 
 
 def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_seconds: float, *, open_ended: bool) -> Clip:
-    """Decode the frames of an opened file up to the last one that is kept; see `decode`."""
-    track = source(container, _stream(container), open_ended=open_ended)
+    """Decode the frames of an opened file up to the last one on the grid; see `decode`."""
+    track = MediaSource(container, _stream(container), open_ended)
     context = track.stream.codec_context
     if context.width * context.height > limits.pixels:
         raise MediaFailure("too-large", f"{context.width} x {context.height} pixels")
@@ -41,11 +41,11 @@ def decoded_frames(container: Any, inputs: Frames, limits: Limits, minimum_secon
     grid.close(clock.end)
     remarks = () if full else track.shortfall(clock.end)
     remarks += _cut_off(inputs, max(clock.end, announced if full else 0.0))
-    return Clip(np.stack(grid.kept), track.start(clock.begin), clock.end, remarks)
+    return Clip(np.stack(grid.pictures), track.start(clock.begin), clock.end, remarks)
 
 
 def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> None:
-    """Refuse a frame that is too large, or becomes so: a strip of 4 x 40,000 pixels whose shorter edge is to be 224."""
+    """Raise `too-large` for a frame too large before or after resizing (4 x 40,000 pixels, shorter edge 224)."""
     if width * height > limits.pixels:
         raise MediaFailure("too-large", f"a frame of {width} x {height} pixels")
     if isinstance(inputs, Pictures) and inputs.shortest is not None:
@@ -55,11 +55,11 @@ def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> No
 
 
 def _cut_off(inputs: Frames, seconds: float) -> tuple[str, ...]:
-    """Remark on a clip of so many seconds that goes on after the last frame that is kept."""
+    """Return a remark if a clip of `seconds` continues after the last frame on the grid."""
     if inputs.steps(seconds) <= inputs.limit:
         return ()
-    looked_at = inputs.limit / inputs.frames_per_second
-    return (f"{seconds:.1f} s of video, of which the first {looked_at:g} s are looked at: {inputs.limit} frames",)
+    used = inputs.limit / inputs.frames_per_second
+    return (f"{seconds:.1f} s of video, of which the first {used:g} s are used: {inputs.limit} frames",)
 
 
 def _stream(container: Any) -> Any:
@@ -71,15 +71,15 @@ def _stream(container: Any) -> Any:
 
 
 class _Clock:
-    """Seconds since the first frame; it never goes back."""
+    """Seconds since the first frame, never decreasing."""
 
-    def __init__(self, track: Source) -> None:
+    def __init__(self, track: MediaSource) -> None:
         self._rate = float(track.stream.average_rate or 25)
         self._lasts = 0.0
         self.count, self.begin, self.seconds = 0, 0.0, 0.0
 
     def advance(self, frame: Any) -> None:
-        """Read the time of the next frame; one without a time comes as its number says."""
+        """Advance to the time of the next frame; a frame without a time has that of its number."""
         time = frame.time if frame.time is not None else self.count / self._rate
         self.begin = time if not self.count else self.begin
         seconds = max(self.seconds, time - self.begin)
@@ -90,52 +90,52 @@ class _Clock:
 
     @property
     def end(self) -> float:
-        """Until when the last frame is shown: as long as it says, else as long as the one before it."""
+        """End of the last frame: by its duration, or else by that of the frame before."""
         return self.seconds + self._lasts
 
     @property
     def shown(self) -> float:
-        """How long the clip is if its last frame is shown as long as the others on average."""
+        """Length of the clip if the last frame has the mean duration of the others."""
         return self.seconds + (self.seconds / (self.count - 1) if self.count > 1 else 0.0)
 
 
 class _Grid:
-    """One picture a step: the first frame that comes in the step, else the one that is shown since an earlier step."""
+    """One picture per step: the first frame within the step, or else the frame that is still shown."""
 
     def __init__(self, inputs: Frames) -> None:
         self._inputs = inputs
         self._shown: Any = None
         self._orientation = Orientation()
-        self.kept: list[NDArray[np.uint8]] = []
+        self.pictures: list[NDArray[np.uint8]] = []
 
     @property
     def full(self) -> bool:
-        """Whether all the pictures that are wanted are there."""
-        return len(self.kept) >= self._inputs.limit
+        """Whether the grid has all its pictures."""
+        return len(self.pictures) >= self._inputs.limit
 
     def show(self, frame: Any, seconds: float) -> None:
-        """Take the next frame, due after so many seconds."""
+        """Add the next frame, at a time in seconds."""
         step = math.floor(seconds * self._inputs.frames_per_second + _EARLY)
-        self._hold(step)
-        if step >= len(self.kept) and not self.full:
-            self.kept.append(self._picture(frame))
+        self._repeat(step)
+        if step >= len(self.pictures) and not self.full:
+            self.pictures.append(self._picture(frame))
         self._shown = frame
 
     def close(self, end: float) -> None:
-        """Hold the last frame up to the end of the clip."""
-        self._hold(self._inputs.steps(end))
+        """Repeat the last frame up to the end of the clip."""
+        self._repeat(self._inputs.steps(end))
 
-    def _hold(self, steps: int) -> None:
+    def _repeat(self, steps: int) -> None:
         steps = min(steps, self._inputs.limit)
-        if len(self.kept) < steps:
-            self.kept += [self._picture(self._shown)] * (steps - len(self.kept))
+        if len(self.pictures) < steps:
+            self.pictures += [self._picture(self._shown)] * (steps - len(self.pictures))
 
     def _picture(self, frame: Any) -> NDArray[np.uint8]:
-        """Turn a decoded frame into an upright RGB picture of the wanted size, or of the size of the clip's first."""
+        """Convert a decoded frame to an upright RGB picture of the size of `inputs`, or of the clip's first picture."""
         picture = self._orientation.upright(frame.to_ndarray(format="rgb24"), frame)
         if isinstance(self._inputs, Pictures):
-            return fitted(picture, self._inputs, self.kept[0].shape[:2] if self.kept else None)
-        first = self.kept[0] if self.kept else picture
+            return fitted(picture, self._inputs, self.pictures[0].shape[:2] if self.pictures else None)
+        first = self.pictures[0] if self.pictures else picture
         height, width = self._inputs.height or first.shape[0], self._inputs.width or first.shape[1]
         if picture.shape[:2] == (height, width):
             return picture

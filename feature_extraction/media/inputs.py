@@ -1,4 +1,4 @@
-"""What can be wanted of a media file, what comes of it, and why nothing does."""
+"""Inputs that are decoded from media files, decoded clips, and reasons of failure."""
 
 import math
 from dataclasses import dataclass
@@ -6,31 +6,29 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.errors import InputError
+_LATE = 0.05  # in steps: a clip that ends so soon after a step, mostly by rounding, does not include it
 
-_LATE = 0.05  # in steps: a clip that ends so soon after a step, mostly by rounding, does not reach it
-
-# Why a clip has no features; where several things are wrong with one clip, the first of this list is named.
+# Why a clip has no features; if several reasons apply, the first of this list.
 REASONS = {
-    "missing": "no such file, or it may not be read",
-    "refused": "a playlist or another kind of file that points to further files",
+    "missing": "the file does not exist or is not readable",
+    "refused": "a playlist or another file that refers to further files",
     "timeout": "decoding took more processor time than the limit",
-    "crashed": "the decoder took its process down",
+    "crashed": "the decoder ended its process",
     "too-large": "longer, larger or with more streams than the limits allow",
-    "corrupt": "it cannot be opened, holds nothing, or decoding breaks off",
+    "corrupt": "it cannot be opened, is empty, or decoding fails",
     "no-audio": "there is no sound track",
-    "no-video": "there is no video stream (a cover picture is none)",
+    "no-video": "there is no video stream (a cover picture is not a video)",
     "too-short": "shorter than the extractor needs",
-    "no-text": "the manifest gives no text for it",
+    "no-text": "the manifest has no text for it",
 }
 
 
 class MediaFailure(Exception):  # noqa: N818 - a finding about a file, not a defect of the program
-    """What one clip lacks.
+    """Failure to decode one clip.
 
     Attributes:
         reason: a key of `REASONS`.
-        detail: what was seen, one line.
+        detail: one line of details.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -41,13 +39,12 @@ class MediaFailure(Exception):  # noqa: N818 - a finding about a file, not a def
 
 @dataclass(frozen=True)
 class Sound:
-    """What an audio extractor wants decoded: mono float32 samples (s,) in [-1, 1], the mean of the channels.
+    """Input of an audio extractor: mono float32 samples (s,) in [-1, 1], the mean of the channels.
 
     Attributes:
-        sample_rate: in Hz; the sound is resampled once, straight to it.
-        seconds: at most so much of each clip, the first ones; None for all of it.
-        edition: of the rules that turn a file into samples: whatever changes values raises it, and then clips are
-            decoded anew.
+        sample_rate: in Hz; the sound is resampled once.
+        seconds: length of the first part of each clip that is decoded; None: all.
+        edition: version of the rules of decoding. A change of values needs a new one, and clips are decoded again.
     """
 
     edition: ClassVar[int] = 2
@@ -58,15 +55,14 @@ class Sound:
 
 @dataclass(frozen=True)
 class Frames:
-    """What a visual extractor wants decoded: RGB uint8 frames (t, height, width, 3), upright.
+    """Input of a visual extractor: upright RGB uint8 frames (t, height, width, 3).
 
     Attributes:
-        frames_per_second: how many are kept of each second: at each step the first frame from there on, or, where the
-            next step comes before any frame does, the one that is still shown.
-        height: frames are resized to it in the decoding process (None: as they are).
-        width: as `height`; the aspect ratio is not kept.
-        limit: at most so many frames a clip, the first ones; a longer one is remarked on.
-        edition: as of `Sound`. 2: frames stand on a grid in time. 3: mirrored ones are turned back.
+        frames_per_second: steps per second: the first frame within each step, or the one still shown if there is none.
+        height: to which frames are resized in the decoding process; None: no resizing.
+        width: as `height`; the aspect ratio may change.
+        limit: most frames of a clip, its first ones; a longer clip has a remark.
+        edition: as of `Sound`. 2: a grid in time. 3: mirrored frames are turned back.
     """
 
     edition: ClassVar[int] = 3
@@ -76,34 +72,23 @@ class Frames:
     width: int | None = None
     limit: int = 300
 
-    def __post_init__(self) -> None:
-        """Refuse what is not a rate, size or number of frames."""
-        rate = self.frames_per_second
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < float("inf"):
-            raise InputError(f"frames_per_second: {rate!r} given; a number above zero is needed")
-        for name in ("height", "width", "limit"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise InputError(f"{name} of frames: {value!r} given; an integer above zero is needed")
-
     def steps(self, seconds: float) -> int:
-        """Count the steps of a clip of so many seconds; one that ends so soon after a step does not reach it."""
+        """Return the number of steps of a clip of `seconds`."""
         return math.ceil(seconds * self.frames_per_second - _LATE)
 
 
 @dataclass(frozen=True)
 class Pictures(Frames):
-    """Frames as pretrained networks want them: resized by Pillow, then cut at the center, in the decoding process.
+    """Frames for pretrained networks: resized by Pillow, then cropped at the center, in the decoding process.
 
-    One of `shortest`, `resized` and `patches` says to what size; `height` and `width` are not used.
+    One of `shortest`, `resized` and `patches` determines the size; `height` and `width` are not used.
 
     Attributes:
-        shortest: length of the shorter edge; the aspect ratio is kept.
-        resized: (height, width); the aspect ratio is not kept.
-        patches: (pixels of a side, count): the aspect ratio is nearly kept, and the picture is as large as so many
-            square patches allow.
-        crop: (height, width) of what is cut out at the center; None for all of it.
-        resample: filter, as Pillow names it.
+        shortest: length of the shorter edge, with the aspect ratio of the frame.
+        resized: (height, width), for any aspect ratio.
+        patches: (pixels of a side, count): the largest picture of so many square patches with nearly the aspect ratio.
+        crop: (height, width) of the center crop; None: no crop.
+        resample: filter, by its name in Pillow.
     """
 
     shortest: int | None = None
@@ -115,18 +100,18 @@ class Pictures(Frames):
 
 @dataclass(frozen=True)
 class Text:
-    """What a text extractor wants: the clip's text as it stands in the manifest, as the bytes (n,) of its UTF-8."""
+    """Input of a text extractor: the clip's text in the manifest, as the bytes (n,) of its UTF-8."""
 
     edition: ClassVar[int] = 2
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is too large to be decoded.
+    """Largest media that are decoded.
 
     Attributes:
         seconds: of sound or video.
-        pixels: of a frame, and of what it is resized to.
+        pixels: of a frame, before and after resizing.
         streams: of a file.
     """
 
@@ -137,13 +122,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Clip:
-    """What was decoded of a file.
+    """Decoded part of a file.
 
     Attributes:
         values: samples (s,) float32, frames (t, height, width, 3) uint8, or bytes of text (n,) uint8; at least one.
-        start: when the first of them is due, in seconds after the beginning of the file.
-        seconds: how long the samples sound, or the frames are shown.
-        remarks: what is odd about it, one line each.
+        start: time of the first of them, in seconds after the beginning of the file.
+        seconds: duration of the samples or frames.
+        remarks: irregularities, one line each.
     """
 
     values: NDArray[Any]

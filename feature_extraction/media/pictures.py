@@ -1,4 +1,4 @@
-"""Resizing and cutting of frames by Pillow, as the networks of `transformers` were trained with."""
+"""Resizing and cropping of frames by Pillow, as in the training of the networks of `transformers`."""
 
 import math
 
@@ -8,17 +8,16 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media.inputs import Pictures
 
-_NEARLY = 1e-5  # how near the scale of `patches` comes to the largest possible one
+_NEARLY = 1e-5  # accuracy of the scale of `patches`
 
 
 def fitted(picture: NDArray[np.uint8], inputs: Pictures, shape: tuple[int, ...] | None = None) -> NDArray[np.uint8]:
-    """Resize a picture and cut out its center.
+    """Resize a picture and crop its center.
 
     Args:
         picture: (h, w, 3) RGB.
-        inputs: the sizes that are wanted.
-        shape: (height, width) of the clip's first picture where the sizes depend on the picture: a clip whose size
-            changes on the way keeps it.
+        inputs: sizes.
+        shape: (height, width) of the clip's first picture, the size of all pictures without a crop.
 
     Returns:
         (height, width, 3).
@@ -38,7 +37,7 @@ def fitted(picture: NDArray[np.uint8], inputs: Pictures, shape: tuple[int, ...] 
 
 
 def wanted_size(height: int, width: int, inputs: Pictures) -> tuple[int, int]:
-    """Say to which (height, width) a picture is resized before its center is cut out."""
+    """Compute the (height, width) to which a picture is resized before the crop."""
     if inputs.patches is not None:
         return _in_patches(height, width, *inputs.patches)
     if inputs.resized is not None:
@@ -51,20 +50,22 @@ def wanted_size(height: int, width: int, inputs: Pictures) -> tuple[int, int]:
 
 
 def check_sizes(inputs: Pictures, where: str) -> None:
-    """Refuse a cut that is larger than the picture it is taken from.
+    """Check that the crop is not larger than the resized picture.
 
     Raises:
-        InputError: as said.
+        InputError: it may be larger.
     """
     edges = inputs.resized or (inputs.shortest, inputs.shortest)
     if inputs.crop is not None and any(
         edge is None or edge < cut for edge, cut in zip(edges, inputs.crop, strict=True)
     ):
-        raise InputError(f"{where}: cuts {inputs.crop} out of pictures that are not sure to be so large")
+        raise InputError(
+            f"{where}: the crop {inputs.crop} may be larger than the pictures; correct its preprocessor file"
+        )
 
 
 def _in_patches(height: int, width: int, side: int, most: int) -> tuple[int, int]:
-    """Find the largest size of whole patches, no more than `most`, at nearly the aspect ratio given (SigLIP 2)."""
+    """Compute the largest size of at most `most` complete patches with nearly the aspect ratio (SigLIP 2)."""
 
     def scaled(scale: float) -> tuple[int, int]:
         down, across = (max(1, math.ceil(edge * scale / side)) * side for edge in (height, width))

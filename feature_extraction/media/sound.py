@@ -1,4 +1,4 @@
-"""Sound: the first sound track, any number of channels, as the mean of them at one rate."""
+"""Sound of the first sound track: the mean of its channels, at one sample rate."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.media.inputs import Clip, Limits, MediaFailure, Sound
-from aadml.feature_extraction.media.streams import Source, source
+from aadml.feature_extraction.media.streams import MediaSource
 
-_CLIPPED = 0.001  # the share of samples beyond full scale that is worth a remark: decoders overshoot a little
-_TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two of its frames; a header further off is not believed
+_CLIPPED = 0.001  # share of samples beyond full scale that causes a remark; decoders overshoot a little
+_TRIM_SECONDS = 0.15  # an AAC encoder pads by up to two frames; a header that differs more is not used
 
 
 def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds: float, *, open_ended: bool) -> Clip:
     """Decode the first sound track of an opened file; see `decode`."""
     if not container.streams.audio:
         raise MediaFailure("no-audio", "no sound track")
-    track = source(container, container.streams.audio[0], open_ended=open_ended)
+    track = MediaSource(container, container.streams.audio[0], open_ended)
     rate, most, count = inputs.sample_rate, int(limits.seconds * inputs.sample_rate), 0
     wanted = None if inputs.seconds is None else int(inputs.seconds * rate)
     blocks, begins = [], list[float]()
@@ -37,24 +37,23 @@ def decoded_sound(container: Any, inputs: Sound, limits: Limits, minimum_seconds
     seconds = len(samples) / rate
     if len(samples) < minimum_seconds * rate:
         raise MediaFailure("too-short", f"{seconds:.3f} s of sound; {minimum_seconds:g} s are needed")
-    broken_off = wanted is not None and len(samples) == wanted
-    remarks = () if broken_off else track.shortfall(seconds)
+    remarks = () if len(samples) == wanted else track.shortfall(seconds)
     return Clip(np.clip(samples, -1.0, 1.0), track.start(begins[0]), seconds, (*remarks, *_loudness(samples)))
 
 
 def _loudness(samples: NDArray[np.float32]) -> tuple[str, ...]:
-    """Remark on silence, and on sound that is no longer itself once it is cut off at full scale."""
+    """Return a remark for silence, or for sound with many samples beyond full scale."""
     highest = float(np.abs(samples).max(initial=0.0))
     if not highest:
         return ("the sound is all zero",)
     share = float((np.abs(samples) > 1.0).mean()) if highest > 1.0 else 0.0
     if share < _CLIPPED:
         return ()
-    return (f"{share:.1%} of the sound is beyond full scale (up to {highest:.4g}) and cut off there",)
+    return (f"{share:.1%} of the sound is beyond full scale (up to {highest:.4g}) and clipped",)
 
 
 def _timed(frames: Iterator[Any], begins: list[float]) -> Iterator[Any]:
-    """Note when the first frame is due; take the clocks off, as gaps and jumps of a clock are not sound."""
+    """Record the time of the first frame in `begins`; remove all times, since their gaps and jumps are not sound."""
     for frame in frames:
         if not begins:
             begins.append(0.0 if frame.time is None else frame.time)
@@ -62,8 +61,8 @@ def _timed(frames: Iterator[Any], begins: list[float]) -> Iterator[Any]:
         yield frame
 
 
-def _trimmed(samples: NDArray[np.float32], track: Source, rate: int) -> NDArray[np.float32]:
-    """Take off what an encoder padded at the end."""
+def _trimmed(samples: NDArray[np.float32], track: MediaSource, rate: int) -> NDArray[np.float32]:
+    """Remove the padding of an encoder at the end."""
     if track.stream.duration is None:
         return samples
     declared = round(float(track.stream.duration * track.stream.time_base) * rate)
@@ -71,9 +70,9 @@ def _trimmed(samples: NDArray[np.float32], track: Source, rate: int) -> NDArray[
 
 
 def _resampled(frames: Iterator[Any], rate: int) -> Iterator[NDArray[np.float32]]:
-    """Yield mono blocks (s,); a stream that changes its layout or rate on the way gets a new resampler there.
+    """Yield mono blocks (s,); a change of layout or rate in the stream starts a new resampler.
 
-    The channels come interleaved: PyAV reads beyond its arrays where they are planes and there are more than seven.
+    The channels are interleaved: with more than seven planes, PyAV reads beyond its arrays.
     """
     kind: tuple[str, str, int] | None = None
     resampler: Any = None
@@ -92,7 +91,7 @@ def _drained(resampler: Any) -> Iterator[NDArray[np.float32]]:
 
 
 def _mono(block: Any) -> NDArray[np.float32]:
-    """Average the channels; FFmpeg's own down-mix would make two equal channels louder by 3 dB."""
+    """Average the channels; FFmpeg's down-mix would increase two equal channels by 3 dB."""
     interleaved: NDArray[np.float32] = block.to_ndarray()  # (1, s * c)
     channels = np.ascontiguousarray(interleaved.reshape(-1, block.layout.nb_channels).T)  # (c, s)
     return channels[0] if len(channels) == 1 else np.asarray(channels.mean(axis=0), dtype=np.float32)

@@ -1,28 +1,30 @@
-"""How long a media file says it is: one that was cut short often still decodes to its end without an error."""
+"""Truncation of media files, by the lengths they state: many truncated files decode without an error."""
 
 from dataclasses import dataclass
 from typing import IO
+
+from aadml.feature_extraction.media.inputs import MediaFailure
 
 _BOX_HEADER = 8
 _EBML = b"\x1a\x45\xdf\xa3"
 _SEGMENT = b"\x18\x53\x80\x67"
 _BOXES = {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"moof", b"styp", b"sidx", b"pnot", b"uuid", b"meta"}
-_SLACK = 64  # bytes a writer may have miscounted by
-_ENDLESS = 4096  # how near to 2 or 4 GiB the sizes are that stand for "not known" (FFmpeg's, SoX's and others')
-_OGG_PAGE = 1 << 16  # a page is shorter than that
-_LAST_PAGE = 4  # its flag
+_SLACK = 64  # bytes of tolerated errors of writers
+_ENDLESS = 4096  # bytes below 2 or 4 GiB that mean an unknown size (FFmpeg, SoX and others)
+_OGG_PAGE = 1 << 16  # upper bound of a page
+_LAST_PAGE = 4  # flag of the last page
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a file ends, by its own structure.
+    """End of a file, compared with its structure.
 
     Attributes:
-        missing: bytes that are announced beyond the end; 0 where the file is whole, of another kind, or does not say.
-        tolerable: whether what is there may be decoded all the same.
-        open_ended: whether the last packet may be a short one, because the writer did not know the length.
-        unmarked: whether the mark is absent that ends files of this kind.
-        empty: whether there is nothing where the samples of a WAV should be.
+        missing: bytes that are stated beyond the end; 0 if the file is complete, of another kind, or states no length.
+        tolerable: whether the existing part is decoded.
+        open_ended: whether the last packet may be short, since the writer did not know the length.
+        unmarked: whether the end mark of this kind of file is absent.
+        empty: whether a WAV has no samples.
     """
 
     missing: int = 0
@@ -31,53 +33,55 @@ class Ending:
     unmarked: bool = False
     empty: bool = False
 
+    def check(self) -> None:
+        """Raise MediaFailure if the file is truncated."""
+        if self.missing and not self.tolerable:
+            raise MediaFailure("corrupt", f"the file is cut short: {self.missing} bytes are missing at its end")
+
     def remarks(self) -> tuple[str, ...]:
-        """Say what is odd about the end, one line each."""
-        missing = (f"announces {self.missing} bytes more than it holds",) if self.missing else ()
-        return (*missing, *(("its last page is not marked as the end: it may be cut short",) if self.unmarked else ()))
+        """Return the irregularities of the end, one line each."""
+        if self.missing:
+            return (f"announces {self.missing} bytes more than it holds",)
+        return ("its last page is not marked as the end: it may be cut short",) if self.unmarked else ()
 
 
 def ending(file: IO[bytes]) -> Ending:
-    """Compare what a file's own structure announces with its end.
+    """Compare the end of a file with the lengths in its structure.
 
-    Understood are the top-level boxes of ISO media (MP4, MOV, M4A), the segment of Matroska and WebM, the chunks of
-    WAV, the first chunk of AVI, and the last page of Ogg. The position in the file is left at its beginning.
+    The structures are the top-level boxes of ISO media (MP4, MOV, M4A), the segment of Matroska and WebM, the chunks of
+    WAV, the first chunk of AVI, and the last page of Ogg. Afterwards the position in the file is its beginning.
 
     Args:
         file: opened for reading bytes, seekable.
-
-    Returns:
-        What was found; of a file of another kind, nothing.
     """
     size = file.seek(0, 2)
     file.seek(0)
-    head = file.read(12)
-    found = Ending()
-    if head[4:8] in _BOXES:
-        missing = max(0, _end_of_boxes(file, size) - size)
-        found = Ending(missing, tolerable=missing <= _SLACK)
-    elif head.startswith(_EBML):
-        missing = max(0, _end_of_segment(file) - size)
-        found = Ending(missing, tolerable=missing <= _SLACK)
-    elif head[:4] in (b"RIFF", b"RF64") and head[8:12] == b"WAVE":
-        found = _ending_of_wav(file, size)
-    elif head[:4] == b"RIFF" and head[8:12] == b"AVI ":
-        announced = int.from_bytes(head[4:8], "little")
-        found = Ending(0 if _is_endless(announced) else max(0, announced + 8 - size))
-    elif head.startswith(b"OggS"):
-        found = Ending(unmarked=not _is_marked(file, size))
-    file.seek(0)
-    return found
+    try:
+        return _ending(file, size, file.read(12))
+    finally:
+        file.seek(0)
+
+
+def _ending(file: IO[bytes], size: int, head: bytes) -> Ending:
+    if head[4:8] in _BOXES or head.startswith(_EBML):
+        end = _end_of_boxes(file, size) if head[4:8] in _BOXES else _end_of_segment(file)
+        return Ending(max(0, end - size), tolerable=end - size <= _SLACK)
+    if head[:4] in (b"RIFF", b"RF64") and head[8:12] == b"WAVE":
+        return _ending_of_wav(file, size)
+    if head[:4] == b"RIFF" and head[8:12] == b"AVI ":
+        length = int.from_bytes(head[4:8], "little")
+        return Ending(0 if _is_endless(length) else max(0, length + 8 - size))
+    return Ending(unmarked=head.startswith(b"OggS") and not _is_marked(file, size))
 
 
 def _end_of_boxes(file: IO[bytes], size: int) -> int:
-    """Walk the boxes: each begins with its length in 4 bytes (1: in 8 bytes after the name; 0: up to the end)."""
+    """Add the lengths of the boxes, in the first 4 bytes of each (1: in 8 bytes after the name; 0: up to the end)."""
     position = 0
     while position + _BOX_HEADER <= size:
         file.seek(position)
         header = file.read(16)
         if not header[4:8].isalnum():
-            return 0  # not a box: what follows is padding, or nothing this walk understands
+            return 0  # not a box: padding, or an unknown structure
         length = int.from_bytes(header[:4])
         if length == 1:
             length = int.from_bytes(header[8:16])
@@ -88,7 +92,7 @@ def _end_of_boxes(file: IO[bytes], size: int) -> int:
 
 
 def _end_of_segment(file: IO[bytes]) -> int:
-    """Read the length of the EBML header and of the segment after it."""
+    """Add the lengths of the EBML header and the following segment."""
     file.seek(len(_EBML))
     header = _variable_length(file)
     if header is None:
@@ -101,7 +105,7 @@ def _end_of_segment(file: IO[bytes]) -> int:
 
 
 def _variable_length(file: IO[bytes]) -> int | None:
-    """Read an EBML length: the leading zeros of the first byte tell how many bytes follow; all ones mean unknown."""
+    """Read an EBML length: the leading zeros of the first byte count the further bytes; all ones mean unknown."""
     first = file.read(1)
     if not first or not first[0]:
         return None
@@ -111,7 +115,7 @@ def _variable_length(file: IO[bytes]) -> int | None:
 
 
 def _ending_of_wav(file: IO[bytes], size: int) -> Ending:
-    """Walk the chunks up to the samples; a writer into a pipe leaves their size at nothing, or at the most there is."""
+    """Find the chunk of samples; a writer to a pipe sets its size to 0 or to the maximum."""
     position, long_size = 12, 0
     while position + 8 <= size:
         file.seek(position)
@@ -138,7 +142,7 @@ def _is_endless(length: int) -> bool:
 
 
 def _is_marked(file: IO[bytes], size: int) -> bool:
-    """Look whether the last page of an Ogg file is whole and says that it is the last."""
+    """Return whether the last page of an Ogg file is complete and marked as the last."""
     file.seek(max(0, size - 2 * _OGG_PAGE))
     tail = file.read()
     page = tail[tail.rfind(b"OggS") :]

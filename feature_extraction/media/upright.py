@@ -1,4 +1,4 @@
-"""Frames as they are to be seen: turned and mirrored as their file says (a phone held on its side, a front camera)."""
+"""Upright frames: rotated and mirrored by the display matrix of their file (a rotated phone, a front camera)."""
 
 from fractions import Fraction
 from typing import Any
@@ -15,8 +15,8 @@ _MATRIX = 6  # AV_FRAME_DATA_DISPLAYMATRIX
 class Orientation:
     """Display matrices of the frames of one stream.
 
-    PyAV (18.1) frees the metadata of side data, such as the name of an ICC profile, a second time after it has listed
-    the side data of a frame. So a filter graph first removes all side data but the matrix, which has no metadata.
+    PyAV (18.1) frees the metadata of side data, such as the name of an ICC profile, a second time after listing the
+    side data of a frame. So a filter graph first removes all side data except the matrix, which has no metadata.
     """
 
     def __init__(self) -> None:
@@ -24,10 +24,10 @@ class Orientation:
         self._graph = Graph()
 
     def upright(self, picture: NDArray[np.uint8], frame: Any) -> NDArray[np.uint8]:
-        """Turn a picture (h, w, 3) by quarters, and mirror it, as the display matrix of its frame says.
+        """Rotate a picture (h, w, 3) by multiples of 90 degrees and mirror it by the display matrix of its frame.
 
-        The matrix takes column x and row y to column `a x + c y` and row `b x + d y`; the nearest of the eight ways in
-        which that is a rectangle again is taken.
+        The matrix maps column x and row y to column `a x + c y` and row `b x + d y`. The nearest of the eight
+        transformations that map the rectangle to a rectangle is used.
         """
         matrix = self._matrix(frame)
         if matrix is None:
@@ -50,7 +50,7 @@ class Orientation:
 
 
 def _matrix_filter(frame: Any) -> Graph:
-    """Build a graph for frames like this one: those with a display matrix pass, without any other side data."""
+    """Build a graph for frames of this kind that passes frames with a display matrix, without other side data."""
     graph = Graph()
     if hasattr(graph, "threads"):  # not in PyAV 15
         graph.threads = 1

@@ -1,7 +1,6 @@
-"""Fetch one published file: resumed where it stopped, checked before it gets its name, one process at a time."""
+"""Download of a published file: resumable, verified before the file gets its name, one process at a time."""
 
 import fcntl
-import hashlib
 import http.client
 import os
 import urllib.error
@@ -14,46 +13,41 @@ from typing import BinaryIO
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.progress_bar import Bar
 
+_ATTEMPTS = 3  # connections that are tried before a download fails
+_TIMEOUT = 30.0  # seconds without a byte from the server
 _PIECE = 1 << 20  # bytes read at once
-_FAILURES = (urllib.error.URLError, http.client.HTTPException, OSError)
 
 
-def download(
-    url: str, target: Path, *, check: Callable[[Path], None], attempts: int = 3, timeout: float = 30.0
-) -> None:
-    """Fetch `url` into `target`.
+def download(url: str, target: Path, *, check: Callable[[Path], None]) -> None:
+    """Download `url` to `target`.
 
-    What has arrived waits in `<target>.part`; a later call asks the server for the rest only, if the file there is
-    still the same one. `target` appears by a rename, after `check`. A bar is drawn on a terminal.
+    Received bytes are stored in `<target>.part`. A later call requests the rest only, if the server still has the same
+    file. `target` appears by a rename, after `check`. A progress bar is drawn on a terminal.
 
     Args:
         url: http or https.
         target: the final name.
-        check: raises InputError if the content is not what it should be; it is then discarded.
-        attempts: how often a connection that breaks is taken up again.
-        timeout: seconds a silent server is waited for.
+        check: raises InputError for wrong content, which is then deleted.
 
     Raises:
-        InputError: the server cannot be reached, has no such file, breaks off, or sends something else.
+        InputError: the server cannot be reached, does not have the file, closes the connection, or sends other content.
     """
     if not url.startswith(("http://", "https://")):
-        raise InputError(f"{url}: only http and https addresses are fetched")
+        raise InputError(f"{url}: not an http or https address; only these are downloaded")
     part = target.with_name(f"{target.name}.part")
-    with _locked(part) as file:
+    with _locked(target):
         if target.exists():
             return
-        for attempt in range(1, attempts + 1):
+        with part.open("ab") as file:
             try:
-                _fetch(url, file, part, timeout)
-                break
-            except _FAILURES as error:
-                lasting = isinstance(error, urllib.error.HTTPError) and error.code < 500
-                if isinstance(error, urllib.error.HTTPError):
-                    error.close()
-                if attempt == attempts or lasting:
-                    raise InputError(_explanation(error, file.tell())) from error
-        file.flush()
-        os.fsync(file.fileno())
+                _fetch(url, file, part)
+            finally:
+                if not file.seek(0, os.SEEK_END):
+                    part.unlink()
+                    _validator(part).unlink(missing_ok=True)
+            file.flush()
+            os.fsync(file.fileno())
+        _validator(part).unlink(missing_ok=True)
         try:
             check(part)
         except InputError:
@@ -62,63 +56,46 @@ def download(
         part.replace(target)
 
 
-def digest(path: Path, kind: str) -> str:
-    """Compute a file's checksum, of a kind `hashlib` knows."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, kind).hexdigest()
-
-
 @contextmanager
-def _locked(part: Path) -> Iterator[BinaryIO]:
-    """Open the partial file for this process alone; others wait here, then find the work done."""
+def _locked(target: Path) -> Iterator[None]:
+    """Lock a download; other processes and threads wait."""
     try:
-        part.parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            file = part.open("ab")
-            fcntl.flock(file, fcntl.LOCK_EX)
-            there = _stat(part)
-            if there is not None and os.path.samestat(os.fstat(file.fileno()), there):
-                break
-            file.close()  # it was renamed or discarded while this process waited
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock = target.with_name(f".{target.name}.lock").open("ab")
     except OSError as error:
-        raise InputError(f"{part.parent}: cannot be written ({error.strerror or error})") from error
-    with file:
+        raise InputError(f"{target.parent}: cannot be written ({error.strerror or error})") from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(url: str, file: BinaryIO, part: Path) -> None:
+    """Append the missing bytes; a connection that breaks is opened again, a refusal of the server is final."""
+    for attempt in range(1, _ATTEMPTS + 1):
         try:
-            yield file
-        finally:
-            there = _stat(part)
-            if there is None or there.st_size == 0:
-                part.unlink(missing_ok=True)
-                _validator(part).unlink(missing_ok=True)
+            return _fetch_once(url, file, part)
+        except (http.client.HTTPException, OSError) as error:  # URLError is an OSError
+            final = isinstance(error, urllib.error.HTTPError) and error.code < 500
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()
+                if error.code == 416:  # nothing is left to send, but the content was never verified
+                    file.truncate(0)
+                    final = False
+            if attempt == _ATTEMPTS or final:
+                raise InputError(_explanation(error, file.seek(0, os.SEEK_END))) from error
+    return None
 
 
-def _stat(path: Path) -> os.stat_result | None:
-    """Look at a file that another process may remove at any moment: once, not first whether it is there."""
-    try:
-        return path.stat()
-    except FileNotFoundError:
-        return None
-
-
-def _fetch(url: str, file: BinaryIO, part: Path, timeout: float) -> None:
-    """Append what is missing to the partial file; begin anew if the server cannot resume or has another file now."""
+def _fetch_once(url: str, file: BinaryIO, part: Path) -> None:
+    """Append the missing bytes; restart if the server cannot resume or has another file now."""
     start = file.seek(0, os.SEEK_END)
     request = urllib.request.Request(url, headers={"User-Agent": "aadml"})
     validator = _validator(part)
     if start and validator.exists():
         request.add_header("Range", f"bytes={start}-")
         request.add_header("If-Range", validator.read_text(encoding="ascii"))
-    try:
-        response = urllib.request.urlopen(request, timeout=timeout)
-    except urllib.error.HTTPError as error:
-        if error.code != 416:
-            raise
-        error.close()
-        file.truncate(0)
-        raise http.client.IncompleteRead(b"") from error
-    with response:
-        resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-        if not resumed:
+    with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
+        if response.status != 206 or not response.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
             file.truncate(0)
             start = 0
             validator.unlink(missing_ok=True)
@@ -139,10 +116,10 @@ def _validator(part: Path) -> Path:
     return part.with_name(f"{part.name}.etag")
 
 
-def _explanation(error: BaseException, arrived: int) -> str:
+def _explanation(error: BaseException, received: int) -> str:
     if isinstance(error, urllib.error.HTTPError):
         return f"the server answers {error.code} {error.reason}"
-    if isinstance(error, http.client.IncompleteRead | ConnectionError | TimeoutError) and arrived:
-        return f"the connection broke after {arrived:,} bytes; the same command goes on from there"
+    if isinstance(error, http.client.IncompleteRead | ConnectionError | TimeoutError) and received:
+        return f"the connection broke after {received:,} bytes; run the same command again to resume"
     reason = getattr(error, "reason", error)
     return f"no connection: {getattr(reason, 'strerror', None) or reason or type(error).__name__}"

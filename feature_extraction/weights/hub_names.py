@@ -1,35 +1,35 @@
-"""Names of pretrained networks: `hf:MODEL[@revision][#pooling]` is short for an extractor and three of its options."""
+"""Names of pretrained networks: `hf:MODEL[@revision][#pooling]` stands for an extractor and three of its options."""
 
 from pathlib import Path
 
-from aadml.feature_extraction.ground.json_values import JsonObject
+from aadml.feature_extraction.ground.json_values import Json, JsonObject
 
 PREFIX = "hf:"
 
 
 def expanded(name: str, modality: str) -> tuple[str, JsonObject]:
-    """Read the name of an extractor.
+    """Resolve the name of an extractor.
 
     Args:
-        name: an entry of a table, a place, or `hf:MODEL[@revision][#pooling]`, where MODEL is a folder or a name on the
-            Hugging Face Hub.
-        modality: that it is for.
+        name: an entry of a table, an import path, or `hf:MODEL[@revision][#pooling]`, where MODEL is a folder or a name
+            on the Hugging Face Hub.
+        modality: of the extractor.
 
     Returns:
-        The entry of the table, and the options that the name gives.
+        The entry of the table, and the options in the name.
     """
     if not name.startswith(PREFIX):
         return name, {}
-    model, found = name.removeprefix(PREFIX), {}
+    options: dict[str, Json] = {}
+    model = name.removeprefix(PREFIX)
     for sign, option in (("#", "pooling"), ("@", "revision")):
         before, _, after = model.rpartition(sign)
         if before and after and not Path(model).exists():
-            model, found[option] = before, after
-    return f"hf-{modality}", {"model": model, **found}
+            model, options[option] = before, after
+    return f"hf-{modality}", {"model": model, **options}
 
 
 def without_folder(name: str) -> str:
-    """Leave of the folder that `hf:FOLDER` names only its last part; a name on the hub stays as it is."""
-    _, found = expanded(name, "text")
-    model = str(found["model"])
+    """Return `hf:FOLDER` with only the last part of the folder's path; a name on the hub is unchanged."""
+    model = str(expanded(name, "text")[1]["model"])
     return name.replace(model, Path(model).resolve().name, 1) if Path(model).expanduser().exists() else name

@@ -1,4 +1,4 @@
-"""The weights a user chose: by a name of the table, by a file or a folder of one's own; told apart by their content."""
+"""Weights that a user selects: a name of the table, a file or a folder; published files are recognized by content."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +13,14 @@ _ENDINGS = (".safetensors", ".pth", ".pt", ".ckpt", ".npz", ".index")
 
 
 @dataclass(frozen=True)
-class Weights:
-    """What a weight file holds.
+class ResolvedWeights:
+    """Content and identity of a weight file.
 
     Attributes:
         tensors: name -> tensor.
-        published: the key of `WEIGHTS` whose content it is, under whatever name; None for any other content.
-        sha256: of the file as it was given.
-        name: of the file; the published one where its content is known.
+        published: key of `WEIGHTS` with the same content; None for any other content.
+        sha256: checksum of the file.
+        name: of the file; the published name if the content is published.
     """
 
     tensors: dict[str, Tensor]
@@ -29,53 +29,47 @@ class Weights:
     name: str
 
 
-def load_weights(choice: str, default: str, *, cache_dir: str | Path | None = None) -> Weights:
-    """Read the weights a user chose.
+def load_weights(choice: str, default: str) -> ResolvedWeights:
+    """Read the weights that a user selects.
 
     Args:
-        choice: `auto` for the default, a name of `WEIGHTS`, a file of one's own, or a folder that holds one.
-        default: the name `auto` stands for.
-        cache_dir: see `weights_folder`.
-
-    Returns:
-        The weights, known by their content.
+        choice: `auto` for the default, a name of `WEIGHTS`, a file, or a folder with one weight file.
+        default: the name that `auto` stands for.
 
     Raises:
-        InputError: there is no such file, or it cannot be had, verified or read.
+        InputError: the file does not exist, or cannot be downloaded, verified or read.
     """
     name = default if choice == "auto" else choice
     path = Path(choice).expanduser()
     if name in WEIGHTS and not path.exists():
-        path = weights_path(name, cache_dir=cache_dir)
+        path = weights_path(name)
     elif not path.exists() and not path.with_name(f"{path.name}.index").exists():
         raise InputError(
-            f"weights {choice}: no such file, and no published one of that name; "
-            f"possible are a file, a folder that holds one, auto, untrained, {', '.join(WEIGHTS)}"
+            f"weights {choice}: neither a file nor the name of a published one; "
+            f"give a file, a folder with one weight file, auto, untrained, {', '.join(WEIGHTS)}"
         )
     path = _in_folder(path, WEIGHTS[default].file) if path.is_dir() else path
     checksum = sha256(path)
-    kept = weights_folder(cache_dir) / "converted" / f"{checksum}.safetensors"
-    published = recognize(checksum, path, cache_dir=cache_dir)
+    cache = weights_folder() / "converted" / f"{checksum}.safetensors"
+    published = recognize(checksum, path)
     file = WEIGHTS[published].file if published else path.name
-    return Weights(read_tensors(path, kept=kept), published, checksum, file)
+    return ResolvedWeights(read_tensors(path, cache=cache), published, checksum, file)
 
 
 def _in_folder(folder: Path, published: str) -> Path:
-    """Find the one weight file of a folder, or the one that bears the published name.
+    """Return the only weight file of a folder, or the one with the published name.
 
-    A checkpoint in several files is named by what their names have in common.
+    A checkpoint of several files is returned as their common prefix.
     """
     if (folder / published).is_file():
         return folder / published
     if (folder / "saved_model.pb").is_file():
+        raise InputError(f"weights {folder}: is a TensorFlow SavedModel; use --audio vggish-hub for such a network")
+    files = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix in _ENDINGS)
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files) or "none"
         raise InputError(
-            f"weights {folder}: is a TensorFlow SavedModel; a network of this kind is used by --audio vggish-hub"
-        )
-    found = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix in _ENDINGS)
-    if len(found) != 1:
-        there = ", ".join(file.name for file in found) or "none"
-        raise InputError(
-            f"weights {folder}: a folder must hold one weight file ({', '.join(_ENDINGS)}), it holds {there}; "
+            f"weights {folder}: the folder must hold one weight file ({', '.join(_ENDINGS)}), but holds {names}; "
             "give the file itself"
         )
-    return found[0].with_suffix("") if found[0].suffix == ".index" else found[0]
+    return files[0].with_suffix("") if files[0].suffix == ".index" else files[0]

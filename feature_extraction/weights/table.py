@@ -1,4 +1,4 @@
-"""Published weight files: where they are, what they must contain, and the folder in which they are kept."""
+"""Published weight files: addresses, checksums, licenses, and the folder that caches them."""
 
 import json
 import logging
@@ -9,8 +9,8 @@ from pathlib import Path
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import suggestion
-from aadml.feature_extraction.weights.download import digest, download
-from aadml.feature_extraction.weights.tensor_files import sha256
+from aadml.feature_extraction.weights.download import download
+from aadml.feature_extraction.weights.tensor_files import file_digest
 
 _log = logging.getLogger(__name__)
 
@@ -21,14 +21,14 @@ class WeightFile:
 
     Attributes:
         file: its name in the cache.
-        url: where it is; a page to be visited by hand where `direct` is False.
-        purpose: what it is for.
-        license: under which it was published.
-        citation: the work to be cited.
-        size: in bytes, where it is known.
-        md5: where the publisher gives it.
-        sha256: where it is known, whole or its beginning (PyTorch writes the first eight digits into file names).
-        direct: whether `url` gives the file itself.
+        url: address of the file, or of a page to visit by hand if not `direct`.
+        purpose: network, publisher and format.
+        license: of the publication.
+        citation: reference.
+        size: in bytes, if known.
+        md5: if the publisher states it.
+        sha256: if known, complete or its beginning (PyTorch writes the first eight digits into file names).
+        direct: whether `url` is the address of the file itself.
     """
 
     file: str
@@ -115,121 +115,114 @@ WEIGHTS: dict[str, WeightFile] = {
 }  # fmt: skip
 
 
-def weights_folder(cache_dir: str | Path | None = None) -> Path:
-    """Name the folder of weight files: `weights` in `cache_dir`, else in $AADML_CACHE, else in ~/.cache/aadml.
+def weights_folder() -> Path:
+    """Return the folder of weight files: `weights` in $AADML_CACHE, else in ~/.cache/aadml.
 
     Raises:
-        InputError: that is in a home, and there is none.
+        InputError: the folder would be in a home directory, and the user has none.
     """
-    chosen = cache_dir or os.environ.get("AADML_CACHE")
+    cache = os.environ.get("AADML_CACHE")
     try:
-        if not chosen:
-            base = os.environ.get("XDG_CACHE_HOME")
-            chosen = (Path(base) if base else Path.home() / ".cache") / "aadml"
-        return Path(chosen).expanduser() / "weights"
+        if cache:
+            return Path(cache).expanduser() / "weights"
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "aadml" / "weights"
     except RuntimeError as error:
-        raise InputError(f"cache: this user has no home ({error}); set AADML_CACHE to a folder") from error
+        raise InputError(f"cache: this user has no home directory ({error}); set AADML_CACHE to a folder") from error
 
 
-def weights_path(name: str, *, cache_dir: str | Path | None = None) -> Path:
-    """Find a published file in the cache, fetch it if it is not there, and verify it.
+def weights_path(name: str) -> Path:
+    """Return the path of a published file in the cache, downloaded if it is absent, and verified.
 
-    A file without published checksum is trusted the first time, its SHA-256 recorded (and said), and compared ever
-    after.
+    A file without a published checksum is trusted at first use, with a warning. Its SHA-256 is recorded, and checked
+    from then on.
 
     Args:
         name: a key of `WEIGHTS`.
-        cache_dir: see `weights_folder`.
-
-    Returns:
-        Its path.
 
     Raises:
-        InputError: it is neither here nor to be had (the message says which file, from where, into which folder), or
-            it is not the published one.
+        InputError: the file is absent and cannot be downloaded (the message names file, address and folder), or its
+            content is not the published one.
     """
     entry = published(name)
-    path = weights_folder(cache_dir) / entry.file
+    path = weights_folder() / entry.file
     if not path.is_file():
         try:
             if not entry.direct:
-                raise InputError("it is fetched by hand")
+                raise InputError("it has to be downloaded by hand")
             download(entry.url, path, check=lambda part: _verify(entry, part))
         except InputError as error:
             raise InputError(
-                f"{name}: the file {entry.file} is not in {path.parent} and was not fetched ({error}); "
+                f"{name}: the file {entry.file} is not in {path.parent} and was not downloaded ({error}); "
                 f"get it from {entry.url} and put it into {path.parent} under that name"
             ) from error
-    verify(name, cache_dir=cache_dir)
+    verify(name)
     return path
 
 
 def published(name: str) -> WeightFile:
-    """Look up an entry of `WEIGHTS`; an unknown name is refused with the nearest one."""
+    """Return an entry of `WEIGHTS`; the error of an unknown name suggests the nearest one."""
     if name not in WEIGHTS:
-        raise InputError(f"weights {name}: no published file of that name; {suggestion(name, WEIGHTS)}")
+        raise InputError(f"weights {name}: not the name of a published file; {suggestion(name, WEIGHTS)}")
     return WEIGHTS[name]
 
 
-def verify(name: str, *, cache_dir: str | Path | None = None) -> str:
-    """Compare a file in the cache with what was published, or with what was recorded when it was first seen.
+def verify(name: str) -> str:
+    """Check a file in the cache against its published checksum, or against the one recorded at first use.
 
     Returns:
         Its SHA-256.
 
     Raises:
-        InputError: it is another file.
+        InputError: the content differs.
     """
     entry = published(name)
-    path = weights_folder(cache_dir) / entry.file
+    path = weights_folder() / entry.file
     records = _records(path.parent)
-    found = sha256(path)
-    if records.get(entry.file) == found:
-        return found
+    checksum = file_digest(path)
+    if records.get(entry.file) == checksum:
+        return checksum
     _verify(entry, path)
     if entry.file in records:
         raise InputError(
-            f"{path}: its SHA-256 is {found[:16]}..., but {records[entry.file][:16]}... when it was first used; "
-            f"if the change is meant, delete its line in {path.parent / 'checksums.json'}"
+            f"{path}: its SHA-256 is {checksum[:16]}..., but was {records[entry.file][:16]}... at first use; "
+            f"if the change is intended, delete its line in {path.parent / 'checksums.json'}"
         )
     if not (entry.md5 or entry.sha256):
-        _log.warning("%s: no checksum is published; trusted and recorded at first use (%s)", path, found)
+        _log.warning("%s: no checksum is published; trusted and recorded at first use (%s)", path, checksum)
+    records |= {entry.file: checksum}
     try:
-        write_text(path.parent / "checksums.json", json.dumps({**records, entry.file: found}, indent=1, sort_keys=True))
+        write_text(path.parent / "checksums.json", json.dumps(records, indent=1, sort_keys=True))
     except InputError as error:  # a cache for many users may be read-only
         _log.warning("%s: its checksum is not recorded (%s)", path, error)
-    return found
+    return checksum
 
 
-def recognize(checksum: str, path: Path, *, cache_dir: str | Path | None = None) -> str | None:
-    """Tell which published file a content is, whatever its name is now.
+def recognize(checksum: str, path: Path) -> str | None:
+    """Return the key of `WEIGHTS` whose published or recorded checksum a file has, or None.
 
     Args:
-        checksum: its SHA-256.
-        path: where it lies; read once more for the files whose publishers give an MD5.
-        cache_dir: see `weights_folder`.
-
-    Returns:
-        A key of `WEIGHTS`, or None: by a published checksum, or by that which was recorded at first use.
+        checksum: SHA-256 of the file.
+        path: of the file, which may have any name; read again for the MD5 that some publishers state.
     """
-    recorded = {found: file for file, found in _records(weights_folder(cache_dir)).items()}
+    recorded = {sha256: file for file, sha256 in _records(weights_folder()).items()}
     for name, entry in WEIGHTS.items():
         if recorded.get(checksum) == entry.file or (entry.sha256 and checksum.startswith(entry.sha256)):
             return name
     by_md5 = {entry.md5: name for name, entry in WEIGHTS.items() if entry.md5}
-    return by_md5.get(digest(path, "md5")) if path.is_file() else None
+    return by_md5.get(file_digest(path, "md5")) if path.is_file() else None
 
 
 def _verify(entry: WeightFile, path: Path) -> None:
     size = path.stat().st_size
     if entry.size is not None and size != entry.size:
         raise InputError(
-            f"{path}: has {size:,} bytes, the published file {entry.size:,}; it was discarded or is another"
+            f"{path}: has {size:,} bytes, the published file {entry.size:,}; the file is damaged or another one"
         )
     for kind, expected in (("md5", entry.md5), ("sha256", entry.sha256)):
-        found = digest(path, kind) if expected else ""
-        if expected and not found.startswith(expected):
-            raise InputError(f"{path}: its {kind} is {found}, the published file's {expected}; it is not that file")
+        if expected and not (digest := file_digest(path, kind)).startswith(expected):
+            raise InputError(
+                f"{path}: its {kind} is {digest}, the published file's {expected}; the file is damaged or another one"
+            )
 
 
 def _records(folder: Path) -> dict[str, str]:
@@ -238,5 +231,7 @@ def _records(folder: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise InputError(f"{folder / 'checksums.json'}: is not JSON ({error}); delete it to begin anew") from error
+        raise InputError(
+            f"{folder / 'checksums.json'}: is not JSON ({error}); delete it, and checksums are recorded again"
+        ) from error
     return {str(file): str(value) for file, value in content.items()}

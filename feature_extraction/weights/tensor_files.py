@@ -1,7 +1,7 @@
-"""Tensors from the weight files people have: safetensors, PyTorch state dicts, NumPy archives, TensorFlow checkpoints.
+"""Tensors of weight files: safetensors, PyTorch state dicts, NumPy archives, TensorFlow checkpoints.
 
-Nothing but tensors is ever read: a pickle goes through `torch.load(weights_only=True)`, an archive through
-`allow_pickle=False`. What is slow to read is kept once more as safetensors.
+Only tensors are read: pickles by `torch.load(weights_only=True)`, archives with `allow_pickle=False`. Formats that are
+slow to read are cached as safetensors.
 """
 
 import hashlib
@@ -29,55 +29,84 @@ from aadml.feature_extraction.weights.tf_checkpoint import is_tf_checkpoint, rea
 
 _log = logging.getLogger(__name__)
 
-# what a damaged pickle raises beside DAMAGED
+# exceptions of a damaged pickle besides DAMAGED
 _MISREAD = (IndexError, AttributeError, AssertionError, struct.error)
-_WRAPPERS = ("model", "state_dict", "model_state_dict")  # keys under which people keep the state dict
+_WRAPPERS = ("model", "state_dict", "model_state_dict")  # usual keys of the state dict
+
+
+def file_digest(path: Path, kind: str = "sha256") -> str:
+    """Compute the checksum of a file; `kind` is a name of `hashlib`."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def sha256(path: Path) -> str:
-    """Compute the SHA-256 of a file; of a folder, or a checkpoint's several files, that of their names and contents."""
+    """Compute the SHA-256 of a file, or that of the names and contents of a folder or of a checkpoint's files."""
     if path.is_file():
-        with path.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
-    root, found = (path, path.rglob("*")) if path.is_dir() else (path.parent, path.parent.glob(f"{path.name}.*"))
+        return file_digest(path)
+    root, paths = (path, path.rglob("*")) if path.is_dir() else (path.parent, path.parent.glob(f"{path.name}.*"))
     digest = hashlib.sha256()
-    for file in sorted(file for file in found if file.is_file()):
-        digest.update(str(file.relative_to(root)).encode() + b"\0" + bytes.fromhex(sha256(file)))
+    for file in sorted(file for file in paths if file.is_file()):
+        digest.update(str(file.relative_to(root)).encode() + b"\0" + bytes.fromhex(file_digest(file)))
     return digest.hexdigest()
 
 
-def read_tensors(path: Path, *, kept: Path | None = None) -> dict[str, Tensor]:
+def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], network: str) -> None:
+    """Check that tensors have the names and shapes of a network's state.
+
+    Args:
+        state: name -> tensor of a weight file.
+        expected: state of the network, on any device.
+        network: its name, for the message.
+
+    Raises:
+        InputError: a tensor is missing, unknown, or has another shape; the message names the first.
+    """
+    missing = [f"no tensor {name}" for name in expected if name not in state]
+    unknown = [f"{name} is not a tensor of this network" for name in state if name not in expected]
+    differing = [
+        f"{name} has shape {tuple(state[name].shape)}, expected {tuple(tensor.shape)}"
+        for name, tensor in expected.items()
+        if name in state and state[name].shape != tensor.shape
+    ]
+    for problems in (missing, unknown, differing):
+        if problems:
+            count = f"{len(problems)} such tensors; the file has {len(state)}"
+            raise InputError(f"{network} weights: {problems[0]} ({count}); is the file another network's?")
+
+
+def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
     """Read all tensors of a weight file.
 
     Args:
-        path: of any of the formats above, told by its content.
-        kept: where a converted copy of exactly this content is looked for, and kept; None: neither. A copy that is
-            damaged, or cannot be written, costs the time to convert again.
+        path: of any of the formats above, recognized by its content.
+        cache: path of the converted copy of exactly this content, read if it exists, else written; None: no copy. A
+            copy that is damaged or cannot be written only costs the time to convert again.
 
     Returns:
-        Name -> tensor on the CPU; wrappers such as PANNs' `model` are taken off.
+        Name -> tensor on the CPU; wrappers such as PANNs' `model` are removed.
 
     Raises:
-        InputError: there is no such file, or it is none of these formats, damaged, or holds more than tensors.
+        InputError: the file does not exist, has another format, is damaged, or holds more than tensors.
     """
     if path.is_dir() or not (path.is_file() or is_tf_checkpoint(path)):
         raise InputError(f"{path}: no such weight file; give a .safetensors, .pth, .npz or TensorFlow checkpoint")
     if path.suffix == ".safetensors":
         return _safetensors(path)
-    if kept is not None and kept.is_file():
+    if cache is not None and cache.is_file():
         with suppress(InputError):  # damaged
-            return _safetensors(kept)
+            return _safetensors(cache)
     tensors = _foreign(path)
-    if kept is not None:
+    if cache is not None:
         try:
-            write_tensors(kept, tensors)
+            write_tensors(cache, tensors)
         except (OSError, InputError) as error:
-            _log.warning("%s: what was converted is not kept (%s)", path, error)
+            _log.warning("%s: the converted copy is not cached (%s)", path, error)
     return tensors
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors as safetensors, whole or not at all."""
+    """Write tensors as a safetensors file, atomically."""
     with atomic_path(path) as temporary:
         save_file({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, temporary)
 
@@ -105,14 +134,14 @@ def _foreign(path: Path) -> dict[str, Tensor]:
 
 
 def _numpy_arrays() -> list[Any]:
-    """Name what rebuilds a NumPy array: as harmless as a tensor, and older files (VGGish's PCA, PANNs) hold some."""
+    """Return the types that rebuild a NumPy array: as safe as a tensor; older files (VGGish's PCA, PANNs) need them."""
     rebuild = {"_reconstruct": np.empty(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
     named = [(f, f"numpy.{core}.multiarray.{name}") for name, f in rebuild.items() for core in ("core", "_core")]
     return [np.ndarray, np.dtype, *(type(np.dtype(kind)) for kind in ("f2", "f4", "f8", "i4", "i8", "u1", "?")), *named]
 
 
 def _is_numpy_archive(path: Path) -> bool:
-    """Tell an npz from PyTorch's archives; whichever it is, it must not unpack to far more than it is."""
+    """Return whether an archive is an npz file and not PyTorch's; raise InputError for a decompression bomb."""
     try:
         with zipfile.ZipFile(path) as archive:
             refuse_zip_bomb(archive, path.stat().st_size)
@@ -143,7 +172,7 @@ def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         dense = tensor.layout is torch.strided and tensor.device.type == "cpu"
         if not dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-            raise InputError(f"{path}: {name} declares {tuple(tensor.shape)}, more than is there")
+            raise InputError(f"{path}: {name} declares shape {tuple(tensor.shape)}, more values than the file has")
     if not tensors:
         raise InputError(f"{path}: holds no tensors (its keys are {', '.join(map(str, list(content)[:5]))})")
     return tensors

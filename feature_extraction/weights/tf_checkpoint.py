@@ -1,9 +1,9 @@
-"""Read the tensors of a TensorFlow checkpoint with NumPy alone.
+"""Tensors of a TensorFlow checkpoint, read with NumPy alone.
 
-No well-kept reader outside TensorFlow exists, and TensorFlow weighs 2 GB. Both formats are sorted string tables
-(LevelDB's layout) of protocol buffers: version 1 (`vggish_model.ckpt`) keeps the values in the table, version 2 keeps
-them in a data file beside the `.index`. Sources: saved_tensor_slice.proto and tensor_bundle.proto of TensorFlow,
-LevelDB's table_format.md, Snappy's format_description.txt.
+No maintained reader exists outside TensorFlow, which takes 2 GB. Both formats are sorted string tables (LevelDB's
+layout) of protocol buffers. Version 1 (`vggish_model.ckpt`) stores the values in the table, version 2 in data files
+beside the `.index`. TensorFlow 1.2 and later do not compress blocks. Sources: saved_tensor_slice.proto and
+tensor_bundle.proto of TensorFlow, LevelDB's table_format.md.
 """
 
 import mmap
@@ -23,7 +23,7 @@ _PACKED_FIELDS: dict[int, int] = {1: 5, 2: 6, 3: 7, 9: 10}  # float_val, double_
 
 
 def is_tf_checkpoint(path: Path) -> bool:
-    """Whether `path` names a checkpoint: a version 1 file, a version 2 prefix, or its `.index`."""
+    """Return whether `path` is a checkpoint: a version 1 file, a version 2 prefix, or its `.index`."""
     table = _table_file(path)
     if not table.is_file() or table.stat().st_size < 48:
         return False
@@ -39,10 +39,10 @@ def read_tf_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
         path: a version 1 file, or the prefix or `.index` of a version 2 checkpoint.
 
     Returns:
-        Variable name -> array. Tensors of other types than float16/32/64 and int32/64 are left out.
+        Variable name -> array. Tensors of types other than float16/32/64 and int32/64 are omitted.
 
     Raises:
-        InputError: the file is damaged, or a tensor is spread over several slices.
+        InputError: the file is damaged, or a tensor consists of several slices.
     """
     table = _table_file(path)
     try:
@@ -64,51 +64,48 @@ def _table_file(path: Path) -> Path:
 
 
 def _slices(entries: list[tuple[bytes, memoryview]]) -> dict[str, NDArray[Any]]:
-    """Read version 1: the first entry says names, shapes and types, each further one holds a tensor's values."""
+    """Read version 1: the first entry lists names, shapes and types, each further one holds the values of a tensor."""
     shapes: dict[str, tuple[tuple[int, ...], int]] = {}
     tensors: dict[str, NDArray[Any]] = {}
-    for _, value in entries:
-        for field, part in _fields(value):
-            if field == 1:
-                for kind, meta in _fields(part):
-                    if kind == 1:
-                        found = dict(_fields(meta))
-                        shapes[bytes(found[1]).decode()] = (_shape(found.get(2)), int(found.get(3, 0)))
-            elif field == 2:
-                found = dict(_fields(part))
-                name = bytes(found[1]).decode()
-                shape, dtype = shapes[name]
-                if name in tensors:
-                    raise InputError(f"{name}: is spread over several slices, which is not supported")
-                if dtype in _DTYPES:
-                    tensors[name] = _tensor_values(found[3], dtype).reshape(shape)
+    for kind, meta in _fields(dict(_fields(entries[0][1]))[1]):
+        if kind == 1:
+            header = dict(_fields(meta))
+            shapes[bytes(header[1]).decode()] = (_shape(header.get(2)), int(header.get(3, 0)))
+    for _, value in entries[1:]:
+        data = dict(_fields(dict(_fields(value))[2]))
+        name = bytes(data[1]).decode()
+        shape, dtype = shapes[name]
+        if name in tensors:
+            raise InputError(f"{name}: consists of several slices, which is not supported")
+        if dtype in _DTYPES:
+            tensors[name] = _tensor_values(data[3], dtype).reshape(shape)
     return tensors
 
 
 def _tensor_values(proto: memoryview, dtype: int) -> NDArray[Any]:
     """Read the values of a TensorProto: raw content, or the packed field of its type."""
-    found = dict(_fields(proto))
-    raw = found.get(4, found.get(_PACKED_FIELDS.get(dtype, 0), b""))
-    if 4 not in found and dtype in (3, 9):
+    fields = dict(_fields(proto))
+    raw = fields.get(4, fields.get(_PACKED_FIELDS.get(dtype, 0), b""))
+    if 4 not in fields and dtype in (3, 9):
         return np.array(list(_varints(raw)), dtype=np.uint64).astype(_DTYPES[dtype])
     return np.frombuffer(raw, dtype=_DTYPES[dtype]).copy()
 
 
 def _bundle(entries: list[tuple[bytes, memoryview]], prefix: Path) -> dict[str, NDArray[Any]]:
-    """Read version 2: the table says where in the data files each tensor lies."""
+    """Read version 2: the table holds the data file and offset of each tensor."""
     shards = int(dict(_fields(entries[0][1])).get(1, 1))
     tensors: dict[str, NDArray[Any]] = {}
     for key, value in entries[1:]:
-        found = dict(_fields(value))
-        dtype = int(found.get(1, 0))
-        if 7 in found:
-            raise InputError(f"{key.decode()}: is spread over several slices, which is not supported")
+        entry = dict(_fields(value))
+        dtype = int(entry.get(1, 0))
+        if 7 in entry:
+            raise InputError(f"{key.decode()}: consists of several slices, which is not supported")
         if dtype not in _DTYPES:
             continue
-        data = prefix.with_name(f"{prefix.name}.data-{int(found.get(3, 0)):05d}-of-{shards:05d}")
-        shape, size = _shape(found.get(2)), int(found.get(5, 0))
+        data = prefix.with_name(f"{prefix.name}.data-{int(entry.get(3, 0)):05d}-of-{shards:05d}")
+        shape, size = _shape(entry.get(2)), int(entry.get(5, 0))
         with data.open("rb") as file:
-            file.seek(int(found.get(4, 0)))
+            file.seek(int(entry.get(4, 0)))
             raw = file.read(size)
         if len(raw) != size:
             raise InputError(f"{data}: ends before {key.decode()}")
@@ -122,7 +119,7 @@ def _shape(proto: Any) -> tuple[int, ...]:
 
 
 def _table(content: memoryview) -> Iterator[tuple[bytes, memoryview]]:
-    """Walk the entries of a sorted string table in order."""
+    """Yield the entries of a sorted string table in order."""
     if bytes(content[-8:]) != _MAGIC:
         raise InputError("the table's magic number is missing")
     footer = content[-48:]
@@ -139,13 +136,10 @@ def _handle(buffer: memoryview, at: int) -> tuple[int, int]:
 
 
 def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes, memoryview]]:
-    """Walk one block: keys share their beginnings; the end lists restart points, which are not needed."""
-    compression = content[offset + size]
+    """Yield the entries of a block; keys share prefixes, and the restart points at the end are not needed."""
+    if content[offset + size] != 0:
+        raise InputError("a block is compressed; save the checkpoint again with TensorFlow 1.2 or later")
     block = content[offset : offset + size]
-    if compression == 1:
-        block = memoryview(_snappy(block))
-    elif compression != 0:
-        raise InputError(f"compression {compression} is not known")
     end = len(block) - 4 - 4 * struct.unpack("<I", block[-4:])[0]
     at, key = 0, b""
     while at < end:
@@ -158,7 +152,7 @@ def _block(content: memoryview, offset: int, size: int) -> Iterator[tuple[bytes,
 
 
 def _fields(buffer: Any) -> Iterator[tuple[int, Any]]:
-    """Walk the fields of a protocol buffer: numbers for varints, bytes for everything else."""
+    """Yield the fields of a protocol buffer: integers for varints, bytes for everything else."""
     at = 0
     while at < len(buffer):
         tag, at = _varint(buffer, at)
@@ -172,7 +166,7 @@ def _fields(buffer: Any) -> Iterator[tuple[int, Any]]:
         elif kind in (1, 5):
             length = 8 if kind == 1 else 4
         else:
-            raise InputError(f"wire type {kind} is not known")
+            raise InputError(f"wire type {kind} is unknown")
         if at + length > len(buffer):
             raise InputError("a field reaches beyond the end")
         yield tag >> 3, buffer[at : at + length]
@@ -196,37 +190,3 @@ def _varints(buffer: memoryview) -> Iterator[int]:
     while at < len(buffer):
         value, at = _varint(buffer, at)
         yield value
-
-
-def _snappy(block: memoryview) -> bytearray:
-    """Undo Snappy: a length, then literals and copies of what came before."""
-    length, at = _varint(block, 0)
-    result = bytearray()
-    while at < len(block):
-        tag = block[at]
-        at += 1
-        if tag & 3 == 0:
-            size = tag >> 2
-            if size >= 60:
-                extra = size - 59
-                size = int.from_bytes(block[at : at + extra], "little")
-                at += extra
-            result += block[at : at + size + 1]
-            at += size + 1
-            continue
-        extra = (0, 1, 2, 4)[tag & 3]
-        back = int.from_bytes(block[at : at + extra], "little")
-        size = (tag >> 2) + 1
-        if extra == 1:
-            back, size = back | (tag >> 5) << 8, (tag >> 2 & 7) + 4
-        at += extra
-        if not 0 < back <= len(result):
-            raise InputError("a copy reaches before the beginning")
-        start = len(result) - back
-        if back >= size:
-            result += result[start : start + size]
-        else:
-            result += (result[start:] * (size // back + 1))[:size]
-    if len(result) != length:
-        raise InputError(f"a block of {length} bytes unfolded to {len(result)}")
-    return result

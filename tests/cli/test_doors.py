@@ -187,7 +187,7 @@ def test_an_extractor_beside_the_manifest_works_in_decoding_processes(aadml, awa
     code, out, _ = aadml("inspect", tmp_path / "loud.h5")
     assert "own_sound:loud" in out
     code, _, err = aadml(*job, "--audio", "own_sound:loudness")
-    assert (code, err) == (2, "--audio own_sound:loudness: needs sound; it makes an extractor of options alone")
+    assert (code, err) == (2, "--audio own_sound:loudness: needs sound; all arguments of a factory are options")
     code, _, err = aadml(*job, "--audio", "own_sound:lood")
     assert (code, "holds no 'lood'" in err) == (2, True)
 

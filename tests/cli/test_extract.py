@@ -47,7 +47,7 @@ def test_a_failed_clip_is_exit_status_one_and_a_row_of_the_summary(clips, tmp_pa
     arguments = ["extract", clips / "few.csv", "-o", tmp_path / "f.h5", "--workers", 1, "--audio", "log-mel"]
     done = in_a_process(*arguments, "--visual", "none")
     assert done.returncode == 1
-    assert "missing           1  no such file, or it may not be read" in done.stdout
+    assert "missing           1  the file does not exist or is not readable" in done.stdout
     assert f"{tmp_path / 'f.h5'}.failures.csv" in done.stdout
     again = in_a_process(*arguments, "--visual", "none", "--json")
     assert again.returncode == 1

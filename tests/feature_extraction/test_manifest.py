@@ -62,14 +62,17 @@ def test_an_empty_cell_names_no_file(tmp_path):
     [
         ("", "is empty; its first line must be id,media,label,split"),
         ("id,media,label,split\n", "has a header but no rows"),
-        ("id,media,label\na,1,x\n", "column 'split' is missing; needed are id,media,label,split"),
+        (
+            "id,media,label\na,1,x\n",
+            "column 'split' is missing; the columns are id, media, label, needed are id,media,label,split",
+        ),
         ("id,audio,label,split\na,1,x,train\n", "column 'visual' is missing"),
         ("id;media;label;split\na;1;x;train\n", "column 'id' is missing"),
         ("id,id,media,label,split\na,a,1,x,train\n", "column 'id' occurs twice"),
         ("id,media,audio,label,split\na,1,1,x,train\n", "has both 'media' and 'audio' or 'visual'"),
-        ("id,media,label,split,a/b\na,1,x,train,\n", "'a/b' cannot name a column"),
-        ("id,media,label,split,\na,1,x,train,\n", "'' cannot name a column"),
-        ("id,media,label,split\na,1,x\n", "line 2 has 3 cells, the header 4"),
+        ("id,media,label,split,a/b\na,1,x,train,\n", "'a/b' cannot be the name of a column"),
+        ("id,media,label,split,\na,1,x,train,\n", "'' cannot be the name of a column"),
+        ("id,media,label,split\na,1,x\n", "line 2 has 3 cells, the header has 4"),
         ("id,media,label,split\n,1,x,train\n", "line 2: the id is empty"),
         ("id,media,label,split\na,1,x,exam\n", "line 2: the split is 'exam', not one of train, valid, test"),
         ("id,media,label,split\na,1,x,train\nb,1,x,test\na,2,x,train\n", "id 'a' occurs in lines 2, 4"),
@@ -91,7 +94,7 @@ def test_counts_the_problems_it_does_not_name(tmp_path):
 
 
 def test_refuses_a_folder_and_a_missing_file(tmp_path):
-    with pytest.raises(InputError, match="is a folder; a manifest is a CSV file"):
+    with pytest.raises(InputError, match="a folder; give a manifest, a CSV file"):
         read_manifest(tmp_path)
     with pytest.raises(InputError, match="no such file"):
         read_manifest(tmp_path / "none.csv")
@@ -112,7 +115,7 @@ def test_clips_need_no_labels_and_may_have_several(tmp_path):
     ("text", "message"),
     [
         ("id,media,label,labels,split\na,1,x,x,train\n", "has both 'label' and 'labels'"),
-        ("id;media;split\na;1;train\n", "`aadml manifest` makes a manifest of a table with other columns"),
+        ("id;media;split\na;1;train\n", "`aadml manifest` writes a manifest from a table with other columns"),
     ],
 )
 def test_labels_that_cannot_be_are_refused(tmp_path, text, message):

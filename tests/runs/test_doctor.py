@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import aadml
-from aadml.feature_extraction.self_test import Finding
+from aadml.feature_extraction.self_test import WeightCheck
 from aadml.feature_extraction.weights.table import WEIGHTS
 from aadml.runs import doctor as doctors
 from aadml.runs.environment import commit, installed
@@ -31,7 +31,9 @@ def test_every_weight_file_is_told_of_and_absent_ones_have_neither_passed_nor_fa
 
 
 def test_what_an_examination_says_is_passed_on(monkeypatch, tmp_path):
-    monkeypatch.setattr(doctors, "examine", lambda name: Finding(name, tmp_path / f"{name}.pth", True, False, "broken"))
+    monkeypatch.setattr(
+        doctors, "examine", lambda name: WeightCheck(name, tmp_path / f"{name}.pth", True, False, "broken")
+    )
     for name, one in doctors.doctor()["weights"].items():
         assert (one["file"], one["present"], one["passed"], one["detail"]) == (f"{name}.pth", True, False, "broken")
 

@@ -94,14 +94,14 @@ def test_a_relative_of_bert_is_not_read_as_bert(tmp_path, kind):
     config = transformers.AutoConfig.for_model(kind, vocab_size=50, hidden_size=16, dim=16, num_hidden_layers=1,
         num_attention_heads=2, intermediate_size=32)  # fmt: skip
     transformers.AutoModel.from_config(config).save_pretrained(tmp_path)
-    with pytest.raises(InputError, match=f"a model of type '{kind}'; BERT alone"):
+    with pytest.raises(InputError, match=f"a model of type '{kind}'; give the folder of a BERT"):
         load_bert(tmp_path)
 
 
 def test_a_bert_without_its_tokenizer_is_refused(copy):
     for name in ("tokenizer.json", "vocab.txt"):
         (copy / name).unlink(missing_ok=True)
-    with pytest.raises(InputError, match="no tokenizer lies beside the BERT"):
+    with pytest.raises(InputError, match="holds no tokenizer beside the BERT"):
         load_word_pieces(copy)
 
 

@@ -24,7 +24,7 @@ from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.frontends.whitening import Whitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.layers.inception_blocks import Conv, Mixed, Unit
-from aadml.feature_extraction.layers.inception_variants import READINGS, Reading
+from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS, InceptionVariant
 from aadml.feature_extraction.weights.table import WEIGHTS
 from aadml.feature_extraction.weights.tensor_files import read_tensors, sha256, write_tensors
 
@@ -111,19 +111,21 @@ def test_files_of_torchvision_and_timm_load_alike(whole, frames, tmp_path):
     other = {**{n: t for n, t in bare.items() if not n.startswith("fc.")}, "fc.weight": torch.zeros(1008, 2048)}
     write_tensors(tmp_path / "ported.safetensors", {**other, "fc.bias": torch.zeros(1008)})
     for file in ("torchvision.pth", "timm.safetensors", "ported.safetensors"):
-        network = load_inception_v3(read_tensors(tmp_path / file), Reading())
+        network = load_inception_v3(read_tensors(tmp_path / file), InceptionVariant())
         assert torch.equal(network(images), expected), file
 
 
 def test_a_file_of_another_network_is_refused_by_name(whole):
     state = dict(whole.state_dict())
     lacking = {n: t for n, t in state.items() if n != "Mixed_5b.branch1x1.conv.weight"}
-    with pytest.raises(InputError, match=r"lacks Mixed_5b.branch1x1.conv.weight \(1 such\)"):
-        load_inception_v3(lacking, Reading())
-    with pytest.raises(InputError, match=r"has the unknown Mixed_9z.weight"):
-        load_inception_v3({**state, "Mixed_9z.weight": torch.zeros(1)}, Reading())
-    with pytest.raises(InputError, match=r"another shape of Conv2d_1a_3x3.conv.weight"):
-        load_inception_v3({**state, "Conv2d_1a_3x3.conv.weight": torch.zeros(32, 1, 3, 3)}, Reading())
+    with pytest.raises(InputError, match=r"no tensor Mixed_5b.branch1x1.conv.weight \(1 such"):
+        load_inception_v3(lacking, InceptionVariant())
+    with pytest.raises(InputError, match=r"Mixed_9z.weight is not a tensor of this network"):
+        load_inception_v3({**state, "Mixed_9z.weight": torch.zeros(1)}, InceptionVariant())
+    with pytest.raises(
+        InputError, match=r"Conv2d_1a_3x3.conv.weight has shape \(32, 1, 3, 3\), expected \(32, 3, 3, 3\)"
+    ):
+        load_inception_v3({**state, "Conv2d_1a_3x3.conv.weight": torch.zeros(32, 1, 3, 3)}, InceptionVariant())
 
 
 @pytest.mark.slow
@@ -181,7 +183,7 @@ def test_the_features_say_what_they_are(whole, tmp_path):
 
 
 def test_the_readings_are_of_files_in_the_table():
-    assert READINGS.keys() == {name for name in WEIGHTS if name.startswith("inception-v3")}
+    assert INCEPTION_VARIANTS.keys() == {name for name in WEIGHTS if name.startswith("inception-v3")}
 
 
 def reduced(**options):
@@ -213,7 +215,7 @@ def fitted(made, clips, splits):
 
 def test_too_few_training_frames_for_1024_dimensions_are_refused():
     clips = [np.zeros((600, 2048), dtype=np.float32)] * 2
-    with pytest.raises(InputError, match=r"given 600 training frames, needs at least 1,024"):
+    with pytest.raises(InputError, match=r"600 training frames given, at least 1,024 needed"):
         fitted(reduced(), clips, ["train", "test"])
 
 
@@ -242,8 +244,8 @@ def test_the_matrices_of_youtube_8m_are_applied_frame_by_frame(frames, tmp_path)
         ({"transform_input": 1}, r"inception-v3\.transform_input: 1 given; true or false or null is possible"),
         ({"precision": "float16"}, "one of float32, bfloat16, auto is possible"),
         ({"eight_bit": True}, "choose reduction own-pca or youtube-8m"),
-        ({"matrices": "pca"}, "only reduction youtube-8m reads them, not none"),
-        ({"weights": "inception-v4"}, "no such file, and no published one of that name"),
+        ({"matrices": "pca"}, "pca given, but reduction none reads none; choose youtube-8m"),
+        ({"weights": "inception-v4"}, "neither a file nor the name of a published one"),
         ({"wieghts": "auto"}, "did you mean 'weights'"),
     ],
 )

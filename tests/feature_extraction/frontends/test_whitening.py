@@ -3,14 +3,9 @@ import tarfile
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from sklearn.decomposition import PCA
 
-from aadml.feature_extraction.frontends.quantization import dequantize, quantize
 from aadml.feature_extraction.frontends.whitening import (
-    Moments,
     Whitening,
     fit_whitening,
     vggish_pca,
@@ -40,16 +35,6 @@ def test_blocks_of_any_size_give_the_fit_of_the_whole():
     np.testing.assert_allclose(parts.transform(train), whole.transform(train), rtol=1e-6, atol=1e-6)
 
 
-def test_moments_of_parts_join_to_those_of_the_whole():
-    train = rows(300, 12) + 100.0
-    joined = Moments()
-    for part in np.split(train, [1, 130]):
-        joined.add(Moments.of(part))
-    assert joined.count == 300
-    np.testing.assert_allclose(joined.mean, train.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(joined.scatter, np.cov(train.T) * 299, rtol=1e-9, atol=1e-9)
-
-
 def test_more_rows_than_one_block_holds_give_the_fit_of_the_whole():
     train = rows(9000, 6) + 100.0
     whole = fit_whitening([train], 3, epsilon=0.0)
@@ -66,8 +51,8 @@ def test_training_rows_come_out_uncorrelated_with_unit_variance():
     np.testing.assert_allclose(np.cov(white.T), np.eye(10), atol=1e-5)
 
 
-def test_too_few_training_frames_are_refused_and_the_2048_dimensions_offered():
-    with pytest.raises(InputError, match=r"given 1,023 training frames, needs at least 1,024 .*keep the 2048"):
+def test_too_few_training_frames_are_an_error_that_suggests_all_dimensions():
+    with pytest.raises(InputError, match=r"1,023 training frames given, at least 1,024 needed; .*use all 2048"):
         fit_whitening([np.zeros((1000, 1100)), np.zeros((23, 1100))], 1024)
 
 
@@ -134,24 +119,6 @@ def test_the_pca_of_vggish_is_its_formula_row_by_row():
     )
     expected = np.stack([vectors @ (row - means[:, 0]) for row in x])
     np.testing.assert_allclose(vggish_pca(x, vectors, means), expected, rtol=1e-4, atol=1e-5)
-
-
-def test_known_values_of_both_roundings():
-    x = np.array([-9.0, -2.0, -1.99, 0.0, 1.99, 2.0, 9.0])
-    np.testing.assert_array_equal(quantize(x, rounding="floor"), [0, 0, 0, 127, 254, 255, 255])
-    np.testing.assert_array_equal(quantize(x, rounding="nearest"), [0, 0, 1, 128, 254, 255, 255])
-    assert dequantize(np.array([0, 128, 255], dtype=np.uint8)).tolist() == pytest.approx(
-        [-1.9921875, 128 * 4 / 255 + 4 / 512 - 2, 2.0078125]
-    )
-
-
-@given(hnp.arrays(np.float32, 20, elements=st.floats(-2, 2, width=32)))
-def test_eight_bits_lose_less_than_a_step(x):
-    step = 4 / 255
-    assert np.abs(dequantize(quantize(x, rounding="nearest")) - x).max() <= step / 2 + 4 / 512 + 1e-6
-    assert np.abs(dequantize(quantize(x, rounding="floor")) - x).max() <= step + 1e-6
-    again = quantize(dequantize(quantize(x, rounding="nearest")), rounding="nearest")
-    np.testing.assert_array_equal(again, quantize(x, rounding="nearest"))
 
 
 def test_a_tar_whose_header_counts_beyond_all_bounds_is_one_line(tmp_path):

@@ -65,7 +65,7 @@ def test_more_blocks_move_more_numbers_and_nothing_else_has_a_gradient(tower, na
 
 def test_more_blocks_than_there_are_are_refused(tower):
     found, run = tower("bert", "text")
-    with pytest.raises(InputError, match=r"blocks: 3 given; this network has 2, so 0 to 2 or all"):
+    with pytest.raises(InputError, match=r"blocks: 3 given, but this network has 2; choose 0 to 2, or all"):
         trained_parts(found.run.network, run, 3)
 
 
@@ -73,5 +73,5 @@ def test_a_network_without_blocks_is_trained_whole_or_not_at_all():
     plain = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
     run = lambda: plain(torch.zeros(1, 2))  # noqa: E731
     assert len(trained_parts(plain, run, "all")) == 3
-    with pytest.raises(InputError, match="blocks: this network has none"):
+    with pytest.raises(InputError, match="this network has no blocks; choose all"):
         trained_parts(plain, run, 1)

@@ -112,7 +112,7 @@ def test_a_network_is_found_wherever_it_was_last_used_and_asked_for_where_it_was
         == (model.embed(audio=read_features(features).features["audio"][5])).shape
     )
     register.unlink()
-    with pytest.raises(InputError, match=r"not seen on this machine, .* hf:FOLDER"):
+    with pytest.raises(InputError, match=r"never used on this machine, .* hf:FOLDER"):
         model.embed(audio=str(media / "5.mp4"))
     register.write_text(json.dumps(known))
 

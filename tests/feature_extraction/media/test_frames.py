@@ -59,7 +59,7 @@ def test_equals_its_definition_on_any_times(times, rate, lasts):
         if not inside and step >= end * rate - 0.05:
             break
         expected.append(inside[0] if inside else max(n for n, time in enumerate(seconds) if time * rate < step + 1e-6))
-    assert grid.kept == expected
+    assert grid.pictures == expected
 
 
 def test_decoding_stops_after_the_last_frame_that_is_kept(tmp_path, render, monkeypatch):
@@ -148,7 +148,7 @@ def test_a_strip_that_becomes_too_large_is_refused(tmp_path, size, resized):
 def test_a_clip_longer_than_what_is_looked_at_is_remarked_on(tmp_path, slides):
     path = slides(tmp_path / "a.mp4", [0, 4, 8], end=12)
     (remark,) = frames(path, limit=10).remarks
-    assert remark == "12.0 s of video, of which the first 10 s are looked at: 10 frames"
+    assert remark == "12.0 s of video, of which the first 10 s are used: 10 frames"
     (remark,) = frames(path, limit=10, frames_per_second=4.0).remarks
     assert "the first 2.5 s" in remark
     assert frames(path, limit=12).remarks == frames(path).remarks == ()

@@ -142,7 +142,7 @@ def test_sound_beyond_full_scale_is_remarked_on(tmp_path, encode, peak):
     )
     assert sound(once).remarks == ()
     (remark,) = sound(loud).remarks
-    assert remark.endswith(f"% of the sound is beyond full scale (up to {peak:.4g}) and cut off there")
+    assert remark.endswith(f"% of the sound is beyond full scale (up to {peak:.4g}) and clipped")
     assert np.abs(sound(loud).values).max() == 1.0
 
 

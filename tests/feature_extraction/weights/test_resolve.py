@@ -1,7 +1,6 @@
 """The same content is read the same way, whatever it is called: every entry of the table, with random weights."""
 
 import hashlib
-import logging
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +12,7 @@ from aadml.feature_extraction.backbones.inception_v3 import InceptionV3, incepti
 from aadml.feature_extraction.backbones.vggish import VGGish, vggish
 from aadml.feature_extraction.frontends.inference import seeded
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.layers.inception_variants import READINGS, Reading
+from aadml.feature_extraction.layers.inception_variants import INCEPTION_VARIANTS
 from aadml.feature_extraction.weights.resolve import load_weights
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_folder
 from aadml.feature_extraction.weights.tensor_files import write_tensors
@@ -74,8 +73,10 @@ def test_by_name_by_path_and_renamed_it_is_the_same(install, tmp_path, name, cap
     for choice in (path, renamed):
         assert built(name, str(choice)).parameters == by_name.parameters
     assert caplog.text == ""
-    if name in READINGS:
-        assert {key: by_name.parameters[key] for key in vars(READINGS[name])} == vars(READINGS[name])
+    if name in INCEPTION_VARIANTS:
+        assert {key: by_name.parameters[key] for key in vars(INCEPTION_VARIANTS[name])} == vars(
+            INCEPTION_VARIANTS[name]
+        )
 
 
 @pytest.mark.slow
@@ -89,45 +90,6 @@ def test_the_features_are_equal_to_the_last_bit(install, tmp_path, name):
     assert not np.array_equal(built(name, str(renamed)).describe([255 - frames])[0], expected)
 
 
-def test_the_number_of_classes_tells_the_graph_of_2015(tmp_path, caplog):
-    path = tmp_path / "own.safetensors"
-    write_tensors(path, seeded(BUILDS["inception-v3-2015"]).state_dict())
-    assert inception_v3(weights=str(path)).parameters["last_pool"] == "max"
-    assert caplog.text == ""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("build", "doubtful"),
-    [
-        (partial(InceptionV3), []),
-        (partial(InceptionV3, auxiliary=False), ["transform_input"]),
-        (partial(InceptionV3, classes=10), ["transform_input"]),
-        (partial(InceptionV3, auxiliary=False, classes=0), ["pool_padding", "last_pool", "transform_input"]),
-    ],
-)
-def test_what_the_content_does_not_tell_is_said_with_what_decides_it(tmp_path, caplog, build, doubtful):
-    path = tmp_path / "own.safetensors"
-    write_tensors(path, seeded(build).state_dict())
-    with caplog.at_level(logging.WARNING):
-        parameters = inception_v3(weights=str(path)).parameters
-    assert {key: parameters[key] for key in vars(Reading())} == vars(Reading())
-    for field in vars(Reading()):
-        assert (f"--set visual.{field}=" in caplog.text) == (field in doubtful)
-    caplog.clear()
-    given = {"pool_padding": "excluded", "last_pool": "max", "transform_input": False}
-    parameters = inception_v3(weights=str(path), **{key: given[key] for key in doubtful}).parameters
-    assert all(parameters[key] == given[key] for key in doubtful)
-    assert caplog.text == ""
-
-
-def test_every_field_of_a_reading_can_be_set():
-    given = {"pool_padding": "excluded", "last_pool": "max", "transform_input": False}
-    assert given.keys() == vars(Reading()).keys()
-    parameters = inception_v3(weights="untrained", **given).parameters
-    assert {key: parameters[key] for key in given} == given
-
-
 @pytest.mark.slow
 def test_a_folder_with_one_weight_file_is_that_file(tmp_path, install):
     write_tensors(tmp_path / "folder/own.safetensors", seeded(VGGish).state_dict())
@@ -136,7 +98,7 @@ def test_a_folder_with_one_weight_file_is_that_file(tmp_path, install):
     alone = load_weights(str(tmp_path / "folder/own.safetensors"), "vggish")
     assert (found.sha256, found.name) == (alone.sha256, alone.name)
     write_tensors(tmp_path / "folder/other.safetensors", {"a": torch.ones(1)})
-    with pytest.raises(InputError, match=r"one weight file \(.*\), it holds other.safetensors, own.safetensors; give"):
+    with pytest.raises(InputError, match=r"one weight file \(.*\), but holds other.safetensors, own.safetensors; give"):
         load_weights(str(tmp_path / "folder"), "vggish")
     published = install("vggish").rename(tmp_path / "folder" / WEIGHTS["vggish"].file)
     assert load_weights(str(tmp_path / "folder"), "vggish").name == published.name
@@ -149,5 +111,5 @@ def test_a_folder_with_a_checkpoint_in_several_files_is_that_checkpoint(tmp_path
             (tmp_path / f"version2.ckpt.{name}").write_bytes(file.read())
     assert load_weights(str(tmp_path), "vggish").tensors
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(InputError, match=r"is a TensorFlow SavedModel; .* --audio vggish-hub"):
+    with pytest.raises(InputError, match=r"is a TensorFlow SavedModel; use --audio vggish-hub"):
         load_weights(str(tmp_path), "vggish")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.weights.tensor_files import read_tensors, sha256, write_tensors
+from aadml.feature_extraction.weights.tensor_files import check_state, read_tensors, sha256, write_tensors
 
 STATE = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.tensor([1.5]), "count": torch.tensor(3)}
 
@@ -79,10 +79,10 @@ def test_other_content_is_refused_by_what_it_is(tmp_path):
 def test_what_was_converted_is_kept_and_read_the_next_time(tmp_path):
     torch.save(STATE, tmp_path / "state.pth")
     kept = tmp_path / "cache" / "kept.safetensors"
-    assert_state(read_tensors(tmp_path / "state.pth", kept=kept))
+    assert_state(read_tensors(tmp_path / "state.pth", cache=kept))
     assert_state(read_tensors(kept))
     write_tensors(kept, {"marked": torch.ones(1)})
-    assert read_tensors(tmp_path / "state.pth", kept=kept).keys() == {"marked"}
+    assert read_tensors(tmp_path / "state.pth", cache=kept).keys() == {"marked"}
 
 
 def test_checkpoints_are_tensors_too(tmp_path):
@@ -109,8 +109,23 @@ def test_a_converted_copy_that_is_damaged_or_cannot_be_kept_costs_its_conversion
     torch.save(STATE, tmp_path / "state.pth")
     kept = tmp_path / "kept.safetensors"
     kept.write_bytes(b"cut short")
-    assert_state(read_tensors(tmp_path / "state.pth", kept=kept))
+    assert_state(read_tensors(tmp_path / "state.pth", cache=kept))
     assert_state(read_tensors(kept))
     (tmp_path / "file").touch()
-    assert_state(read_tensors(tmp_path / "state.pth", kept=tmp_path / "file" / "kept.safetensors"))
-    assert "is not kept" in caplog.text
+    assert_state(read_tensors(tmp_path / "state.pth", cache=tmp_path / "file" / "kept.safetensors"))
+    assert "is not cached" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({}, r"Toy weights: no tensor a \(2 such tensors; the file has 0\); is the file another network's"),
+        ({"a": torch.zeros(2), "b": torch.zeros(1), "c": torch.zeros(1)}, "c is not a tensor of this network"),
+        ({"a": torch.zeros(3), "b": torch.zeros(1)}, r"a has shape \(3,\), expected \(2,\)"),
+    ],
+)
+def test_tensors_of_another_network_are_an_error_with_the_first_of_them(state, message):
+    expected = {"a": torch.zeros(2), "b": torch.zeros(1)}
+    check_state(expected, expected, "Toy")
+    with pytest.raises(InputError, match=message):
+        check_state(state, expected, "Toy")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from aadml.feature_extraction.backbones.bert import Bert
 from aadml.feature_extraction.backbones.crnn import Crnn
-from aadml.feature_extraction.backbones.inception_v3 import Reading, load_inception_v3, network_input
+from aadml.feature_extraction.backbones.inception_v3 import InceptionVariant, load_inception_v3, network_input
 from aadml.feature_extraction.backbones.panns import PANNS_NETWORKS, load_published
 from aadml.feature_extraction.backbones.vggish import VGGish
 from aadml.feature_extraction.frontends.log_mel import PANNS, log_mel
@@ -166,9 +166,9 @@ def _inception(arrays: Arrays) -> Errors:
     weights = drawn_weights(arrays)
     frames = arrays["frames"]
     cases = {
-        "counted": (Reading("counted"), "pooled_torchvision_zeros_counted"),
-        "excluded": (Reading("excluded"), "pooled_keras_zeros_excluded"),
-        "transformed": (Reading("counted", transform_input=True), "pooled_torchvision_transform_input"),
+        "counted": (InceptionVariant("counted"), "pooled_torchvision_zeros_counted"),
+        "excluded": (InceptionVariant("excluded"), "pooled_keras_zeros_excluded"),
+        "transformed": (InceptionVariant("counted", transform_input=True), "pooled_torchvision_transform_input"),
     }
     found = {}
     for name, (reading, stored) in cases.items():

@@ -1,4 +1,4 @@
-"""Items reach the network in batches of one size, across clips, and are let go once they are through."""
+"""Batches of one size across clips, lazy items, and padding."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ BATCH = 4
 
 
 class Doubling:
-    """Doubles its inputs; notes the shape of every batch."""
+    """Double the inputs; record the shape of every batch."""
 
     def __init__(self):
         self.shapes, self.through = [], 0
@@ -37,24 +37,24 @@ def clip(*values, width=2):
     return [{"values": np.full(width, value, dtype=np.float32)} for value in values]
 
 
-def test_batches_reach_across_clips_and_have_one_size(run, pool):
+def test_batches_have_one_size_across_clips(run, pool):
     found = run([clip(1), clip(2, 3), clip(4, 5, 6), clip(7)])
     assert pool.shapes == [(BATCH, 2), (BATCH, 2)]
     assert [rows[:, 0].tolist() for rows in found] == [[2], [4, 6], [8, 10, 12], [14]]
 
 
-def test_items_of_other_shapes_are_in_batches_of_their_own(run, pool):
+def test_items_of_different_shapes_are_in_different_batches(run, pool):
     found = run([clip(1, width=3), clip(2), clip(3, width=3)])
     assert sorted(pool.shapes) == [(BATCH, 2), (BATCH, 3)]
     assert [rows[:, 0].tolist() for rows in found] == [[2], [4], [6]]
 
 
-def test_what_has_no_fixed_shape_is_run_alone(run, pool):
+def test_items_without_a_fixed_shape_are_run_one_by_one(run, pool):
     run([clip(1, 2), clip(3)], filled=False)
     assert pool.shapes == [(1, 2)] * 3
 
 
-def test_clips_are_prepared_as_they_are_asked_for(run, pool):
+def test_clips_are_prepared_lazily(run, pool):
     ahead = []
 
     def clips():

@@ -1,4 +1,4 @@
-"""Models are fetched from the hub or a mirror of it, kept, and found again when it is out of reach."""
+"""Downloads from a mirror of the hub, its cache, and its errors."""
 
 import json
 import os
@@ -27,7 +27,7 @@ except InputError as error:
 
 @contextmanager
 def mirror(folder, gated=()):
-    """Serve a folder as the hub serves a model, under the name owner/tiny."""
+    """Serve a folder in the way of the hub, as owner/tiny."""
 
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, *_):
@@ -80,7 +80,7 @@ def mirror(folder, gated=()):
 
 @pytest.fixture
 def asked(tmp_path):
-    """Ask for a model in a process of its own, as the library reads its settings once."""
+    """Load a model in a new process, since the library reads its settings once."""
 
     def ask(name, endpoint, **settings):
         environment = os.environ | {
@@ -98,7 +98,7 @@ def asked(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_model_is_fetched_once_from_a_mirror_and_found_without_it(network, asked):
+def test_a_model_is_downloaded_once_and_then_loaded_without_the_hub(network, asked):
     folder = network("bert")
     (folder / "README.md").write_text("---\nlicense: mit\n---\n")
     (folder / "pytorch_model.bin").write_bytes(b"not wanted where there are safetensors")
@@ -119,12 +119,12 @@ def test_a_model_is_fetched_once_from_a_mirror_and_found_without_it(network, ask
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("owner/tiny-gated", "is gated; accept its terms"),
-        ("owner/none", "no such model on the Hugging Face Hub"),
+        ("owner/tiny-gated", "access is restricted; accept its terms"),
+        ("owner/none", "neither a folder nor a model on the Hugging Face Hub"),
         ("owner/tiny@v9", "has no revision 'v9'"),
     ],
 )
-def test_what_the_hub_refuses_is_one_line(network, asked, name, message):
+def test_an_error_of_the_hub_is_one_line(network, asked, name, message):
     with mirror(network("bert"), gated=("owner/tiny-gated",)) as endpoint:
         said = asked(f"hf:{name}", endpoint)
     assert message in said

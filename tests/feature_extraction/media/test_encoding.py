@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.media import Frames, Limits, Sound, decode
+from aadml.feature_extraction.media.encoding import Encoding, encode
+
+WEBM = Encoding(container="webm", video="libvpx", audio="libopus", options={"fflags": "+bitexact"}, rates=(48_000,))
+
+
+@pytest.fixture
+def arrays():
+    pictures = np.random.default_rng(0).integers(0, 256, (25, 32, 48, 3), dtype=np.uint8)
+    return pictures, np.sin(2 * np.pi * 440 * np.arange(48_000) / 48_000)
+
+
+def test_equal_arrays_give_equal_bytes_that_decode(tmp_path, arrays):
+    pictures, sound = arrays
+    for name in ("a.webm", "b.webm"):
+        encode(tmp_path / name, WEBM, pictures=pictures, sound=sound)
+    assert (tmp_path / "a.webm").read_bytes() == (tmp_path / "b.webm").read_bytes()
+    frames = decode(str(tmp_path / "a.webm"), Frames(frames_per_second=25.0), Limits(), 0.0)
+    samples = decode(str(tmp_path / "a.webm"), Sound(48_000), Limits(), 0.0)
+    assert frames.values.shape == pictures.shape
+    assert abs(samples.seconds - 1.0) < 0.05
+
+
+def test_a_file_may_hold_pictures_or_sound_alone(tmp_path, arrays):
+    pictures, sound = arrays
+    encode(tmp_path / "a.webm", WEBM, sound=sound)
+    encode(tmp_path / "b.webm", WEBM, pictures=pictures)
+    assert decode(str(tmp_path / "a.webm"), Sound(48_000), Limits(), 0.5).seconds > 0.9
+    assert len(decode(str(tmp_path / "b.webm"), Frames(), Limits(), 0.5).values) == 1
+
+
+def test_nothing_to_encode_and_a_rate_that_the_encoder_lacks_are_errors(tmp_path, arrays):
+    with pytest.raises(InputError, match="neither pictures nor sound given"):
+        encode(tmp_path / "a.webm", WEBM)
+    with pytest.raises(InputError, match="libopus: sound of 44100 Hz given"):
+        encode(tmp_path / "a.webm", WEBM, sound=arrays[1], rate=44_100)
+
+
+def test_a_missing_encoder_is_not_available():
+    assert WEBM.is_available()
+    assert not Encoding(container="mp4", video="no-such-encoder", audio="aac").is_available()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, Annotation, annotations_of, drawn_clock
 from aadml.data.layouts.arrays_on_disk import file_hash
-from aadml.data.manifests.listing import Entry, Listing, media_files
+from aadml.data.manifests.listing import ListedClip, Listing, media_files
 from aadml.feature_extraction.foreign import hdf5_arrays
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -45,7 +45,7 @@ def ave(
         raise InputError(f"{media}: is not a folder of videos")
     found = {file.stem: file for file in media_files(folder)} if folder.is_dir() else {}
     entries = tuple(
-        Entry(
+        ListedClip(
             id=line.name,
             media=found.get(line.video, folder / f"{line.video}.mp4"),
             labels=(line.label,),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aadml.data.manifests.listing import Entry, Listing, contents, left_aside, media_files, utf8
+from aadml.data.manifests.listing import ListedClip, Listing, contents, left_aside, media_files, utf8
 from aadml.data.splitting import division
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import SPLITS
@@ -69,7 +69,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
         raise InputError("; ".join([f"{source}: holds no media", *left_aside(source)]))
     same = contents(files)
     entries = tuple(
-        Entry(
+        ListedClip(
             id=name,
             media=file,
             labels=tuple(map(utf8, class_of[file])) if labelled else (),

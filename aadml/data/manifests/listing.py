@@ -27,7 +27,7 @@ MEDIA_SUFFIXES = frozenset((*_VIDEO_SUFFIXES, ".ogv", *_SOUND_SUFFIXES))
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedClip:
     """One clip.
 
     Args:
@@ -70,7 +70,7 @@ class Listing:
         absent: names of videos that the data set has and of which there is neither a file nor an entry.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ListedClip, ...]
     notes: tuple[str, ...] = ()
     hashes: Mapping[str, str] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
@@ -79,13 +79,13 @@ class Listing:
         """Name every video of which there is no file, once, as the data set names it."""
         return list(dict.fromkeys((*(entry.source or entry.id for entry in self.missing()), *self.absent)))
 
-    def missing(self) -> list[Entry]:
+    def missing(self) -> list[ListedClip]:
         """Return the entries of which a media file is not there."""
         return [entry for entry in self.entries if not all(file.is_file() for file in entry.files)]
 
-    def repeated(self) -> dict[str, list[Entry]]:
+    def repeated(self) -> dict[str, list[ListedClip]]:
         """Return the recordings that stand in more than one entry."""
-        groups: dict[str, list[Entry]] = defaultdict(list)
+        groups: dict[str, list[ListedClip]] = defaultdict(list)
         for entry in self.entries:
             if entry.source:
                 groups[entry.source].append(entry)
@@ -120,7 +120,7 @@ class Listing:
         return lines
 
 
-def write_manifest(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
+def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) -> None:
     """Write a manifest: `id,media,label,split` and further columns; media relative to it if below its folder.
 
     Where the picture is in another file there are `audio,visual` instead of `media`; where clips have several labels
@@ -149,7 +149,7 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[Entry]) -> No
         temporary.write_text(table.getvalue(), encoding="utf-8", errors="surrogateescape")
 
 
-def _label_column(rows: Sequence[Entry], place: str) -> list[str]:
+def _label_column(rows: Sequence[ListedClip], place: str) -> list[str]:
     """Name the column of the labels, where there is one."""
     counts = {min(len(entry.labels), 2) for entry in rows}
     if 0 in counts and len(counts) > 1:

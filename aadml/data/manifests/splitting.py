@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from aadml.data.manifests.listing import Entry, Listing
+from aadml.data.manifests.listing import ListedClip, Listing
 from aadml.data.splitting.division import divide, shares_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import suggestion
@@ -56,7 +56,7 @@ def _rule_for(listing: Listing, rule: str | None) -> str:
     return rule or ("" if divided else DEFAULT)
 
 
-def _of_column(entries: Sequence[Entry], name: str) -> list[str]:
+def _of_column(entries: Sequence[ListedClip], name: str) -> list[str]:
     cells = [entry.split for entry in entries] if name == "split" else _column(entries, name, "--split column:")
     words = [ALIASES.get(cell.strip().lower(), cell.strip().lower()) for cell in cells]
     wrong = Counter(word for word in words if word not in SPLITS)
@@ -69,14 +69,14 @@ def _of_column(entries: Sequence[Entry], name: str) -> list[str]:
     return words
 
 
-def _column(entries: Sequence[Entry], name: str, option: str) -> list[str]:
+def _column(entries: Sequence[ListedClip], name: str, option: str) -> list[str]:
     there = list(entries[0].columns)
     if name not in there:
         raise InputError(f"{option}{name}: no such column; {suggestion(name, there)}")
     return [entry.columns[name] for entry in entries]
 
 
-def _groups(entries: Sequence[Entry], by: str | None) -> list[int]:
+def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
     """Number what must stay together: the same recording, and the same cell of `by`; an empty cell is none."""
     owner = list(range(len(entries)))
 

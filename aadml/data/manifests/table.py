@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aadml.data.manifests.class_folders import unique_names
-from aadml.data.manifests.listing import Entry, Listing, contents
+from aadml.data.manifests.listing import ListedClip, Listing, contents
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import suggestion
 from aadml.feature_extraction.manifest import ALIASES, LABELS_SEPARATOR, split_labels
@@ -198,7 +198,7 @@ def _is_utf8(clip: _Row) -> bool:
     return True
 
 
-def _entries(clips: Sequence[_Row], folder: Path, place: str) -> tuple[Entry, ...]:
+def _entries(clips: Sequence[_Row], folder: Path, place: str) -> tuple[ListedClip, ...]:
     files = [clip.files[0] for clip in clips]
     repeated = {file: count for file, count in Counter(files).items() if count > 1}
     if repeated and clips[0].id is None:
@@ -209,7 +209,7 @@ def _entries(clips: Sequence[_Row], folder: Path, place: str) -> tuple[Entry, ..
     names = [clip.id or "" for clip in clips] if clips[0].id is not None else unique_names(files, folder)
     same = contents(file for file in dict.fromkeys(files) if file.is_file())
     return tuple(
-        Entry(
+        ListedClip(
             id=name,
             media=clip.files[0],
             visual=clip.files[1] if len(clip.files) > 1 else None,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.manifests.class_folders import divide, unique_names
-from aadml.data.manifests.listing import Entry, Listing, contents, left_aside, media_files, utf8
+from aadml.data.manifests.listing import ListedClip, Listing, contents, left_aside, media_files, utf8
 from aadml.data.splitting.folds import chosen_fold, folds_of
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -46,7 +46,7 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         if len(unlisted) == len(names):
             raise InputError(f"{folds}: its folds name none of the {len(names)} videos, such as '{names[0]}'")
     entries = tuple(
-        Entry(id=name, media=file, labels=(utf8(label),), split=splits[name], source=same.get(file, ""))
+        ListedClip(id=name, media=file, labels=(utf8(label),), split=splits[name], source=same.get(file, ""))
         for name, file, label in zip(names, files, labels, strict=True)
         if name in splits
     )

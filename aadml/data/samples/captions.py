@@ -11,7 +11,7 @@ CAPTIONS = 5
 
 
 @dataclass(frozen=True)
-class _Words:
+class _Vocabulary:
     """How one event is spoken of.
 
     Args:
@@ -29,71 +29,71 @@ class _Words:
     faint: str
 
 
-_WORDS: dict[str, _Words] = {
-    "bouncing ball": _Words(
+_WORDS: dict[str, _Vocabulary] = {
+    "bouncing ball": _Vocabulary(
         ("a {color} ball", "a {color} rubber ball"),
         ("bounces on the floor", "hits the ground again and again", "jumps up and down"),
         ("thumps", "thuds", "dull knocks"),
         ("a bouncing ball", "a ball being bounced", "a ball that hits the floor"),
         "a ball bouncing",
     ),
-    "metronome": _Words(
+    "metronome": _Vocabulary(
         ("a {color} metronome", "a {color} wooden metronome"),
         ("ticks from side to side", "beats time", "swings its arm and ticks"),
         ("ticks", "clicks", "even beats"),
         ("a metronome", "a ticking metronome", "a metronome that keeps the beat"),
         "a metronome ticking",
     ),
-    "siren": _Words(
+    "siren": _Vocabulary(
         ("a {color} beacon", "an emergency vehicle with a {color} light"),
         ("flashes while the siren sounds", "blinks as a siren wails", "lights up with every rise of the siren"),
         ("rising and falling tones", "alarm tones", "wailing tones"),
         ("a siren", "an emergency siren", "the alarm of a siren"),
         "a siren wailing",
     ),
-    "rain": _Words(
+    "rain": _Vocabulary(
         ("a {color} umbrella", "an open {color} umbrella"),
         ("stands in the rain", "is hit by raindrops", "keeps off the pouring rain"),
         ("raindrops", "drops of water", "splashes"),
         ("rain", "rain on an umbrella", "falling rain"),
         "rain falling",
     ),
-    "engine": _Words(
+    "engine": _Vocabulary(
         ("a {color} engine", "a {color} machine with a flywheel"),
         ("runs and turns its wheel", "spins a big wheel", "drives a turning wheel"),
         ("buzzing bursts", "rattling strokes", "mechanical pulses"),
         ("an engine", "a running engine", "a motor that runs"),
         "an engine running",
     ),
-    "telephone keypad": _Words(
+    "telephone keypad": _Vocabulary(
         ("a {color} telephone keypad", "the {color} keypad of a phone"),
         ("lights up key by key", "is used to dial a number", "beeps as the keys are pressed"),
         ("beeps", "dial tones", "touch tones"),
         ("a telephone being dialed", "a phone keypad", "keys pressed on a telephone"),
         "a telephone being dialed",
     ),
-    "heartbeat": _Words(
+    "heartbeat": _Vocabulary(
         ("a {color} heart", "a {color} cartoon heart"),
         ("beats", "swells with every beat", "pounds"),
         ("double thumps", "heart sounds", "muffled beats"),
         ("a heartbeat", "a beating heart", "a heart heard through a stethoscope"),
         "a heart beating",
     ),
-    "bird": _Words(
+    "bird": _Vocabulary(
         ("a {color} bird", "a small {color} bird on a branch"),
         ("sings with an open beak", "chirps", "whistles its song"),
         ("chirps", "tweets", "whistled notes"),
         ("a bird", "a singing bird", "birdsong"),
         "a bird singing",
     ),
-    "helicopter": _Words(
+    "helicopter": _Vocabulary(
         ("a {color} helicopter", "a {color} chopper"),
         ("hovers with its blades turning", "flies in place", "beats the air with its rotor"),
         ("chopping beats", "rotor strokes", "throbbing bursts of air"),
         ("a helicopter", "a helicopter in flight", "the rotor of a helicopter"),
         "a helicopter flying",
     ),
-    "typing": _Words(
+    "typing": _Vocabulary(
         ("a {color} keyboard", "a computer with a {color} keyboard"),
         ("is being typed on", "writes lines of text", "clatters as someone types"),
         ("clicks of keys", "keystrokes", "taps"),

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class KeptArrays:
+class ArrayCache:
     """Files of arrays in `$AADML_CACHE/decoded`; what is damaged there, or cannot be written, is decoded again.
 
     Attributes:

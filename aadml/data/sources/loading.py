@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from aadml.data.sources.array_cache import KeptArrays
+from aadml.data.sources.array_cache import ArrayCache
 
 LogMelBy = Literal["processor", "device"]
 """Who makes the spectrograms of sounds."""
@@ -22,14 +22,14 @@ class Loading:
     """
 
     memory: int = 1 << 30
-    disk: KeptArrays | None = None
+    disk: ArrayCache | None = None
     workers: int = 0
     log_mel: LogMelBy = "processor"
 
     @classmethod
     def of(cls, *, memory_mib: int, disk_mib: int, workers: int, log_mel: LogMelBy = "processor") -> "Loading":
         """Make it of the options of a method."""
-        return cls(memory_mib << 20, KeptArrays(disk_mib << 20) if disk_mib else None, workers, log_mel)
+        return cls(memory_mib << 20, ArrayCache(disk_mib << 20) if disk_mib else None, workers, log_mel)
 
     def without_disk(self) -> "Loading":
         """Keep nothing on disk."""

@@ -27,7 +27,7 @@ class LogMels:
         sounds: at the settings' rate.
         settings: of the network that will read the result.
         loading: what of the spectrograms is kept, and who makes them.
-        kept: number of a file -> its spectrogram (t, bands), or its sound (s,) where the device makes spectrograms;
+        cached: number of a file -> its spectrogram (t, bands), or its sound (s,) where the device makes spectrograms;
             shared by everything selected from one source.
         ahead: what was made ahead for the next batch; shared alike.
         cut: number of the first file that was found as long as is taken; shared alike.
@@ -36,7 +36,7 @@ class LogMels:
     sounds: Waveforms | PackedWaveforms
     settings: LogMelSettings
     loading: Loading = field(default_factory=Loading)
-    kept: dict[int, Tensor] = field(default_factory=dict)
+    cached: dict[int, Tensor] = field(default_factory=dict)
     ahead: dict[int, NDArray[Any] | None] = field(default_factory=dict)
     cut: list[int] = field(default_factory=list)
 
@@ -64,7 +64,7 @@ class LogMels:
 
     def missing(self, index: Tensor) -> list[int]:
         """Name the files of the items `index` (b,) that are not in memory."""
-        return [file for file in self.items[index].unique().tolist() if file not in self.kept]
+        return [file for file in self.items[index].unique().tolist() if file not in self.cached]
 
     def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
         """Read or make the spectrograms (t, bands) of the files of these numbers; None for one that cannot be had.
@@ -94,7 +94,7 @@ class LogMels:
         for file, spectrogram in made.items():
             self._keep(file, spectrogram)
             self._look_at_length(file, spectrogram)
-        batch = pad([made[file] if file in made else self.kept[file] for file in self.items[index].tolist()])
+        batch = pad([made[file] if file in made else self.cached[file] for file in self.items[index].tolist()])
         return SoundBatch(batch, self.settings) if self.loading.log_mel == "device" else batch
 
     def _look_at_length(self, file: int, made: Tensor | None) -> None:
@@ -120,9 +120,9 @@ class LogMels:
         if spectrogram is None:
             return
         # spectrograms of one set are of like size, so their number times this one's tells what they hold
-        held = (len(self.kept) + 1) * spectrogram.numel() * spectrogram.element_size()
+        held = (len(self.cached) + 1) * spectrogram.numel() * spectrogram.element_size()
         if held <= self.loading.memory:
-            self.kept[file] = spectrogram
+            self.cached[file] = spectrogram
 
 
 def log_mels(

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.data.sources.array_cache import KeptArrays
+from aadml.data.sources.array_cache import ArrayCache
 from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 
 _THREADS = min(8, os.cpu_count() or 1)
@@ -29,7 +29,7 @@ class MediaFiles:
         items: (n,) int64, the file of each item.
         inputs: what is decoded of them; None until a network says it.
         shortest: what lasts less is left out, in seconds.
-        kept: where what was decoded is kept, by the content of its file; None keeps nothing.
+        cache: where what was decoded is kept, by the content of its file; None keeps nothing.
         failures: path -> why it could not be decoded; shared by everything selected from one source.
         known: path -> SHA-256 of the file; shared as `failures`.
     """
@@ -38,7 +38,7 @@ class MediaFiles:
     items: Tensor
     inputs: Sound | Frames | None = None
     shortest: float = 0.0
-    kept: KeptArrays | None = None
+    cache: ArrayCache | None = None
     failures: dict[str, str] = field(default_factory=dict)
     known: dict[str, bytes] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ class MediaFiles:
     def decoded(self, files: Sequence[int]) -> list[NDArray[Any] | None]:
         """Decode the files of these numbers: samples (s,) or frames (t, h, w, 3); None where that cannot be done."""
         once = list(dict.fromkeys(files))
-        keys = [self._key(content) for content in self.sums(once)] if self.kept is not None else [""] * len(once)
+        keys = [self._key(content) for content in self.sums(once)] if self.cache is not None else [""] * len(once)
         with ThreadPoolExecutor(max(1, min(_THREADS, len(once)))) as pool:
             found = dict(zip(once, pool.map(self._decoded, [self.paths[i] for i in once], keys), strict=True))
         return [found[i] for i in files]
@@ -78,7 +78,7 @@ class MediaFiles:
     def _decoded(self, path: str, key: str) -> NDArray[Any] | None:
         if path in self.failures:
             return None
-        there = self.kept.get(key) if self.kept is not None and key else None
+        there = self.cache.get(key) if self.cache is not None and key else None
         if there is not None:
             return there
         assert self.inputs is not None
@@ -88,8 +88,8 @@ class MediaFiles:
             self.failures[path] = f"{failure.reason}: {failure.detail}"
             warnings.warn(f"{path}: left out, {self.failures[path]}", stacklevel=2)
             return None
-        if self.kept is not None and key:
-            self.kept.add(key, values)
+        if self.cache is not None and key:
+            self.cache.add(key, values)
         return values
 
     def _key(self, content: bytes) -> str:

@@ -63,7 +63,7 @@ class NetworkItems:
         make: what is decoded of one of them -> its items.
         items: (n,) int64, which of them each row is.
         loading: what of the items is kept in memory, and who decodes.
-        kept: number -> its items; shared by everything selected from one source.
+        cached: number -> its items; shared by everything selected from one source.
         ahead: what was decoded ahead for the next batch; shared alike.
     """
 
@@ -71,7 +71,7 @@ class NetworkItems:
     make: Callable[[NDArray[Any]], Sequence[Item]]
     items: Tensor
     loading: Loading = field(default_factory=Loading)
-    kept: dict[int, tuple[Item, ...]] = field(default_factory=dict)
+    cached: dict[int, tuple[Item, ...]] = field(default_factory=dict)
     ahead: dict[int, NDArray[Any] | None] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class NetworkItems:
 
     def missing(self, index: Tensor) -> list[int]:
         """Number what of the rows `index` (b,) is not in memory."""
-        return [number for number in self.items[index].unique().tolist() if number not in self.kept]
+        return [number for number in self.items[index].unique().tolist() if number not in self.cached]
 
     def batch(self, index: Tensor) -> ItemBatch:
         """Give the items of the rows `index` (b,)."""
@@ -104,7 +104,7 @@ class NetworkItems:
         self.ahead.clear()
         for number, items in made.items():
             self._keep(number, items)
-        clips = tuple(made.get(n) or self.kept.get(n, ()) for n in self.items[index].tolist())
+        clips = tuple(made.get(n) or self.cached.get(n, ()) for n in self.items[index].tolist())
         return ItemBatch(clips, torch.tensor([bool(items) for items in clips], dtype=torch.bool))
 
     def sums(self, index: Tensor) -> list[bytes]:
@@ -113,9 +113,9 @@ class NetworkItems:
 
     def _keep(self, number: int, made: tuple[Item, ...]) -> None:
         # items of one set are of like size, so their number times this one's tells what they hold
-        held = (len(self.kept) + 1) * sum(values.nbytes for item in made for values in item.values())
+        held = (len(self.cached) + 1) * sum(values.nbytes for item in made for values in item.values())
         if held <= self.loading.memory:
-            self.kept[number] = made
+            self.cached[number] = made
 
 
 def text_items(

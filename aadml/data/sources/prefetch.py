@@ -33,7 +33,7 @@ Decoded = Mapping[Modality, tuple[Mapping[int, NDArray[Any] | None], Mapping[str
 """Modality -> number -> what was decoded, and path -> why it could not be."""
 
 
-class Decoder(Protocol):
+class PrefetchDecoder(Protocol):
     """What decodes in a process of its own."""
 
     @property
@@ -58,11 +58,11 @@ class Decodable(Protocol):
     def missing(self, index: Tensor) -> list[int]:
         """Number what of the rows `index` (b,) is not in memory."""
 
-    def elsewhere(self) -> Decoder | None:
+    def elsewhere(self) -> PrefetchDecoder | None:
         """Return what decodes the same in another process; None where nothing is worth it."""
 
 
-class BatchesAhead:
+class Prefetch:
     """Processes that decode for the batches to come; use it as a context, at whose end none is left.
 
     Args:
@@ -75,9 +75,9 @@ class BatchesAhead:
         self._decoders = {m: decoder for m, decoder in decoders.items() if decoder is not None}
         workers = max((self._sources[m].loading.workers for m in self._decoders), default=0)
         self._count = 0 if current_process().daemon else workers  # a process of a sweep may have no children
-        self._workers: dict[int, _Worker] = {}
+        self._workers: dict[int, _PrefetchWorker] = {}
 
-    def __enter__(self) -> "BatchesAhead":
+    def __enter__(self) -> "Prefetch":
         return self
 
     def __exit__(
@@ -98,7 +98,7 @@ class BatchesAhead:
             yield from batches
             return
         self._sources = {m: f for m, f in features.items() if m in self._decoders and isinstance(f, Decodable)}
-        waiting: deque[tuple[Tensor, _Worker | None]] = deque()
+        waiting: deque[tuple[Tensor, _PrefetchWorker | None]] = deque()
         for number, rows in enumerate(batches):
             done = self._received(*waiting.popleft()) if len(waiting) == self._count else None
             waiting.append((rows, self._asked(number % self._count, rows)))
@@ -107,18 +107,18 @@ class BatchesAhead:
         while waiting:
             yield self._received(*waiting.popleft())
 
-    def _asked(self, number: int, rows: Tensor) -> "_Worker | None":
+    def _asked(self, number: int, rows: Tensor) -> "_PrefetchWorker | None":
         """Ask a process for what of a batch is missing; None where nothing is."""
         own = rows[group.own(len(rows))]
         task = {m: missing for m in self._decoders if (missing := self._sources[m].missing(own))}
         if not task:
             return None
         if number not in self._workers:
-            self._workers[number] = _Worker(*start(partial(_decode, self._decoders), _CONDITIONS))
+            self._workers[number] = _PrefetchWorker(*start(partial(_decode, self._decoders), _CONDITIONS))
         self._workers[number].ask(task)
         return self._workers[number]
 
-    def _received(self, rows: Tensor, worker: "_Worker | None") -> Tensor:
+    def _received(self, rows: Tensor, worker: "_PrefetchWorker | None") -> Tensor:
         for modality, (arrays, failures) in (worker.answer() if worker else {}).items():
             source = self._sources[modality]
             source.ahead.update(arrays)
@@ -130,7 +130,7 @@ class BatchesAhead:
 
 
 @dataclass(frozen=True)
-class _Worker:
+class _PrefetchWorker:
     """A process that has at most one task, so that neither of two waits for the other to listen."""
 
     process: Any
@@ -170,7 +170,7 @@ class _Worker:
         return ProcessLost(f"a process that decodes for the training ended ({ending(self.process.exitcode)})")
 
 
-def _decode(decoders: Mapping[Modality, Decoder], task: Task, report: Callable[[Any], None]) -> Decoded:
+def _decode(decoders: Mapping[Modality, PrefetchDecoder], task: Task, report: Callable[[Any], None]) -> Decoded:
     """Do a task; runs in a process of its own."""
     found = {m: dict(zip(numbers, decoders[m].decoded(numbers), strict=True)) for m, numbers in task.items()}
     return {modality: (arrays, dict(decoders[modality].failures)) for modality, arrays in found.items()}

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class KeptVectors:
+class VectorCache:
     """A file of vectors, each under the SHA-256 of what it was made of.
 
     It is a cache: one that is damaged, or cannot be written, costs the time to make its vectors again. Two processes
@@ -53,11 +53,11 @@ class KeptVectors:
             _log.warning("%s: vectors of a network that is not trained are not kept (%s)", self.path, error)
 
 
-def kept_vectors(fingerprint: str) -> KeptVectors:
+def open_vector_cache(fingerprint: str) -> VectorCache:
     """Name the file, in the cache of this machine, that keeps the vectors of a network.
 
     Args:
         fingerprint: everything that decides what the network makes of a sound or text.
     """
     folder = weights_folder().parent / "vectors"
-    return KeptVectors(folder / f"{sha256(fingerprint.encode()).hexdigest()[:32]}.safetensors")
+    return VectorCache(folder / f"{sha256(fingerprint.encode()).hexdigest()[:32]}.safetensors")

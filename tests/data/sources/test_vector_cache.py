@@ -2,13 +2,13 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from aadml.data.sources.vector_cache import KeptVectors, kept_vectors
+from aadml.data.sources.vector_cache import VectorCache, open_vector_cache
 
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     monkeypatch.setenv("AADML_CACHE", str(tmp_path))
-    return kept_vectors("a network")
+    return open_vector_cache("a network")
 
 
 def key(number):
@@ -27,8 +27,8 @@ def test_what_was_kept_is_read_to_the_last_bit_and_added_to(store):
 
 
 def test_another_network_has_another_file(store):
-    assert kept_vectors("another network").path != store.path
-    assert kept_vectors("a network").path == store.path
+    assert open_vector_cache("another network").path != store.path
+    assert open_vector_cache("a network").path == store.path
 
 
 ONE_KEY_FOR_TWO = save({"keys": torch.zeros((1, 32), dtype=torch.uint8), "vectors": torch.ones(2, 3)})
@@ -46,5 +46,5 @@ def test_a_damaged_file_is_made_again(store, content, caplog):
 
 def test_a_place_that_cannot_be_written_costs_nothing_but_time(tmp_path, caplog):
     (tmp_path / "file").write_text("in the way")
-    KeptVectors(tmp_path / "file" / "vectors.safetensors").add({key(1): torch.ones(2)})
+    VectorCache(tmp_path / "file" / "vectors.safetensors").add({key(1): torch.ones(2)})
     assert "are not kept" in caplog.text

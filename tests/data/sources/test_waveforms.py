@@ -79,8 +79,8 @@ def test_spectrograms_are_those_of_each_sound_alone_whatever_is_kept(sounds):
                 alone = log_mel(sounds.sounds([int(sounds.items[i])])[0], PANNS)
                 assert int(batch.lengths[i]) == len(alone)
                 assert torch.equal(batch.values[i, : len(alone)], alone)
-        assert sum(s.numel() * 4 for s in source.kept.values()) <= budget
-    assert len(source.kept) == 4
+        assert sum(s.numel() * 4 for s in source.cached.values()) <= budget
+    assert len(source.cached) == 4
 
 
 def test_what_is_kept_is_shared_by_selections_and_never_decoded_again(sounds, tmp_path):

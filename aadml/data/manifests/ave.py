@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, Annotation, annotations_of, drawn_clock
+from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, Annotation, drawn_clock, read_annotations
 from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.manifests.listing import ListedClip, Listing, media_files
 from aadml.feature_extraction.foreign import hdf5_arrays
@@ -32,7 +32,7 @@ def ave(
     for name in ("Annotations.txt", *ORDER_FILES.values()):
         if not (source / name).is_file():
             raise InputError(f"{source}: holds no '{name}'; AVE's Annotations.txt and its three order files are needed")
-    annotations = annotations_of(source / "Annotations.txt")
+    annotations = read_annotations(source / "Annotations.txt")
     split_of = _split_of(source, len(annotations))
     notes: list[str] = []
     if classes == 15:

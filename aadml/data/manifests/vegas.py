@@ -5,7 +5,7 @@ from pathlib import Path
 from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.manifests.class_folders import divide, unique_names
 from aadml.data.manifests.listing import ListedClip, Listing, contents, left_aside, media_files, utf8
-from aadml.data.splitting.folds import chosen_fold, folds_of
+from aadml.data.splitting.folds import chosen_fold, read_folds
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -35,7 +35,7 @@ def vegas(source: Path, *, folds: Path | None = None, test_fold: int | None = No
         splits = dict(zip(names, divide(labels, [same.get(file, str(file)) for file in files], seed=seed), strict=True))
         notes, hashes = [f"a fifth of each class was drawn for test (seed {seed})"], {}
     else:
-        fold_of, notes = folds_of(folds)
+        fold_of, notes = read_folds(folds)
         test, note = chosen_fold(fold_of, test_fold, folds)
         splits = {name: "test" if fold == test else "train" for name, fold in fold_of.items()}
         there = set(names)

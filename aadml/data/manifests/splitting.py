@@ -1,4 +1,4 @@
-"""Which clip of a listing is for train, valid or test: drawn at random, or read from a column."""
+"""Division of a listing into train, valid and test: at random, or by a column."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ DEFAULT = "random:0.7/0.1/0.2"
 
 
 def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -> Listing:
-    """Give every clip a split.
+    """Return the listing with a split for every clip.
 
     Args:
         listing: the clips.
-        rule: "random:0.7/0.1/0.2" or "column:NAME"; None: what the source says, else DEFAULT.
-        by: a column; clips with the same cell are never divided between splits.
+        rule: "random:0.7/0.1/0.2" or "column:NAME"; None: the splits of the source, or DEFAULT without these.
+        by: a column; clips with the same cell get one split.
         seed: of a random split.
 
     Returns:
-        The listing; its notes say which shares were reached.
+        The listing; its notes state the resulting shares.
 
     Raises:
-        InputError: another rule, shares that cannot be, no such column, or cells that are no splits.
+        InputError: another rule, impossible shares, no such column, or cells that are not splits.
     """
     kind, _, value = _rule_for(listing, rule).partition(":")
     if kind == "random":
@@ -47,7 +47,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
 
 
 def draws(listing: Listing, rule: str | None) -> bool:
-    """Tell whether `with_splits` draws the splits of a listing by a rule."""
+    """True if `with_splits` draws the splits of a listing by a rule."""
     return _rule_for(listing, rule).startswith("random")
 
 
@@ -70,14 +70,13 @@ def _of_column(entries: Sequence[ListedClip], name: str) -> list[str]:
 
 
 def _column(entries: Sequence[ListedClip], name: str, option: str) -> list[str]:
-    there = list(entries[0].columns)
-    if name not in there:
-        raise InputError(f"{option}{name}: no such column; {suggestion(name, there)}")
+    if name not in entries[0].columns:
+        raise InputError(f"{option}{name}: no such column; {suggestion(name, entries[0].columns)}")
     return [entry.columns[name] for entry in entries]
 
 
 def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
-    """Number what must stay together: the same recording, and the same cell of `by`; an empty cell is none."""
+    """Return group numbers: clips of one recording, or with the same cell of `by` that is not empty, are a group."""
     owner = list(range(len(entries)))
 
     def root(number: int) -> int:
@@ -92,18 +91,18 @@ def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
             if value:
                 rows_of.setdefault(value, []).append(number)
         for rows in rows_of.values():
-            for one, two in pairwise(rows):
-                owner[root(two)] = root(one)
+            for row, other in pairwise(rows):
+                owner[root(other)] = root(row)
     return [root(number) for number in range(len(entries))]
 
 
 def _checked(listing: Listing, by: str | None) -> Listing:
-    """Refuse a split that divides what must not be divided."""
+    """Return the listing; raise InputError if a clip has no split, or clips with the same cell of `by` have two."""
     lacking = [entry.id for entry in listing.entries if entry.split not in SPLITS]
     if lacking:
         raise InputError(
             f"{len(lacking)} of {len(listing.entries)} clips have no split, or another word than {', '.join(SPLITS)} "
-            f"('{lacking[0]}'); mend the column 'split', or draw one: --split {DEFAULT}"
+            f"('{lacking[0]}'); correct the column 'split', or draw one: --split {DEFAULT}"
         )
     splits_of: dict[str, set[str]] = {}
     for entry, cell in zip(listing.entries, _column(listing.entries, by, "--split-by ") if by else (), strict=False):

@@ -78,8 +78,14 @@ def test_eight_items_in_pairs_reach_the_best_of_all_105_partitions():
         assert len(values) == 105
         for difficulty, builder in WAYS[:4]:
             best = max(values) if difficulty == "hard" else min(values)
-            found = partition(vectors, 2, difficulty=difficulty, builder=builder, restarts=20, seed=seed)
-            assert objective(vectors, found) == pytest.approx(best, rel=1e-5), (seed, difficulty, builder)
+            reached = [
+                objective(
+                    vectors, partition(vectors, 2, difficulty=difficulty, builder=builder, seed=20 * seed + restart)
+                )
+                for restart in range(20)
+            ]
+            found = max(reached) if difficulty == "hard" else min(reached)
+            assert found == pytest.approx(best, rel=1e-5), (seed, difficulty, builder)
 
 
 def test_the_items_left_out_change_from_seed_to_seed_and_all_get_their_turn():

@@ -172,7 +172,7 @@ def test_missing_media_are_counted_and_left_out_only_if_asked(media):
         ('media,label\n"a,b\n', {}, "is not CSV"),
         ("media,label\na,b\n".encode("utf-16"), {}, "is UTF-16"),
         ("media,label\na,b\n".encode("utf-16-be"), {}, "is UTF-16"),
-        ("media,label\na,caf\xe9\n".encode("latin-1"), {}, "line 2: what stands there is not UTF-8"),
+        ("media,label\na,caf\xe9\n".encode("latin-1"), {}, "line 2: the cells are not UTF-8"),
     ],
 )
 def test_a_table_that_cannot_be_is_refused_in_one_line(tmp_path, text, options, message):

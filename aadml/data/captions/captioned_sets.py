@@ -1,7 +1,8 @@
 """Captioned sound as splits: AudioCaps and Clotho folders, packed HDF5 of Mei et al., manifests with captions."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -104,21 +105,15 @@ def _parts(place: Path) -> dict[str, CaptionedPart]:
 def _tables(place: Path) -> Iterator[tuple[str, Path]]:
     """Yield the caption table of each split in a folder, or in its `csv_files` or `dataset`."""
     for part, names in _NAMES.items():
+        form = re.compile(rf"(.*[_-])?({'|'.join(names)})\.csv", re.IGNORECASE | re.DOTALL)
         for folder in (place, place / "csv_files", place / "dataset"):
-            ends = tuple(f"{sign}{name}.csv" for name in names for sign in ("", "_", "-"))
-            tables = sorted(
-                entry for entry in (folder.iterdir() if folder.is_dir() else ()) if _ends(entry.name.lower(), ends)
-            )
+            tables = sorted(table for table in folder.glob("*") if form.fullmatch(table.name))
             if len(tables) > 1:
                 shown = ", ".join(table.name for table in tables)
                 raise InputError(f"{folder}: several tables for the split {part}: {shown}; leave one")
             if tables:
                 yield part, tables[0]
                 break
-
-
-def _ends(name: str, ends: Sequence[str]) -> bool:
-    return any(name == end or (end[0] in "_-" and name.endswith(end)) for end in ends)
 
 
 def _packs(place: Path) -> Iterator[tuple[str, Path]]:
@@ -137,16 +132,12 @@ def _of_table(place: Path, table: Path, part: str) -> CaptionedPart:
         for name in (*_NAMES[part], "")
         if (base / name).is_dir()
     ]
-    listed = [(folder, {entry.name for entry in os.scandir(folder)}) for folder in folders]
-    return CaptionedPart(files, tuple(_located(file, listed) for file in files))
-
-
-def _located(file: CaptionedFile, listed: Sequence[tuple[Path, set[str]]]) -> str:
-    for name in (file.name, *file.aliases):
-        for folder, names in listed:
-            if name in names:
-                return str(folder / name)
-    return ""
+    paths: dict[str, str] = {}
+    for folder in folders:
+        for entry in os.scandir(folder):
+            paths.setdefault(entry.name, str(folder / entry.name))
+    names = [(file.name, *file.aliases) for file in files]
+    return CaptionedPart(files, tuple(next((paths[n] for n in group if n in paths), "") for group in names))
 
 
 def _of_manifest(place: Path) -> dict[str, CaptionedPart]:

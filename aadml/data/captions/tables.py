@@ -48,9 +48,7 @@ def read_caption_table(path: Path) -> tuple[CaptionedFile, ...]:
             f"{path}: its columns are {', '.join(header)}; known are file_name,caption | file_name,caption_1,... | "
             "audiocap_id,youtube_id,start_time,caption"
         )
-    files = [
-        CaptionedFile(row["file_name"], tuple(row[place] for place in places if row[place].strip())) for _, row in rows
-    ]
+    files = [CaptionedFile(row["file_name"], tuple(row[place] for place in places if row[place])) for _, row in rows]
     _check(files, [line for line, _ in rows], path)
     return tuple(files)
 
@@ -62,26 +60,21 @@ def caption_columns(names: Sequence[str]) -> list[str]:
 
 
 def _released_audiocaps(rows: list[tuple[int, dict[str, str]]], path: Path) -> tuple[CaptionedFile, ...]:
-    captions: dict[tuple[str, str], list[str]] = {}
-    numbers: dict[tuple[str, str], list[str]] = {}
-    first_line: dict[tuple[str, str], int] = {}
+    clips: dict[tuple[str, str], list[tuple[int, dict[str, str]]]] = {}
     for line, row in rows:
-        clip = row["youtube_id"], row.get("start_time", "")
-        captions.setdefault(clip, []).append(row["caption"])
-        numbers.setdefault(clip, []).append(row.get("audiocap_id", ""))
-        first_line.setdefault(clip, line)
+        clips.setdefault((row["youtube_id"], row.get("start_time", "")), []).append((line, row))
     files = []
-    for clip, written in captions.items():
-        identity, start = clip
-        other = (f"{identity}.wav", f"{identity}_{start}.wav", f"{identity}_{start}000.wav")
-        aliases = (*other, *(f"{number}.wav" for number in numbers[clip] if number))
-        files.append(CaptionedFile(f"Y{identity}.wav", tuple(w for w in written if w.strip()), aliases))
-    _check(files, list(first_line.values()), path)
+    for (video, start), group in clips.items():
+        numbers = [row["audiocap_id"] for _, row in group if row.get("audiocap_id")]
+        aliases = (video, f"{video}_{start}", f"{video}_{start}000", *numbers)
+        captions = tuple(row["caption"] for _, row in group if row["caption"])
+        files.append(CaptionedFile(f"Y{video}.wav", captions, tuple(f"{name}.wav" for name in aliases)))
+    _check(files, [group[0][0] for group in clips.values()], path)
     return tuple(files)
 
 
 def _check(files: Sequence[CaptionedFile], lines: Sequence[int], path: Path) -> None:
-    problems = [f"line {n}: no file name" for f, n in zip(files, lines, strict=True) if not f.name.strip()]
+    problems = [f"line {n}: no file name" for f, n in zip(files, lines, strict=True) if not f.name]
     problems += [f"line {n}: no caption" for f, n in zip(files, lines, strict=True) if not f.captions]
     doubled = [name for name, count in Counter(file.name for file in files).items() if count > 1]
     problems += [f"'{name}' occurs {sum(f.name == name for f in files)} times" for name in doubled[:_SHOWN]]

@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from typing import NotRequired, TypedDict
 
 import numpy as np
@@ -124,6 +124,10 @@ def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examinati
         duplicates["all modalities"] = _duplicates_among(content, rows, np.all(list(masks.values()), axis=0))
     pairs = tuple(duplicate_pairs(content, limit=not near_duplicates))
     counts = {split: len(rows) for split, rows in searched(content, limit=not near_duplicates).items()}
+    warnings = chain(
+        content.notes(), _label_warnings(content), _split_warnings(content, classes), _repeat_warnings(duplicates),
+        _value_warnings(content, modalities), _pair_warnings(pairs, counts, splits),
+    )  # fmt: skip
     return Examination(
         clips=len(content.ids),
         splits=splits,
@@ -140,18 +144,7 @@ def examine(content: FeatureFile, *, near_duplicates: bool = False) -> Examinati
         sequences={name: _rows_in_time(timeline) for name, timeline in content.sequences.items()},
         columns=tuple(content.columns),
         provenance=content.provenance,
-        warnings=tuple(
-            dict.fromkeys(
-                [
-                    *content.notes(),
-                    *_label_warnings(content),
-                    *_split_warnings(content, classes),
-                    *_repeat_warnings(duplicates),
-                    *_value_warnings(content, modalities),
-                    *_pair_warnings(pairs, counts, splits),
-                ]
-            )
-        ),
+        warnings=tuple(dict.fromkeys(warnings)),
     )
 
 

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+
+import numpy as np
 
 from aadml.data.manifests.listing import ListedClip, Listing
 from aadml.data.splitting.division import divide, shares_of
@@ -77,23 +78,17 @@ def _column(entries: Sequence[ListedClip], name: str, option: str) -> list[str]:
 
 def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
     """Return group numbers: clips of one recording, or with the same cell of `by` that is not empty, are a group."""
-    owner = list(range(len(entries)))
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def root(number: int) -> int:
-        while owner[number] != number:
-            owner[number] = number = owner[owner[number]]
-        return number
-
-    cells = _column(entries, by, "--split-by ") if by else [""] * len(entries)
-    for values in ([entry.source for entry in entries], cells):
-        rows_of: dict[str, list[int]] = {}
-        for number, value in enumerate(values):
-            if value:
-                rows_of.setdefault(value, []).append(number)
-        for rows in rows_of.values():
-            for row, other in pairwise(rows):
-                owner[root(other)] = root(row)
-    return [root(number) for number in range(len(entries))]
+    edges = []
+    for values in ([entry.source for entry in entries], _column(entries, by, "--split-by ") if by else ()):
+        first: dict[str, int] = {}
+        edges += [(row, first.setdefault(value, row)) for row, value in enumerate(values) if value]
+    rows, others = np.asarray(edges, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(rows)), (rows, others)), shape=(len(entries), len(entries)))
+    groups: list[int] = connected_components(graph, directed=False)[1].tolist()
+    return groups
 
 
 def _checked(listing: Listing, by: str | None) -> Listing:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from shlex import quote
-from typing import Literal
 
 import numpy as np
 import torch
@@ -18,39 +17,33 @@ from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, in_or
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import SPLITS
 
-Incomplete = Literal["refuse", "keep", "drop"]
-"""Treatment of classes without train or without test clips."""
 
-
-def to_splits(
-    content: FeatureFile,
-    *,
-    validation: float = 0.1,
-    seed: int = 0,
-    incomplete: Incomplete = "refuse",
-    name: str = "",
-) -> Splits:
+def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, name: str = "") -> Splits:
     """Return the train, valid and test clips; a validation split is drawn from train where the data has none.
 
     Args:
         content: the data.
         validation: share of each class's train clips that is for validation, where the data has no validation split.
         seed: seed of that draw.
-        incomplete: treatment of classes without train or without test clips: an error, nothing, or removal.
         name: source of the data, for messages.
 
     Returns:
         The splits; their notes list the changes of the data.
 
     Raises:
-        InputError: no train or test clips; for clips of one class each also fewer than two classes, or an incomplete
-            class with `incomplete="refuse"`.
+        InputError: no train or test clips; for clips of one class each also fewer than two classes, or a class without
+            train or without test clips.
     """
     place = name or "the data"
     if not 0 < validation < 1:
         raise InputError(f"validation: {validation:g} given; a share between 0 and 1 is possible")
-    content, notes = _complete(content, incomplete, place)
-    notes = [*content.notes(), *notes]
+    missing = _incomplete_classes(content, place)
+    if missing:
+        raise InputError(
+            f"{place}: class {_described(content, missing)}; add some, or leave such classes out with "
+            "`aadml convert IN OUT --incomplete-classes drop`"
+        )
+    notes = list(content.notes())
     splits = np.asarray(content.splits, dtype=object)
     if not (splits == "valid").any():
         chosen = stratified(content.labels, content.rows("train"), validation, seed)
@@ -95,7 +88,15 @@ def without_incomplete_classes(content: FeatureFile, place: str) -> tuple[Featur
     Raises:
         InputError: no train or no test clips at all, or fewer than two classes left.
     """
-    return _complete(content, "drop", place)
+    missing = _incomplete_classes(content, place)
+    require_one_label(content, place, "leaving incomplete classes out")
+    if not missing:
+        return content, []
+    if len(set(content.labels.tolist()) - {UNLABELLED} - set(missing)) < 2:
+        names = _described(content, missing)
+        raise InputError(f"{place}: fewer than two classes have both train and test clips: {names}")
+    note = f"incomplete classes were left out: {_described(content, missing)}"
+    return without_classes(content, list(missing)), [note]
 
 
 def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
@@ -149,32 +150,27 @@ def require_one_label(content: FeatureFile, place: str, what: str) -> None:
         )
 
 
-def _complete(content: FeatureFile, incomplete: Incomplete, place: str) -> tuple[FeatureFile, list[str]]:
+def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
+    """Return class -> "train" or "test", the split in which the class has no clips.
+
+    Raises:
+        InputError: no train or test clips, or all clips are of one class.
+    """
     for part in ("train", "test"):
         if not len(content.rows(part)):
-            there = ", ".join(f"{count} {split}" for split, count in Counter(content.splits).items())
-            raise InputError(f"{place}: has no {part} clips (there are {there}); both train and test are needed")
+            counts = ", ".join(f"{count} {split}" for split, count in Counter(content.splits).items())
+            raise InputError(f"{place}: has no {part} clips (there are {counts}); both train and test are needed")
     if not has_one_label(content):
-        if incomplete == "drop":
-            require_one_label(content, place, "leaving incomplete classes out")
-        return content, []
-    counts = {part: Counter(content.labels[content.rows(part)].tolist()) for part in SPLITS}
+        return {}
     used = sorted(set(content.labels.tolist()) - {UNLABELLED})
     if len(used) < 2:
         name = content.class_names[used[0]]
         raise InputError(f"{place}: all clips are of one class ('{name}'); retrieval needs at least two")
-    missing = {label: "train" for label in used if not counts["train"][label]}
-    missing |= {label: "test" for label in used if not counts["test"][label]}
-    if not missing:
-        return content, []
-    names = [f"'{content.class_names[label]}' has no {part} clips" for label, part in missing.items()]
-    if incomplete == "refuse":
-        raise InputError(
-            f"{place}: class {first_five(names)}; add some, or leave such classes out with "
-            "`aadml convert IN OUT --incomplete-classes drop`"
-        )
-    if incomplete == "keep":
-        return content, [f"incomplete classes were kept: {first_five(names)}"]
-    if len(used) - len(missing) < 2:
-        raise InputError(f"{place}: fewer than two classes have both train and test clips: {first_five(names)}")
-    return without_classes(content, list(missing)), [f"incomplete classes were left out: {first_five(names)}"]
+    train, test = (set(content.labels[content.rows(part)].tolist()) for part in ("train", "test"))
+    return {label: "train" for label in used if label not in train} | {
+        label: "test" for label in used if label not in test
+    }
+
+
+def _described(content: FeatureFile, missing: dict[int, str]) -> str:
+    return first_five([f"'{content.class_names[label]}' has no {part} clips" for label, part in missing.items()])

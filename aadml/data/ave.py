@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from aadml.data.splitting.division import with_other_splits
 from aadml.feature_extraction.feature_file import FeatureFile
+from aadml.feature_extraction.foreign import hdf5_arrays
 from aadml.feature_extraction.ground.errors import InputError
 
 AVE15: dict[str, tuple[int, int, int]] = {
@@ -86,6 +87,23 @@ def read_annotations(path: str | os.PathLike[str]) -> tuple[Annotation, ...]:
         Annotation(row, f"{video}@{row}" if repeats[video] > 1 else video, label, video, quality, start, end)
         for row, (label, video, quality, start, end) in enumerate(parts)
     )
+
+
+def read_splits(folder: Path, count: int) -> list[str]:
+    """Return the splits of `count` clips by AVE's order files.
+
+    Raises:
+        InputError: a file cannot be read, or the files do not hold each row once.
+    """
+    orders = {
+        split: hdf5_arrays(folder / name, ("order",))["order"].reshape(-1).astype(np.int64)
+        for split, name in ORDER_FILES.items()
+    }
+    rows = np.concatenate(list(orders.values()))
+    if not np.array_equal(np.sort(rows), np.arange(count)):
+        raise InputError(f"{folder}: the order files hold {len(rows)} rows, not each of the {count} clips once")
+    splits = np.repeat(list(orders), [len(order) for order in orders.values()])
+    return [str(split) for split in splits[np.argsort(rows)]]
 
 
 def class_names_of_columns(

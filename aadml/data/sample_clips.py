@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from aadml.data.samples.captions import CAPTIONS, write_captions
@@ -47,16 +48,11 @@ class SampleClips:
 
     def __post_init__(self) -> None:
         """Raise InputError for a parameter out of its range."""
-        if self.clips < 1:
-            raise InputError(f"clips: {self.clips} given; at least 1 is possible (20 give every event a test clip)")
-        if not 0.5 <= self.seconds <= 60:
-            raise InputError(f"seconds: {self.seconds:g} given; 0.5 to 60 are possible")
-        if self.seed < 0:
-            raise InputError(f"seed: {self.seed} given; it must not be negative")
-        if not 0 <= self.difficulty <= 1:
-            raise InputError(
-                f"difficulty: {self.difficulty:g} given; 0 to 1, or {', '.join(DIFFICULTIES)}, are possible"
-            )
+        for name, low, high in (("clips", 1, inf), ("seconds", 0.5, 60), ("seed", 0, inf), ("difficulty", 0, 1)):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                possible = f"{low:g} to {high:g}" if high < inf else f"{low:g} or more"
+                raise InputError(f"{name}: {value:g} given; possible are {possible}")
 
     def label(self, index: int) -> str:
         """Return the event of clip `index`."""

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -138,6 +138,28 @@ def _masked(values: NDArray[np.float32], mask: NDArray[np.bool_] | None) -> NDAr
 def text(value: Any) -> str:
     """Return bytes or any other value as text, NULs and spaces at its ends cut off."""
     return as_text(value).strip("\0 ")
+
+
+def read_split_column(values: NDArray[Any], names: Mapping[str, str], place: str) -> list[str]:
+    """Return the splits of n clips.
+
+    Args:
+        values: (n,) or (n, 1) words or numbers.
+        names: word in lower case -> split.
+        place: source of the values, for messages.
+
+    Raises:
+        InputError: no clips, another shape, or another word.
+    """
+    if not values.size or values.size != len(values):
+        raise InputError(f"{place} has shape {values.shape}; one word a clip is needed")
+    splits = []
+    for row, word in enumerate(map(text, values.ravel().tolist())):
+        split = names.get(word.lower().removesuffix(".0"))
+        if split is None:
+            raise InputError(f"{place}: '{word}' in row {row} is not a split; possible are {', '.join(names)}")
+        splits.append(split)
+    return splits
 
 
 def file_hash(path: str | os.PathLike[str]) -> str:

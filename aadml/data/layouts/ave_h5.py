@@ -12,9 +12,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.data.ave import ORDER_FILES, class_names_of_columns, read_annotations
+from aadml.data.ave import ORDER_FILES, class_names_of_columns, read_annotations, read_splits
 from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions, same_rows
-from aadml.feature_extraction.foreign import hdf5_arrays, open_hdf5
+from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feature*.h5", "labels*.h5", "visual_feature*.h5")
@@ -39,7 +39,8 @@ def read_ave_h5(path: Path, options: ReadOptions) -> LayoutArrays:
     shares = features.pop("label")
     same_rows(path, {sources[name].name: values for name, values in (*features.items(), ("label", shares))})
     codes = _classes(shares, sources["label"])
-    splits, notes = _splits(path, len(codes))
+    divided = any((path / name).is_file() for name in ORDER_FILES.values())
+    splits = read_splits(path, len(codes)) if divided else ["train"] * len(codes)
     annotations = read_annotations(path / "Annotations.txt") if (path / "Annotations.txt").is_file() else None
     columns = class_names_of_columns(codes, annotations, shares.shape[1])
     return LayoutArrays(
@@ -48,7 +49,10 @@ def read_ave_h5(path: Path, options: ReadOptions) -> LayoutArrays:
         splits,
         ids=[f"{row:04d}" if annotations is None else annotations[row].name for row in range(len(codes))],
         class_names=tuple(columns[code] for code in np.unique(codes).tolist()),
-        notes=[*notes, *([] if "visual" in features else ["there is no visual feature file beside the audio one"])],
+        notes=[
+            *([] if divided else ["there are no order files, so every clip counts as train"]),
+            *([] if "visual" in features else ["there is no visual feature file beside the audio one"]),
+        ],
         sources=list(sources.values()),
     )
 
@@ -78,20 +82,6 @@ def _classes(shares: NDArray[np.float32], file: Path) -> NDArray[np.int64]:
     foreground = shares[:, :-1]
     codes = np.where(foreground.max(axis=1) > 0, foreground.argmax(axis=1), shares.shape[1] - 1)
     return np.asarray(codes, dtype=np.int64)
-
-
-def _splits(path: Path, count: int) -> tuple[list[str], list[str]]:
-    files = {split: path / name for split, name in ORDER_FILES.items()}
-    if not any(file.is_file() for file in files.values()):
-        return ["train"] * count, ["there are no order files, so every clip counts as train"]
-    orders = {split: hdf5_arrays(file, ("order",))["order"].astype(np.int64) for split, file in files.items()}
-    rows = np.concatenate(list(orders.values()))
-    if len(rows) != count or not np.array_equal(np.sort(rows), np.arange(count)):
-        raise InputError(f"{path}: the order files hold {len(rows)} rows, not each of the {count} clips once")
-    splits = np.empty(count, dtype=object)
-    for split, order in orders.items():
-        splits[order] = split
-    return [str(split) for split in splits], []
 
 
 AVE_H5 = Layout("ave-h5", "folder", KEYS, read_ave_h5)

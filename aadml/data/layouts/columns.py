@@ -10,12 +10,10 @@ Several texts a clip are `text` (n, c, d), or `text` (m, d) with `text_row` (m,)
 
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from aadml.data.layouts.arrays_on_disk import matrix, text
+from aadml.data.layouts.arrays_on_disk import matrix, read_split_column, text
 from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions, same_rows
 from aadml.feature_extraction.feature_file import Texts, in_order
 from aadml.feature_extraction.feature_file.columns import PRESENT, read_columns
@@ -24,6 +22,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import ALIASES, SPLITS
 
 KEYS = ("audio", "visual", "label")
+_SPLITS = {**{split: split for split in SPLITS}, **ALIASES}
 _ROWS = ("label", "split", "id")
 
 
@@ -60,7 +59,7 @@ def read(path: Path, options: ReadOptions) -> LayoutArrays:
     return LayoutArrays(
         {name: arrays[name] for name in modalities},
         labels,
-        _splits(path, beside["split"], len(arrays[modalities[0]])),
+        read_split_column(beside["split"], _SPLITS, f"{path}: 'split'"),
         ids=[text(value) for value in beside["id"].ravel().tolist()] if "id" in beside else None,
         class_names=names if positional or one_hot else None,
         positional=positional,
@@ -68,17 +67,6 @@ def read(path: Path, options: ReadOptions) -> LayoutArrays:
         texts=texts,
         notes=[unused] if columns.left else [],
     )
-
-
-def _splits(path: Path, column: NDArray[Any], clips: int) -> list[str]:
-    words = [text(value) for value in column.ravel().tolist()]
-    splits = [ALIASES.get(word, word) for word in words]
-    wrong = next((word for word, split in zip(words, splits, strict=True) if split not in SPLITS), None)
-    if wrong is not None or len(words) != clips:
-        raise InputError(
-            f"{path}: 'split': {wrong!r} given; one of {', '.join((*SPLITS, *ALIASES))} per clip is possible"
-        )
-    return splits
 
 
 COLUMNS = Layout("columns", "npz", KEYS, read, ("views",))

@@ -2,13 +2,9 @@
 
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from aadml.data.layouts.arrays_on_disk import text
+from aadml.data.layouts.arrays_on_disk import read_split_column
 from aadml.data.layouts.layout import Layout, LayoutArrays, ReadOptions, same_rows
 from aadml.feature_extraction.foreign import hdf5_arrays, hdf5_keys, require_keys
-from aadml.feature_extraction.ground.errors import InputError
 
 KEYS = ("audio_feat", "visual_feat", "Label_ID")
 _SPLIT_KEYS = ("Train_test", "Split")
@@ -29,23 +25,8 @@ def read_flat(path: Path, options: ReadOptions) -> LayoutArrays:
     return LayoutArrays(
         {"audio": arrays["audio_feat"], "visual": arrays["visual_feat"]},
         arrays["Label_ID"],
-        _splits(arrays[split_key], f"{path}: '{split_key}'"),
+        read_split_column(arrays[split_key], _SPLITS, f"{path}: '{split_key}'"),
     )
-
-
-def _splits(values: NDArray[np.generic], place: str) -> list[str]:
-    if not values.size:
-        raise InputError(f"{place} has shape {values.shape}; the file holds no clips")
-    flat = values.reshape(len(values), -1)
-    if flat.shape[1] != 1:
-        raise InputError(f"{place} has shape {values.shape}; one word a clip is needed")
-    splits = []
-    for row, value in enumerate(flat[:, 0].tolist()):
-        split = _SPLITS.get(text(value).lower().removesuffix(".0"))
-        if split is None:
-            raise InputError(f"{place}: '{text(value)}' in row {row} is not a split; possible are {', '.join(_SPLITS)}")
-        splits.append(split)
-    return splits
 
 
 FLAT = Layout("flat", "h5", KEYS, read_flat)

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, drawn_clock, read_annotations
+from aadml.data.ave import AVE15, CLOCK, CLOCK_LIMIT, ORDER_FILES, drawn_clock, read_annotations, read_splits
 from aadml.data.layouts.arrays_on_disk import file_hash
 from aadml.data.manifests.listing import ListedClip, Listing, media_files
-from aadml.feature_extraction.foreign import hdf5_arrays
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -33,7 +32,7 @@ def ave(
         if not (source / name).is_file():
             raise InputError(f"{source}: holds no '{name}'; AVE's Annotations.txt and its three order files are needed")
     annotations = read_annotations(source / "Annotations.txt")
-    split_of = _split_of(source, len(annotations))
+    split_of = read_splits(source, len(annotations))
     notes: list[str] = []
     if classes == 15:
         annotations = tuple(line for line in annotations if line.label in AVE15)
@@ -62,16 +61,3 @@ def ave(
     )
     files = ("Annotations.txt", *ORDER_FILES.values())
     return Listing(entries, tuple(notes), {name: file_hash(source / name) for name in files})
-
-
-def _split_of(source: Path, count: int) -> dict[int, str]:
-    split_of: dict[int, str] = {}
-    for split, name in ORDER_FILES.items():
-        rows = [int(row) for row in hdf5_arrays(source / name, ("order",))["order"].reshape(-1).tolist()]
-        for row in rows:
-            if not 0 <= row < count or row in split_of:
-                raise InputError(f"{source / name}: row {row} is not a row of Annotations.txt, or occurs twice")
-            split_of[row] = split
-    if len(split_of) != count:
-        raise InputError(f"{source}: {count - len(split_of)} rows of Annotations.txt stand in no order file")
-    return split_of

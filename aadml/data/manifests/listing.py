@@ -10,6 +10,7 @@ from itertools import combinations
 from pathlib import Path
 
 from aadml.data.layouts.arrays_on_disk import file_hash
+from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.atomic import atomic_path
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, SPLITS
@@ -232,4 +233,4 @@ def _refuse(error: OSError) -> None:
 def _some(names: list[str]) -> str:
     if not names:
         return ""
-    return f" ({', '.join(utf8(name) for name in names[:12])}{' ...' if len(names) > 12 else ''})"
+    return f" ({first_five([utf8(name) for name in names])})"

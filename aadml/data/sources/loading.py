@@ -1,12 +1,27 @@
 """Options of decoding: caches and processes."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal, Self, cast
+
+from torch import Tensor
 
 from aadml.data.sources.array_cache import ArrayCache
 
 LogMelBy = Literal["processor", "device"]
 """Where the spectrograms of sounds are computed."""
+
+
+class ItemSource:
+    """Base of sources whose `items` (n,) int64 are the numbers of stored files."""
+
+    items: Tensor
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def select(self, index: Tensor) -> Self:
+        """Return the source of the items `index` (m,) alone."""
+        return cast(Self, replace(cast(Any, self), items=self.items[index]))
 
 
 @dataclass(frozen=True)

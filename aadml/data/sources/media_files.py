@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.data.sources.array_cache import ArrayCache
+from aadml.data.sources.loading import ItemSource
 from aadml.feature_extraction.media import Frames, Limits, MediaFailure, Sound, decode
 
 _THREADS = min(8, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
-class MediaFiles:
+class MediaFiles(ItemSource):
     """Files of sound or video, one for each item; a batch decodes a file of several items once.
 
     A file that cannot be decoded causes one warning and an entry in `failures`.
@@ -41,13 +42,6 @@ class MediaFiles:
     cache: ArrayCache | None = None
     failures: dict[str, str] = field(default_factory=dict)
     known: dict[str, bytes] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def select(self, index: Tensor) -> "MediaFiles":
-        """Return the source of the items `index` (m,) alone."""
-        return replace(self, items=self.items[index])
 
     def content(self) -> Iterator[bytes]:
         """Yield the SHA-256 of every file in use and the file of each item, for the hash of the data."""

@@ -1,20 +1,20 @@
 """Manifests of media as content that is divided like a feature file; its features are numbers of files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from aadml.comparison.clips import Clips, Splits
+from aadml.comparison.clips import Splits
 from aadml.comparison.features import Features
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.feature_file import FeatureFile, Texts
 from aadml.feature_extraction.feature_file.class_codes import class_codes
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.manifest import Manifest, Row, is_text, read_manifest
+from aadml.feature_extraction.manifest import SPLITS, Manifest, Row, is_text, read_manifest
 
 
 def is_manifest(path: str | Path) -> bool:
@@ -66,13 +66,11 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
 def with_media(splits: Splits, manifest: Manifest) -> Splits:
     """Return the splits with the media of a manifest in the place of the numbers of its rows."""
     sources = {m: _source(manifest, m) for m in splits.train.modalities}
-    train, valid, test = (_with_sources(part, sources) for part in (splits.train, splits.valid, splits.test))
-    return replace(splits, train=train, valid=valid, test=test)
-
-
-def _with_sources(clips: Clips, sources: Mapping[str, MediaFiles | Captions]) -> Clips:
-    features: dict[str, Features] = {m: source.select(clips.matrix(m)[:, 0].long()) for m, source in sources.items()}
-    return replace(clips, features=features)
+    for name in SPLITS:
+        clips = splits[name]
+        features: dict[str, Features] = {m: s.select(clips.matrix(m)[:, 0].long()) for m, s in sources.items()}
+        splits = splits.having(name, replace(clips, features=features))
+    return splits
 
 
 def _source(manifest: Manifest, modality: str) -> MediaFiles | Captions:

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aadml.data.sources.loading import Loading
+from aadml.data.sources.loading import ItemSource, Loading
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.texts import Captions
 
@@ -55,7 +55,7 @@ class ItemBatch:
 
 
 @dataclass(frozen=True)
-class NetworkItems:
+class NetworkItems(ItemSource):
     """Inputs of a network, computed from each stored file alone, so that they do not depend on the batch.
 
     Attributes:
@@ -74,17 +74,10 @@ class NetworkItems:
     cached: dict[int, tuple[Item, ...]] = field(default_factory=dict)
     ahead: dict[int, NDArray[Any] | None] = field(default_factory=dict)
 
-    def __len__(self) -> int:
-        return len(self.items)
-
     @property
     def failures(self) -> dict[str, str]:
         """Path -> why it could not be decoded."""
         return self.stored.failures
-
-    def select(self, index: Tensor) -> "NetworkItems":
-        """Return the source of the rows `index` (m,) alone."""
-        return replace(self, items=self.items[index])
 
     def elsewhere(self) -> MediaFiles | None:
         """Return the decoder of the same media for another process; None for texts and packed sounds."""

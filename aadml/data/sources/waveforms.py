@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aadml.data.sources.loading import ItemSource
 from aadml.data.sources.media_files import MediaFiles, decode_or_warn, digest
 from aadml.data.sources.padding import Padded, pad
 from aadml.feature_extraction.foreign import open_hdf5
@@ -24,7 +25,7 @@ _THREADS = min(8, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
-class Waveforms:
+class Waveforms(ItemSource):
     """Sound files, one for each item; a batch decodes a file of several items once.
 
     The items of a file that cannot be decoded are missing (`Padded.present` is False). The file causes one warning and
@@ -45,13 +46,6 @@ class Waveforms:
     seconds: float = 60.0
     failures: dict[str, str] = field(default_factory=dict)
     known: dict[str, bytes] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def select(self, index: Tensor) -> "Waveforms":
-        """Return the source of the items `index` (m,) alone."""
-        return replace(self, items=self.items[index])
 
     def content(self) -> Iterator[bytes]:
         """Yield the SHA-256 of every file in use and the file of each item, for the hash of the data."""
@@ -80,7 +74,7 @@ class Waveforms:
 
 
 @dataclass(frozen=True)
-class PackedWaveforms:
+class PackedWaveforms(ItemSource):
     """Sound from an HDF5 file of Mei et al.: `waveform` float32 (f, s) at 32 kHz, `audio_length` (f,).
 
     Attributes:
@@ -99,13 +93,6 @@ class PackedWaveforms:
     def paths(self) -> tuple[str, ...]:
         """Names of the rows, in place of paths."""
         return tuple(f"{self.path}#{row}" for row in range(int(self.items.max()) + 1 if len(self.items) else 0))
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def select(self, index: Tensor) -> "PackedWaveforms":
-        """Return the source of the items `index` (m,) alone."""
-        return replace(self, items=self.items[index])
 
     def content(self) -> Iterator[bytes]:
         """Yield the SHA-256 of the packed file and the row of each item, for the hash of the data."""

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NotRequired, TypedDict
 
@@ -90,12 +89,12 @@ def synthetic(
     order = np.random.default_rng(children[0]).permutation(len(labels))
     splits = np.repeat(SPLITS, [sum(row) for row in rows])[order]
     labels = labels[order]
-    common = np.random.default_rng(last).standard_normal((len(labels), _LATENT), dtype=np.float32)
-    spread = _Spread(0.35 + 1.9 * difficulty, shared, common)
+    common = shared, np.random.default_rng(last).standard_normal((len(labels), _LATENT), dtype=np.float32)
+    scale = 0.35 + 1.9 * difficulty
     parameters = {"difficulty": difficulty, "seed": seed, **({"shared": shared} if shared else {})}
     return FeatureFile(
         features={
-            modality: _draw(labels, classes, dimension, spread, np.random.default_rng(child))
+            modality: _draw(labels, classes, dimension, scale, common, np.random.default_rng(child))
             for modality, dimension, child in zip(("audio", "visual"), dimensions, children[1:], strict=True)
         },
         labels=labels,
@@ -133,29 +132,33 @@ def synthetic_by_name(name: str) -> FeatureFile:
     return drawn(**numbers)
 
 
-@dataclass(frozen=True)
-class _Spread:
-    """Spread of the clips of a class: scale, and the share of the variance that is `common` (n, latent)."""
-
-    scale: float
-    shared: float
-    common: NDArray[np.float32]
-
-    def of(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the spread of a modality from its values (n, l) and the common ones."""
-        if self.shared:
-            values = math.sqrt(1 - self.shared) * values + math.sqrt(self.shared) * self.common[:, : values.shape[1]]
-        return np.asarray(np.float32(self.scale) * values)
-
-
 def _draw(
-    labels: NDArray[np.int64], classes: int, dimension: int, spread: _Spread, generator: np.random.Generator
+    labels: NDArray[np.int64],
+    classes: int,
+    dimension: int,
+    scale: float,
+    common: tuple[float, NDArray[np.float32]],
+    generator: np.random.Generator,
 ) -> NDArray[np.float32]:
+    """Return the features (n, dimension) of a modality.
+
+    Args:
+        labels: (n,).
+        classes: number of classes.
+        dimension: of the features.
+        scale: of the spread within a class.
+        common: share of the variance that is common to all modalities, and these values (n, latent).
+        generator: source of the randomness.
+    """
     latent = min(_LATENT, dimension)
     means = generator.standard_normal((classes, 2, latent), dtype=np.float32)
     means[::3, 1] = means[::3, 0]
     mixing = generator.standard_normal((latent, dimension), dtype=np.float32) / np.float32(np.sqrt(latent))
     sides = generator.integers(2, size=len(labels))
-    points = means[labels, sides] + spread.of(generator.standard_normal((len(labels), latent), dtype=np.float32))
+    spread = generator.standard_normal((len(labels), latent), dtype=np.float32)
+    shared, values = common
+    if shared:
+        spread = math.sqrt(1 - shared) * spread + math.sqrt(shared) * values[:, :latent]
+    points = means[labels, sides] + np.float32(scale) * spread
     noise = generator.standard_normal((len(labels), dimension), dtype=np.float32)
     return np.asarray(np.tanh(points / 2) @ mixing + np.float32(0.2) * noise, dtype=np.float32)

@@ -14,6 +14,7 @@ from aadml.data.captions.cleaning import CLEANINGS
 from aadml.data.captions.tables import CaptionedFile, caption_columns, read_caption_table
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms, unreadable
+from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.foreign import open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
@@ -25,7 +26,6 @@ _NAMES = {
     "valid": ("val", "valid", "validation"),
     "test": ("test", "evaluation"),
 }
-_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,7 @@ def _shared_files(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
     for split, other in combinations(PARTS, 2):
         known = set(parts[other].paths)
         if shared := [path for path in parts[split].paths if path and path in known]:
-            more = ", ..." * (len(shared) > _SHOWN)
-            yield f"{split} and {other} share sound files: {len(shared)} ({', '.join(shared[:_SHOWN])}{more})"
+            yield f"{split} and {other} share sound files: {len(shared)} ({first_five(shared)})"
 
 
 def is_captioned(path: str | os.PathLike[str]) -> bool:
@@ -225,6 +224,4 @@ def _without_sound(part: CaptionedPart) -> dict[str, str]:
 
 
 def _named(reasons: Mapping[str, str]) -> str:
-    """Return the first few names with their reasons."""
-    named = ", ".join(f"{name} ({reason})" for name, reason in list(reasons.items())[:_SHOWN])
-    return f"{named}, and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else named
+    return first_five([f"{name} ({reason})" for name, reason in reasons.items()])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
@@ -11,23 +11,13 @@ from torch import Tensor
 from aadml.data.sources.loading import ItemSource, Loading
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.texts import Captions
+from aadml.data.sources.waveforms import PackedWaveforms
 
 Item = dict[str, NDArray[Any]]
 """Arguments of a network for one window, frame or text."""
 
-
-class Stored(Protocol):
-    """Sounds, frames or texts by number."""
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Path -> why it could not be decoded."""
-
-    def decoded(self, numbers: Sequence[int], /) -> Sequence[NDArray[Any] | None]:
-        """Return samples (s,), frames (t, h, w, 3) or UTF-8 bytes (m,); None where decoding fails."""
-
-    def sums(self, numbers: Sequence[int], /) -> list[bytes]:
-        """Return the SHA-256 of their content; empty where it cannot be read."""
+Stored = MediaFiles | PackedWaveforms | Captions
+"""Sounds, frames or texts by number."""
 
 
 @dataclass(frozen=True)

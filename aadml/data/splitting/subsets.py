@@ -1,14 +1,13 @@
 """Random parts of a data set: few training clips a class, or classes for test alone."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aadml.comparison.clips import Clips, Splits
-from aadml.data.splitting.splits import clips_of, require_one_label
+from aadml.comparison.clips import Splits
+from aadml.data.splitting.splits import clips_of, require_one_label, without_classes
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -90,9 +89,10 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
             f"test and {valid} for validation; at least {LEAST_CLASSES} are needed"
         )
     order = np.random.default_rng(seed).permutation(classes)
-    parts = [np.sort(part) for part in np.split(order, [train, train + valid])]
-    clips = [_clips_of(content, part.tolist()) for part in parts]
-    tested = ", ".join(content.class_names[label] for label in parts[2])
+    parts = [set(part.tolist()) for part in np.split(order, [train, train + valid])]
+    labels = range(UNLABELLED, len(content.class_names))
+    clips = [clips_of(without_classes(content, [label for label in labels if label not in part])) for part in parts]
+    tested = ", ".join(clips[2].class_names)
     note = f"classes divided by seed {seed}: {train} to train on, {valid} for validation, {test} for test ({tested})"
     return Splits(clips[0], clips[1], clips[2], name=name, notes=(note,), provenance=content.provenance)
 
@@ -102,10 +102,3 @@ def _first_of_each(labels: NDArray[np.int64], count: int, seed: int) -> torch.Te
     classes = np.unique(labels[labels != UNLABELLED])
     chosen = [generator.permutation(np.flatnonzero(labels == label))[:count] for label in classes]
     return torch.from_numpy(np.sort(np.concatenate(chosen)))
-
-
-def _clips_of(content: FeatureFile, classes: Sequence[int]) -> Clips:
-    rows = np.flatnonzero(np.isin(content.labels, classes))
-    labels = np.searchsorted(np.asarray(classes), content.labels[rows]).astype(np.int64)
-    names = tuple(content.class_names[label] for label in classes)
-    return replace(clips_of(content.select(rows)), labels=torch.from_numpy(labels), class_names=names)

@@ -163,15 +163,11 @@ def _rendered(sample: SampleClips, folder: Path, workers: int) -> Generator[tupl
         yield from (_write_clip(sample, folder, index) for index in range(sample.clips))
         return
     conditions = Conditions(grace=_GRACE, setup=_use_one_thread)
-    with WorkerPool(partial(_in_process, sample, folder), workers, conditions) as pool:
+    with WorkerPool(partial(_write_clip, sample, folder), workers, conditions) as pool:
         for event in pool.work_off(range(sample.clips)):
             if not isinstance(event, Finished):
                 raise RuntimeError(f"a process that rendered sample clips ended early: {event}")
             yield event.value
-
-
-def _in_process(sample: SampleClips, folder: Path, index: int, report: object) -> tuple[int, tuple[str, ...]]:
-    return _write_clip(sample, folder, index)
 
 
 def _use_one_thread() -> None:
@@ -180,7 +176,7 @@ def _use_one_thread() -> None:
     cv2.setNumThreads(1)
 
 
-def _write_clip(sample: SampleClips, folder: Path, index: int) -> tuple[int, tuple[str, ...]]:
+def _write_clip(sample: SampleClips, folder: Path, index: int, report: object = None) -> tuple[int, tuple[str, ...]]:
     import numpy as np
 
     clip = sample.render(index)

@@ -77,10 +77,6 @@ class Listing:
     hashes: Mapping[str, str] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
 
-    def missing_names(self) -> list[str]:
-        """Return the names, in the data set, of the videos without a file."""
-        return list(dict.fromkeys((*(entry.source or entry.id for entry in self.missing()), *self.absent)))
-
     def missing(self) -> list[ListedClip]:
         """Return the entries without a media file."""
         return [entry for entry in self.entries if not all(file.is_file() for file in entry.files)]

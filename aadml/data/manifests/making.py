@@ -56,7 +56,7 @@ def manifest(
     list_clips = lookup(MANIFESTS, name, "data set with a manifest")
     chosen = _chosen(options | ({"seed": seed} if name not in _OWN else {}))
     listing = list_clips(source, **completed(list_clips, chosen, "manifest"))
-    absent = listing.missing_names() if name not in _OWN else []
+    absent = dict.fromkeys((*(clip.source or clip.id for clip in listing.missing()), *listing.absent))
     if skip_missing or name in _OWN:
         listing = _without_missing(listing, source, skip=skip_missing)
     if name in _OWN and seed is not None and not draws(listing, split):
@@ -69,7 +69,7 @@ def manifest(
         if on_note:
             on_note(line)
     write_manifest(target, listing.entries)
-    if absent:
+    if absent and name not in _OWN:
         names = target.with_name(f"{target.stem}.missing.txt")
         write_text(names, "".join(f"{name}\n" for name in absent))
         if on_note:

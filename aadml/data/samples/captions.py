@@ -62,7 +62,7 @@ def write_captions(setting: Setting, generator: np.random.Generator) -> tuple[st
     """
     sentences = list(dict.fromkeys(_sentences(setting, generator)))
     chosen = generator.permutation(len(sentences))[:CAPTIONS]
-    return tuple(_capital(sentences[int(number)]) for number in chosen)
+    return tuple(f"{sentences[number][0].upper()}{sentences[number][1:]}." for number in chosen.tolist())
 
 
 def _sentences(setting: Setting, generator: np.random.Generator) -> list[str]:
@@ -76,7 +76,7 @@ def _sentences(setting: Setting, generator: np.random.Generator) -> list[str]:
 
     pace, manner = _PACES[_third(setting.scene.tempo)]
     pitch, side = _PITCHES[_third(setting.scene.pitch)], _SIDES[setting.place]
-    noise = _loud_noise(setting)
+    noise = _NOISES[setting.noise] if setting.noise_level > -16 else ""
     behind = f"over a {noise} background" if noise else f"at a {pitch} pitch"
     sentences = [
         f"{seen()} {pick(words.does)}; the {pick(words.sounds)} are {pace}",
@@ -97,13 +97,5 @@ def _third(share: float) -> int:
     return min(int(3 * share), 2)
 
 
-def _loud_noise(setting: Setting) -> str:
-    return _NOISES[setting.noise] if setting.noise_level > -16 else ""
-
-
 def _article(phrase: str) -> str:
     return f"an{phrase[1:]}" if phrase.startswith("a ") and phrase[2] in "aeio" else phrase
-
-
-def _capital(sentence: str) -> str:
-    return f"{sentence[0].upper()}{sentence[1:]}."

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.clips import Clips, Splits
-from aadml.comparison.features import Features, Matrix
+from aadml.comparison.features import Features
 from aadml.comparison.stored_rows import StoredRows
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file import UNLABELLED, FeatureFile, in_order, is_large
@@ -114,17 +114,15 @@ def without_classes(content: FeatureFile, labels: Sequence[int]) -> FeatureFile:
 def clips_of(content: FeatureFile, modalities: Collection[str] | None = None) -> Clips:
     """Return all clips of a feature file, with the features of some modalities; None for all."""
     names = [m for m in in_order(content.features) if modalities is None or m in modalities]
-    tensors: dict[str, Features] = {m: matrix_of(content.features[m]) for m in names}
+    tensors: dict[str, Features] = {}
+    for name in names:
+        values = content.features[name]  # rows of many gigabytes are read batch by batch
+        tensors[name] = StoredRows.of(values) if is_large(values.nbytes) else torch.from_numpy(values)
     all_labels = None if content.all_labels is None else torch.from_numpy(content.all_labels.astype(bool))
     masks = {m: torch.from_numpy(content.has(m)) for m in names if not content.has(m).all()}
     labels = torch.from_numpy(content.labels)
     texts = content.texts if "text" in names else None
     return Clips(tensors, labels, content.ids, content.class_names, all_labels, present=masks, texts=texts)
-
-
-def matrix_of(values: NDArray[np.float32]) -> Matrix:
-    """Return features (n, d) as a tensor, or as rows that are read batch by batch where they take many gigabytes."""
-    return StoredRows.of(values) if is_large(values.nbytes) else torch.from_numpy(values)
 
 
 def has_one_label(content: FeatureFile) -> bool:
